@@ -150,8 +150,7 @@ class Problem:
     def _check_reachable(self, names: Names) -> None:
         """Raise :class:`FluidError` for the first demand that cannot be met at all."""
         free = self.paths is None and not self.restricted
-        parts = scipy.sparse.csgraph.connected_components
-        if free and parts(self.graph.matrix(), connection="strong", return_labels=False) == 1:
+        if free and _is_joined(self.graph):
             return
         lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
         if len(lost):
@@ -215,6 +214,18 @@ def network_length(graph: Graph, wanted: Demand | Product, z: Floats, ways: "Dag
     whole = isinstance(wanted, Demand) or isinstance(ways, Paths)
     listed = [wanted.listed()] if whole else (wanted.part(*ends) for ends in blocks(wanted))
     return float(sum((part.amount * shortest_ways(graph, part, z, ways)).sum() for part in listed))
+
+
+def check_joined(topology: Topology, traffic: Traffic) -> None:
+    """Raise :class:`FluidError` for demand between switches that no path joins."""
+    if not _is_joined(Graph.of(topology)):
+        Problem.of(topology, traffic)
+
+
+def _is_joined(graph: Graph) -> bool:
+    """Whether a path leads from every node to every other one."""
+    parts = scipy.sparse.csgraph.connected_components
+    return bool(parts(graph.matrix(), connection="strong", return_labels=False) == 1)
 
 
 def dags_of(topology: Topology, routes: Routes) -> Dags:

@@ -15,7 +15,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.switching.discipline import Setting, SwitchingSpec
-from flitlab.models.switching.in_bytes import InBytes
+from flitlab.models.switching.in_bytes import InBytes, place_of
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount
@@ -37,10 +37,11 @@ PLACES = {
     **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
     **{key: f"transport.{key}" for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes", "flows")},
     **{key: f"switching.link_failures.{key}" for key in ("at_ms", "reroute_ms")},
-    **{key: key for key in ("traffic", "loads", "application", "transport")},
+    **{key: key for key in ("traffic", "loads", "application", "transport", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "failures.links": "switching.link_failures.links", "failures": "switching.link_failures",
-    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds", "path_draw": "routing.path_draw",
+    "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
+    "seconds": "measure.seconds", "path_draw": "routing.path_draw",
 }  # fmt: skip
 """Key of what is wrong with a session -> where it stands in a configuration."""
 
@@ -141,12 +142,14 @@ class Datagram(InBytes):
             return with_failures(session, self.failures, self.routing)
         return session if timeline is None else with_timeline(session, timeline)
 
-    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
+    def check(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> None:
         """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
         try:
-            self.session(instance, work, load, seed)
+            self.session(instance, work, load, seed, timeline)
         except SpecError as error:
-            error.key = PLACES.get(error.key or "", "switching")
+            error.key = place_of(instance.topology, PLACES.get(error.key or "", "switching"))
             raise
 
     def _check_length(self, topology: Topology) -> None:
@@ -194,7 +197,7 @@ class DatagramSpec(SwitchingSpec):
 
     mode: Literal["datagram"]
     packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
-    nic_mbps: Annotated[float, Field(gt=0, le=1e7)] = 64.0
+    nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 64.0
     link_us: Annotated[float, Field(ge=0, le=1e6)] = 100.0
     queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 100
     queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)] | None = None

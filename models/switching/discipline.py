@@ -171,8 +171,13 @@ class Discipline(ABC):
         """
         return None
 
-    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
-        """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin."""
+    def check(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> None:
+        """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin.
+
+        timeline: what happens to the network during the run; only disciplines that say ``changes`` are given one.
+        """
         return None
 
 

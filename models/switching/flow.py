@@ -7,16 +7,23 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from flitlab.models.application.messages import total_flits
+from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import Certify, Counted, Setting
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
+from flitlab.models.switching.in_bytes import place_of
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.steps import steps_of
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
+
+LONGEST = 1 << 52
+"""Ticks that all messages may take on one channel: events of mode flow are counted in parts of ticks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,26 @@ class Flow(Credited):
     def endures(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for routes of which tables cannot say what is left."""
         steps_of(timeline, routes)
+
+    def check(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> None:
+        """Raise ``SpecError`` where all messages take longer over the slowest channel than ticks are counted."""
+        if not isinstance(work, Workload):
+            return
+        program = work.program
+        flits = sum(float(total_flits(program.amount[send], work.messages).sum()) for send in program.sends())
+        topology = instance.topology
+        rates = [np.ones(topology.channels)] if timeline is None else [epoch.rate for epoch in timeline.epochs]
+        slowest = {
+            "topology.capacity": float(topology.capacity.min(initial=np.inf)),
+            "topology.host_capacity": topology.host_capacity,
+            "timeline.factor": min(float((topology.capacity * rate).min(initial=np.inf)) for rate in rates),
+        }
+        for key, capacity in slowest.items():
+            if flits > LONGEST * capacity:
+                problem = f"all messages take {flits:g} / {capacity:g} ticks on such a channel; at most {LONGEST}"
+                raise SpecError(problem, key=place_of(topology, key))
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""

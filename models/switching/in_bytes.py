@@ -12,6 +12,12 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
+def place_of(topology: Topology, place: str) -> str:
+    """The place of the configuration that is at fault: for a capacity the key that sets the slowest links."""
+    slowed = "capacity_of" in topology.notes and topology.notes["capacity_of"]["factor"] < 1
+    return "topology.capacity_of.factor" if slowed and place == "topology.capacity" else place
+
+
 @dataclass(frozen=True)
 class InBytes(Discipline):
     """A discipline whose flit is a byte and whose tick is the time of one on the fastest channel."""

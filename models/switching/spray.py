@@ -20,7 +20,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
 from flitlab.models.switching.discipline import Setting, SwitchingSpec
-from flitlab.models.switching.in_bytes import InBytes
+from flitlab.models.switching.in_bytes import InBytes, place_of
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
@@ -35,9 +35,10 @@ from flitlab.models.transport.sizes import SizesSpec
 
 PLACES = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
-    **{key: key for key in ("traffic", "loads", "transport", "routing", "application")},
+    **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
-    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds", "flows": "transport.flows",
+    "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
+    "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
 """Key of what is wrong with a session -> where it stands in a configuration."""
 
@@ -147,13 +148,16 @@ class Spray(InBytes):
         """Raise ``SpecError`` for links that are too slow, and for routes that entropies cannot stand for."""
         check_changes(timeline, routes, self.fabric)
 
-    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
+    def check(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> None:
         """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
         try:
-            self.session(instance, work, load, seed)
+            self.session(instance, work, load, seed, timeline)
         except SpecError as error:
             key = error.key or ""
-            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else PLACES.get(key, "switching")
+            place = place_of(instance.topology, PLACES.get(key, "switching"))
+            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else place
             raise
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
@@ -209,7 +213,7 @@ class SpraySpec(SwitchingSpec):
     mode: Literal["spray"]
     mtu_bytes: Annotated[int, BeforeValidator(whole), Field(ge=65, le=65535)] = 4150
     header_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=65534)] = 64
-    nic_mbps: Annotated[float, Field(gt=0, le=1e7)] = 100_000.0
+    nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 100_000.0
     link_us: Annotated[float, Field(ge=0, le=1e6)] = 1.0
     switch_ns: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None

@@ -14,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, Which, host_names, rack_names, switch_names
 from flitlab.models.traffic.demand_file import Layout, read_demand, read_dense
 from flitlab.models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
-from flitlab.models.traffic.table import per_host, table_traffic
+from flitlab.models.traffic.table import per_host, refuse_scale, table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
@@ -71,7 +71,9 @@ class Matrix(TrafficSpec):
             matrix = per_host(topology, matrix)
         elif self.level == "rack":
             matrix = on_racks(topology, matrix)
-        return table_traffic(self.kind, topology, matrix, hose=self.normalise == "hose")
+        traffic = table_traffic(self.kind, topology, matrix, hose=self.normalise == "hose")
+        refuse_scale(traffic)
+        return traffic
 
     @property
     def _key(self) -> str:

@@ -17,6 +17,9 @@ from flitlab.models.traffic.traffic import TABLE, Traffic
 MOST = 40_000_000
 """Entries of a demand matrix between hosts: about two gigabytes while it is made."""
 
+LEAST_SUM, MOST_SUM = 1e-100, 1e100
+"""Between these is the largest row or column sum of a demand matrix, so that its products are finite doubles."""
+
 
 def table_traffic(
     kind: str,
@@ -44,6 +47,20 @@ def table_traffic(
     return Traffic(
         kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {}, recorded=recorded
     )
+
+
+def refuse_scale(traffic: Traffic) -> None:
+    """Raise ``SpecError`` (key: normalise) for demands as they are given that are too small or too large for doubles.
+
+    Loads, ceilings and squares of demands would vanish or overflow.
+    """
+    busiest = float(max(traffic.rate.max(), traffic.column_sums.max()))
+    if not LEAST_SUM <= busiest <= MOST_SUM:
+        problem = (
+            f"the busiest host sends or receives {busiest:g} flits per tick at load 1: must be from {LEAST_SUM:g} to "
+            f"{MOST_SUM:g}, or scaled to 1"
+        )
+        raise SpecError(problem, key="normalise", choices=("hose",))
 
 
 def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray") -> "scipy.sparse.csr_array":

@@ -13,7 +13,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.paths import farthest, longest
 from flitlab.models.routing.routes import PATHS, Routes
-from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
+from flitlab.models.rules.datagram import service_ticks
 from flitlab.models.rules.spray.layout import Rules
 from flitlab.models.rules.spray.ports import BY_HASH, FLOWLET, HASH_UNLESS_WORST, LEAST_LEVEL, ROUND_ROBIN
 from flitlab.models.rules.tables import DIGITS, TABLE, Tables
@@ -23,7 +23,7 @@ from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.posted import Posted
-from flitlab.models.transport.session import LATEST
+from flitlab.models.transport.session import LATEST, check_hop, ratio_of
 from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
 
 __all__ = [
@@ -221,11 +221,15 @@ def make_spray_session(
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     delay = _delays(topology, fabric, tick)
-    short, slowest = all(one.credit == NDP for one in several), int(_ratio(topology, capacity)[-1])
+    short, slowest = (
+        all(one.credit == NDP for one in several),
+        int(ratio_of(topology, capacity[-1:], "host_capacity")[0]),
+    )
     made = [_rules(topology, routes, one, fabric, delay, slowest, tick, seed, short) for one in several]
     transports, room = tuple(rules for rules, _ in made), made[0][1]
     rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
     lines = _lines(topology, fabric, rules, room, capacity)
+    check_hop(delay, lines.ratio, fabric.mtu_bytes, "capacity", "link_us")
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (NDP, RCCC) for one in several):
         lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
@@ -342,12 +346,6 @@ def _rules(
     return rules, room
 
 
-def _ratio(topology: Topology, capacity: Floats) -> Ints:
-    """int64 [links]: ticks of a byte times 2**RATIO_BITS of links of some capacities."""
-    found: Ints = np.ceil(_fastest(topology) / capacity * 2.0**RATIO_BITS).astype(np.int64)
-    return found
-
-
 def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity: Floats) -> Lines:
     """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host."""
     mtu, product, share = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate), topology.host_capacity
@@ -359,4 +357,4 @@ def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity
         bounds = [bound * unit for bound in fabric.ecn]
     rooms = np.maximum(np.ceil(room * (capacity / share)), mtu).astype(np.int64)
     low, high = (np.ceil(bound * capacity / share).astype(np.int64) for bound in bounds)
-    return Lines(_ratio(topology, capacity), rooms, low, np.maximum(low + 1, high))
+    return Lines(ratio_of(topology, capacity), rooms, low, np.maximum(low + 1, high))

@@ -5,18 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from flitlab.models.arrays import Bools
-from flitlab.models.registry import SpecError
+from flitlab.models.arrays import Bools, Ints
 from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.rerouted import kept, steady, with_shares
 from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
-from flitlab.models.transport.session import ratios, sending
+from flitlab.models.transport.session import check_hop, ratios
 
-_LONGEST = 1 << 26
-"""Ticks that a packet may take on a link: arrivals are kept in a wheel with a slot for each tick."""
+FACTOR = "timeline.factor"
+"""The key of links that an event makes too slow."""
 
 
 def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> SpraySession:
@@ -27,8 +26,8 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
     first. Raises ``SpecError`` where hosts are cut off then, where the routing does not serve what is left, and for
     links that are too slow.
     """
-    _check_pace(timeline, session.fabric)
     topology, changes, paths = session.topology, [], _Paths(session, routes)
+    _check_pace(timeline, session.fabric, session.delay[: topology.channels])
     now = timeline.epochs[0]
     works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
@@ -55,12 +54,11 @@ def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
     _check_pace(timeline, fabric)
 
 
-def _check_pace(timeline: Timeline, fabric: Fabric) -> None:
-    """Raise ``SpecError`` for links on which a packet takes too long."""
-    slowest = np.concatenate([ratios(timeline.topology, epoch.rate) for epoch in timeline.epochs])
-    longest = int(sending(slowest, fabric.mtu_bytes).max(initial=0))
-    if longest > _LONGEST:
-        raise SpecError(f"a packet takes {longest} ticks on a link that slow; at most {_LONGEST}", key="timeline")
+def _check_pace(timeline: Timeline, fabric: Fabric, delay: Ints | int = 0) -> None:
+    """Raise ``SpecError`` for links on which a packet takes too long. delay: int64 [channels], ticks."""
+    for epoch in timeline.epochs:
+        slowest = ratios(timeline.topology, epoch.rate, FACTOR)
+        check_hop(delay + np.zeros_like(slowest), slowest, fabric.mtu_bytes, FACTOR, FACTOR)
 
 
 def _differ(were: Lines, lines: Lines) -> Bools:

@@ -12,7 +12,7 @@ from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, drawn, numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from flitlab.models.transport.session import Change, Session, check_stay, ratios
+from flitlab.models.transport.session import Change, Session, check_hop, check_stay, ratios
 
 _NOBODY = np.zeros(0, np.int64)
 _NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -65,7 +65,10 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
     dead, ratio, learned = _dead(session, now), session.ratio, 0
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
         was_dead, was_ratio, now = dead, ratio, timeline.at(tick)
-        dead, ratio = _dead(session, now), np.append(ratios(topology, now.rate), session.ratio[topology.channels :])
+        dead, ratio = (
+            _dead(session, now),
+            np.append(ratios(topology, now.rate, "timeline.factor"), session.ratio[topology.channels :]),
+        )
         moved, paths = _NOBODY, _NOWHERE
         if tick in timeline.reroutes:
             learned += 1
@@ -77,9 +80,10 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
         if len(broken) or len(mended) or len(other) or len(moved):
             changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back))
     found = replace(session, changes=tuple(changes))
+    check_hop(found.delay, found.slowest, found.queues.packet_bytes, "timeline.factor", "timeline.factor")
     for change in (None, *changes):
         for way in (session.paths, session.back) if change is None else (change.paths, change.back):
-            check_stay(way, found.delay, found.slowest, found.queues)
+            check_stay(way, found.delay, found.slowest, found.queues, "timeline.factor")
     return found
 
 

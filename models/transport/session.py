@@ -31,6 +31,12 @@ LATEST = (1 << 39) - 1
 LONGEST_STAY = 1 << 31
 """No packet is in the network for as many ticks: differences of ticks are kept in 32 bits."""
 
+LONGEST_HOP = 1 << 28
+"""Ticks that a packet may take on one link: the calendar of arrivals has a slot of 4 bytes for each tick."""
+
+SLOWEST = 1 << 30
+"""Ticks of a byte on the slowest link: times of the largest packet are then far from overflow in 64 bits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Change:
@@ -125,11 +131,36 @@ def sending(ratio: Ints, size: int) -> Ints:
     return ticks
 
 
-def ratios(topology: Topology, rate: Floats | float = 1.0) -> Ints:
-    """int64 [channels]: ticks of a byte times 2**RATIO_BITS, of channels at a part ``rate`` of their capacity."""
+def ratios(topology: Topology, rate: Floats | float = 1.0, key: str = "capacity") -> Ints:
+    """int64 [channels]: ticks of a byte times 2**RATIO_BITS, of channels at a part ``rate`` of their capacity.
+
+    Raises ``SpecError`` with this key where a byte takes more than :data:`SLOWEST` ticks.
+    """
+    return ratio_of(topology, topology.capacity * rate, key)
+
+
+def ratio_of(topology: Topology, capacity: Floats, key: str = "capacity") -> Ints:
+    """int64 [links]: as :func:`ratios`, of links of these capacities in a topology, float64 [links]."""
     fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
-    found: Ints = np.ceil(fastest / (topology.capacity * rate) * 2.0**RATIO_BITS).astype(np.int64)
+    with np.errstate(over="ignore", divide="ignore"):
+        ticks = fastest / capacity
+    if (slowest := float(ticks.max(initial=1.0))) > SLOWEST:
+        raise SpecError(f"a byte takes {slowest:.3g} ticks on the slowest link; at most {SLOWEST}", key=key)
+    found: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
     return found
+
+
+def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None:
+    """Raises ``SpecError`` for links on which a packet takes more than :data:`LONGEST_HOP` ticks.
+
+    delay: int64 [links], ticks; ratio: int64 [links], as in :class:`Session`. size: bytes of the largest packet. slow,
+    late: the key at fault where the packet takes too long to send, and where the delay is too long by itself.
+    """
+    service = sending(ratio, size)
+    longest = int((delay + service).max(initial=0))
+    if longest > LONGEST_HOP:
+        key = late if int(delay.max()) > LONGEST_HOP // 2 else slow
+        raise SpecError(f"a packet takes {longest} ticks on the slowest link; at most {LONGEST_HOP}", key=key)
 
 
 @njit
@@ -176,11 +207,12 @@ def make_session(
     start = np.zeros(first[-1], np.int64)
     _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
-    hosts = np.full(2 * topology.hosts, ceil(capacity.max() / topology.host_capacity * 2**RATIO_BITS))
-    ratio = np.concatenate([ratios(topology), hosts])
+    ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
     delay[: topology.channels] += topology.delay
     back = _ways_back(topology, transport, queues, paths)
+    largest = max(queues.packet_bytes, transport.ack_bytes if back else 0)
+    check_hop(delay, ratio, largest, "capacity", "link_us")
     for way in (paths, back):
         check_stay(way, delay, ratio, queues)
     rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
@@ -223,32 +255,41 @@ def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: 
     return backwards(topology, paths)
 
 
-def check_stay(paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
-    """Raises ``SpecError`` for paths on which a packet may be for too long: times in packets have 32 bits."""
+def check_stay(
+    paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues, key: str = "queue_packets"
+) -> None:
+    """Raises ``SpecError`` with this key for paths on which a packet may be for too long: its times have 32 bits."""
     if paths is None or not len(paths.link):
         return
-    longest = int(longest_stays(paths, delay, ratio, queues).max())
+    longest = float(longest_stays(paths, delay, ratio, queues).max())
     if longest >= LONGEST_STAY:
-        problem = f"a packet may be on its way for {longest} ticks; at most {LONGEST_STAY - 1}"
-        raise SpecError(problem, key="queue_packets")
+        of_byte = float(np.max(-(-ratio >> RATIO_BITS)))
+        problem = (
+            f"a packet may be in flight for {longest:.0f} ticks, in full queues of {queues.queue_bytes} bytes on links "
+            f"where a byte takes up to {of_byte:.0f} ticks; at most {LONGEST_STAY - 1}"
+        )
+        raise SpecError(problem, key=key)
 
 
-def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Ints:
-    """int64 [paths]: ticks that a packet takes at most for each path, through full queues.
+def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Floats:
+    """float64 [paths]: ticks that a packet takes at most for each path, through full queues.
 
-    A channel takes whole ticks for every packet, and one may be of one byte.
+    A channel takes whole ticks for every packet, and one may be of one byte. The sums are doubles: integers of 64 bits
+    overflow where links are slow.
     """
-    of_byte = -(-ratio >> RATIO_BITS)
+    of_byte = -(-ratio >> RATIO_BITS).astype(np.float64)
     stay = delay + queues.queue_bytes * of_byte
-    feeder = queues.feeder_packets * queues.packet_bytes * int(of_byte[-1])
-    found: Ints = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
+    feeder = queues.feeder_packets * queues.packet_bytes * float(of_byte[-1])
+    found: Floats = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
     return found
 
 
 def longest_round_trips(session: Session) -> Ints:
     """int64 [subflows]: ticks after which a packet that is not acknowledged, or its acknowledgement, was dropped."""
     slowest, queues = session.slowest, session.queues
-    there = longest_stays(session.paths, session.delay, slowest, queues)
+    ticks = longest_stays(session.paths, session.delay, slowest, queues)
     if session.back is not None:
-        return there + longest_stays(session.back, session.delay, slowest, queues)
-    return there + session.ack_delay if session.transport.ack_path == PURE_DELAY else there
+        ticks = ticks + longest_stays(session.back, session.delay, slowest, queues)
+    elif session.transport.ack_path == PURE_DELAY:
+        ticks = ticks + session.ack_delay
+    return ticks.astype(np.int64)

@@ -202,7 +202,7 @@ class Builder:
             return None
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
-        refuse_start(draft, instance, discipline, work)
+        refuse_start(draft, instance, discipline, work, timeline)
         check_times(draft, discipline)
         if not counts_flows(draft):
             simulation_refused(draft, topology, discipline, source.flits)

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one part of a scenario that is to be simulated asks of the others."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.fluid.problem import FluidError, check_capacities, check_joined, check_numbers
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, names, spec_class
 from flitlab.models.rules.arrivals import too_much
 from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import not_for, refuse_built
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
+from flitlab.sim.config.timeline import place_of_event
 
 
 def refuse_beside(draft: Draft, spec: SwitchingSpec) -> None:
@@ -53,11 +58,35 @@ def refuse_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
         draft.refuse("loads", problem)
 
 
-def refuse_start(draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload) -> None:
-    """Refuses a scenario that no run can begin with."""
+def refuse_start(
+    draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
+) -> None:
+    """Rejects a scenario that no run can begin with. timeline: None where the network stays as it is."""
+    load, seed = max(draft.config.load_list, default=ENDLESS_LOAD), draft.config.seeds[0]
+    changes = () if timeline is None else (timeline,)
     try:
-        discipline.check(instance, work, max(draft.config.load_list, default=ENDLESS_LOAD), draft.config.seeds[0])
+        discipline.check(instance, work, load, seed, *changes)
     except SpecError as error:
-        draft.refuse(error.key or "switching", str(error), error.choices)
+        draft.refuse(place_of_event(draft, error.key or "switching"), str(error), error.choices)
     except Exception as error:  # a transport may be a stranger's: whatever it raises is reported
         refuse_built(error, "transport" if counts_flows(draft) else "switching", draft)
+
+
+def refuse_unbounded(draft: Draft, instance: Instance, ceilings: Sequence[CeilingSpec]) -> None:
+    """Rejects numbers and demands of which no ceiling is certified: too far apart, or between parts of the network.
+
+    With a fixed background most ceilings are omitted, and a program may send nothing at all.
+    """
+    if not ceilings or instance.traffic.background is not None or not instance.traffic.rate.any():
+        return
+    topology, traffic = instance.topology, instance.traffic
+    try:
+        check_capacities(topology)
+    except FluidError as error:
+        draft.refuse("topology", str(error))
+        return
+    try:
+        check_numbers(topology, traffic)
+        check_joined(topology, traffic)
+    except FluidError as error:
+        draft.refuse("traffic", str(error))

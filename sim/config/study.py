@@ -28,6 +28,7 @@ from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
 from flitlab.sim.config.files import with_files
+from flitlab.sim.config.fit import refuse_unbounded
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
 from flitlab.sim.config.jobs import Job, alone
 from flitlab.sim.config.load import Node, Place, load_file, read_text
@@ -378,6 +379,8 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
         built = _built(builder, draft)
         if built is None:
             continue
+        if built.instance is not None:
+            refuse_unbounded(draft, built.instance, ceilings)
         built = replace(built, resolved=built.resolved | question(draft, ceilings))
         cases.append(_case(variant, draft, built, ceilings, vary))
         points += len(config.load_list) * len(config.seeds)

@@ -80,9 +80,17 @@ def timeline_of(
     try:
         discipline.endures(made, routes)
     except SpecError as error:
-        draft.refuse(error.key or "timeline", str(error), error.choices)
+        draft.refuse(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
     return made
+
+
+def place_of_event(draft: Draft, key: str) -> str:
+    """The place of a key of an event: ``timeline.factor`` stands for the factor of the event that slows links most."""
+    factors = {i: event.factor for i, event in enumerate(draft.config.timeline or ()) if event.factor is not None}
+    if key != "timeline.factor" or not factors:
+        return key
+    return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
 def timeline_alone(draft: Draft, parts: Parts) -> Timeline | None:

@@ -409,7 +409,7 @@ def test_a_law_that_cannot_be_compiled_is_named():
         ({"control": transport(ack_path="reverse_path", ack_bytes=1500), "queue_bytes": 1000},
          "an acknowledgement does not fit"),
         ({"topology": replace(line(2), capacity=np.array([1.0, 1e-5])), "control": transport(ack_path="reverse_path")},
-         "a packet may be on its way for"),
+         "a packet may be in flight for"),
         ({"pairs": [(0, 0)]}, "host 0 would send to itself"),
         ({"routing": {"kind": "minimal"}, "draw": "limited"}, "limited needs a routing of whole paths"),
         ({"pairs": np.zeros((0, 2), int)}, "no host sends anything"),

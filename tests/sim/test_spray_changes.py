@@ -266,5 +266,5 @@ def test_draws_keep_their_paths_as_far_as_weights_allow(seed):
 
 def test_links_that_are_too_slow_are_refused():
     case = one_flow(PILE, 1000)
-    with pytest.raises(SpecError, match=r"a packet takes \d+ ticks on a link that slow; at most"):
+    with pytest.raises(SpecError, match=r"a packet takes \d+ ticks on the slowest link; at most"):
         happening(*case, [{"at_tick": 5, "slow": {"links": [[0, 1]]}, "factor": 1e-6}])
