@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
-from flitlab.sim.cli.common import complain, json_text, number, print_json, print_table, why
+from flitlab.sim.cli.common import complain, json_text, print_json, print_table, why
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
@@ -71,13 +71,21 @@ def _write(verdict: Verdict, folder: Path) -> Path:
     return write(verdict, folder, png)
 
 
+def percent(share: float | None) -> str:
+    """A share as a table has it, '' for none."""
+    return "" if share is None else f"{100 * share:.3g} %"
+
+
 def _print(verdict: Verdict) -> None:
     """The verdict as a table, then in sentences."""
     columns = [
-        ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.verdict),
-        ("limit", lambda check: number(check.limit, 5)), ("limited by", lambda check: check.which),
-        ("share", lambda check: f"{100 * check.efficiency:.3g} %"), ("where", lambda check: check.where),
+        ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.words),
+        ("limit", lambda check: check.shown_limit.partition(" ")[0]), ("limited by", lambda check: check.which),
+        ("share", lambda check: f"{100 * check.share:.3g} %"),
     ]  # fmt: skip
+    if verdict.deliveries:
+        columns.append(("delivered", lambda check: percent(check.delivery and check.delivery.share)))
+    columns.append(("where", lambda check: check.where))
     print_table(verdict.claim.name, columns, verdict.checks)
     print(verdict.sentence)
     for check in [check for check in verdict.checks if check.hints][:MOST_HINTS]:

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +27,8 @@ from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
-from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, Row, of_csv
-from flitlab.sim.judge.quantity import Quantity, Scale, UnitError, asks_capacity, is_time, quantity
+from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, of_csv
+from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, asks_capacity, is_time, quantity
 
 MEASURED = 0.02
 """What a mean over a run that ends may be off by, relatively, where nothing else is said."""
@@ -42,7 +42,8 @@ SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("k
 CALLED = {"booksim2": "BookSim2", "htsim": "htsim"}
 """Key of an output -> the simulator that prints it."""
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=1e-15, le=1e15)]
+Delay = Annotated[float, Field(ge=0, le=1e15)]
 
 
 class ReportedConfig(Section):
@@ -94,8 +95,8 @@ class DelaysConfig(Section):
     both.
     """
 
-    hop: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    ends: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    hop: Delay
+    ends: Delay = 0.0
     unit: str = TIME
 
 
@@ -126,8 +127,12 @@ class Delays:
 
 @dataclass(frozen=True)
 class Point:
-    """What is reported together. where: the place, ``file:line``. Quantities are None where nothing is said of them."""
+    """What is reported together. Quantities are None where nothing is said of them.
 
+    entry: the number of its entry of ``reported``. where: the place, ``file:line``.
+    """
+
+    entry: int
     where: str
     load: Quantity | None
     throughput: Quantity | None
@@ -191,6 +196,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
         *_of_delays(delays, points),
         *_of_means(points),
         *dict.fromkeys(map(str, draft.warnings)),
+        *found.skipped,
     ]
     return Claim(
         str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
@@ -252,7 +258,9 @@ class _Reader:
             None,
             config.link_gbps,
             cycle_ns,
+            float(instance.traffic.rate[instance.traffic.rate > 0].mean()),
         )
+        self.skipped: list[str] = []
 
     def points(self) -> Iterator[Point]:
         """The points of all entries, in order."""
@@ -266,18 +274,26 @@ class _Reader:
         """Where each row stands, and the texts of what it reports."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
         if not entry.is_file:
-            return [(self.page.where(*place), {what: self._text(place, what, value) for what, value in named.items()})]
+            texts = {what: self._text(place, what, value) for what, value in named.items()}
+            known = {what: text for what, text in texts.items() if text is not None}
+            return [(self.page.where(*place), known)] if len(known) == len(texts) else []
         kind = entry.native or "csv"
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            self.page.refuse(key, "is no regular file: it may never end")
+            return []
         try:
-            found: list[Row] = NATIVE[kind](path) if entry.native else of_csv(path, self._columns(place, named))
+            found, skipped = (NATIVE[kind](path), 0) if entry.native else of_csv(path, self._columns(place, named))
         except OutputError as error:
             self.page.refuse(key, str(error))
             return []
         except ConfigError as error:
             self.page.refuse(key, error.mistakes[0].problem)
             return []
+        if skipped:
+            told = "row reports" if skipped == 1 else "rows report"
+            self.skipped.append(f"{skipped} {told} nothing in these columns of {name}: {', '.join(named.values())}.")
         return [(f"{name}:{line}", texts) for line, texts in found]
 
     def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
@@ -287,11 +303,11 @@ class _Reader:
                 self.page.refuse((*place, what), "must be the name of a column of the CSV file")
         return {what: str(value) for what, value in named.items()}
 
-    def _text(self, place: Place, what: str, value: Any) -> str:
-        """A number as it is written."""
+    def _text(self, place: Place, what: str, value: Any) -> str | None:
+        """A number as it is written; None once it is rejected."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             self.page.refuse((*place, what), "must be a number")
-            return ""
+            return None
         return str(value) if isinstance(value, str) else repr(value)
 
     def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
@@ -299,14 +315,13 @@ class _Reader:
         units = self._units(entry, place, texts)
         found: dict[str, Quantity] = {}
         for what, text in texts.items():
-            if not text or units is None:
+            if units is None:
                 continue
             alone = what == "load" and "throughput" not in texts
             error = (0.0 if alone else MEASURED) if entry.error is None else entry.error
             key = (*place, entry.native or what)
             try:
-                factor = self._factor(units[what], what == "latency")
-                found[what] = quantity(text, units[what], factor, error)
+                found[what] = quantity(text, self._unit(units[what], what), error)
             except UnitError as problem:
                 self._refuse_unit(place, problem)
             except ValueError as problem:
@@ -317,7 +332,7 @@ class _Reader:
             self.page.refuse((*place, "throughput"), why)
         if len(self.page.mistakes) > before:
             return None
-        return Point(where, found.get("load"), found.get("throughput"), found.get("latency"))
+        return Point(int(place[1]), where, found.get("load"), found.get("throughput"), found.get("latency"))
 
     def _refuse_unit(self, place: Place, error: UnitError) -> None:
         """Refuses a unit at its own key, or what it needs at the key that is missing."""
@@ -345,15 +360,12 @@ class _Reader:
             return None
         return usual | dict.fromkeys(meant, entry.unit)
 
-    def _factor(self, unit: str, timely: bool) -> float:
-        """What one of a unit is, in ticks or in flits per tick and host. Raises ``UnitError``."""
-        if timely:
-            return self.scale.time(unit)
-        if asks_capacity(unit) and self.capacity is None:
+    def _unit(self, name: str, what: str) -> Unit:
+        """The unit of a quantity on the network of the claim. Raises ``UnitError``."""
+        if what != "latency" and asks_capacity(name) and self.capacity is None:
             self.capacity = _capacity(self.instance)
-            known = {name: getattr(self.scale, name) for name in Scale.__dataclass_fields__}
-            self.scale = Scale(**{**known, "capacity": self.capacity.lower})
-        return self.scale.rate(unit)
+            self.scale = replace(self.scale, capacity=self.capacity.lower)
+        return self.scale.unit(name, of_load=what == "load")
 
     def delays(self, needed: bool) -> Delays | None:
         """The least delays of the network, refused where a latency needs them and nothing says what they are."""

@@ -19,30 +19,43 @@ class OutputError(ValueError):
     """A file that does not hold what it should; the message says what it lacks."""
 
 
-EMPTY = ("", "-", "nan", "inf")
-"""Cells in which nothing is reported, in small letters."""
+EMPTY = ("", "-", "nan")
+"""Cells in which nothing is reported, in small letters; so is an infinite latency, of a network that is saturated."""
+
+INFINITE = ("inf", "+inf", "infinity")
 
 
-def of_csv(path: Path, columns: Mapping[str, str]) -> list[Row]:
-    """The rows of a CSV file. columns: quantity -> name of its column; cells that are empty are left out.
+def of_csv(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
+    """The rows of a CSV file that report something, and how many report nothing.
 
+    columns: quantity -> name of its column; cells that are empty are left out. A row is at the line on which it ends.
     Raises :class:`OutputError`, and :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
     """
-    lines = [(i, line) for i, line in enumerate(read_text(path).splitlines(), 1) if line.strip() and line[0] != "#"]
-    table = list(csv.reader(line for _, line in lines))
-    header = [name.strip() for name in table[0]] if table else []
+    every = enumerate(read_text(path).splitlines(keepends=True), 1)
+    lines = [(i, line) for i, line in every if line.strip() and line[0] != "#"]
+    reader = csv.reader(line for _, line in lines)
+    try:
+        table = [(lines[reader.line_num - 1][0], row) for row in reader]
+    except csv.Error as error:
+        raise OutputError(f"is no CSV: {error} (line {lines[reader.line_num - 1][0]})") from None
+    header = [name.strip() for name in table[0][1]] if table else []
     for name in columns.values():
         if name not in header:
             raise OutputError(f"has no column {name!r}; it has {', '.join(header) or 'none'}")
     place = {what: header.index(name) for what, name in columns.items()}
     found = []
-    for (number, _), row in zip(lines[1:], table[1:], strict=True):
+    for number, row in table[1:]:
         texts = {what: row[at].strip() if at < len(row) else "" for what, at in place.items()}
-        if known := {what: text for what, text in texts.items() if text.lower() not in EMPTY}:
+        if known := {what: text for what, text in texts.items() if not _is_empty(what, text.lower())}:
             found.append((number, known))
     if not found:
         raise OutputError("has no row with a number in these columns")
-    return found
+    return found, len(table) - 1 - len(found)
+
+
+def _is_empty(what: str, text: str) -> bool:
+    """Whether a cell reports nothing of a quantity."""
+    return text in EMPTY or (what == "latency" and text in INFINITE)
 
 
 BOOKSIM = {
@@ -83,8 +96,9 @@ def of_booksim2(path: Path) -> list[Row]:
 
 
 FINISHED = re.compile(
-    r"Flow \S+ flowId \d+ .*finished at (?P<us>[\d.e+]+) (?:total messages (?P<messages>\d+) )?"
-    r"total packets (?P<packets>\d+) RTS (?P<rts>\d+) total bytes (?P<bytes>\d+)"
+    r"Flow \S+ flowId \d+ .*finished at (?P<us>\d{1,18}(?:\.\d+)?(?:e[-+]?\d{1,2})?) "
+    r"(?:total messages (?P<messages>\d{1,18}) )?total packets (?P<packets>\d{1,18}) RTS (?P<rts>\d{1,18}) "
+    r"total bytes (?P<bytes>\d{1,18})"
 )
 """What htsim prints when a flow of its UEC or EQDS transport has ended: microseconds, whole packets and their bytes."""
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reported number says, whatever unit it is in: between which ends it lies, in ticks and flits."""
+"""What a reported number says, whatever unit it is in: between which ends it lies, in ticks and flits.
+
+And the way back: limits in the unit of what is reported.
+"""
 
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from fractions import Fraction
 
 LEAST_DIGITS = 3
@@ -12,6 +15,15 @@ LEAST_DIGITS = 3
 
 LONGEST = 9
 """Letters of a number that is shown as it is printed; longer ones are rounded where they are shown."""
+
+LARGEST = 100
+"""Numbers from 10**-LARGEST to 10**LARGEST are read: they are finite in any unit."""
+
+SHOWN_DIGITS = 4
+"""Significant digits of limits where they are printed."""
+
+ROUNDING = 1e-9
+"""Numbers that differ by so little of them, relatively, are the same: solvers round otherwise on other machines."""
 
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
@@ -40,12 +52,74 @@ class UnitError(ValueError):
 
 
 @dataclass(frozen=True)
+class Unit:
+    """A unit of a claim on its network.
+
+    name: as the claim writes it. factor: flits per tick and sending host (of a load: flits per tick of the busiest
+    host at load 1), or ticks, that one of it is. of_flow: the unit in which the same counts a flow of the whole
+    network, '' for a time; flow_factor: flits per tick that one of that is.
+    """
+
+    name: str
+    factor: float
+    of_flow: str = ""
+    flow_factor: float = 1.0
+
+    def at_most(self, value: float) -> str:
+        """A limit that nothing passes, given in flits per tick and host or in ticks, with its unit; rounded up."""
+        return f"{at_most(value / self.factor)} {self.name}"
+
+    def at_least(self, value: float) -> str:
+        """A limit that nothing is below, given as for :meth:`at_most`, with its unit; rounded down."""
+        return f"{at_least(value / self.factor)} {self.name}"
+
+    def about(self, value: float) -> str:
+        """A value given as for :meth:`at_most`, with its unit; rounded to the nearest."""
+        return f"{value / self.factor:.4g} {self.name}"
+
+    def flow(self, value: float) -> str:
+        """Flits per tick of the whole network with the unit of flows; rounded to the nearest."""
+        return f"{value / self.flow_factor:.4g} {self.of_flow}"
+
+    def flow_at_most(self, value: float) -> str:
+        """Flits per tick of the whole network that nothing passes, with the unit of flows; rounded up."""
+        return f"{at_most(value / self.flow_factor)} {self.of_flow}"
+
+
+def at_most(value: float) -> str:
+    """An upper bound with few digits: rounded up, so that it is one still, and so that all machines print the same.
+
+    >>> at_most(0.71408), at_most(0.71409), at_most(0.2), at_most(47492.1), at_most(0.1 + 0.2)
+    ('0.7141', '0.7141', '0.2', '47500', '0.3')
+    """
+    return _rounded(value * (1 - ROUNDING), ROUND_CEILING)
+
+
+def at_least(value: float) -> str:
+    """A lower bound with few digits: rounded down.
+
+    >>> at_least(18.7559), at_least(22.5)
+    ('18.75', '22.5')
+    """
+    return _rounded(value * (1 + ROUNDING), ROUND_FLOOR)
+
+
+def _rounded(value: float, way: str) -> str:
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    number = Decimal(value)
+    last = number.adjusted() - SHOWN_DIGITS + 1
+    return f"{float(number.quantize(Decimal((0, (1,), last)), way)):.12g}"
+
+
+@dataclass(frozen=True)
 class Scale:
     """What the units of a claim mean on its network.
 
     hosts, switches: how many there are, of hosts those that send. flits: the mean length of a packet. line: flits that
     a host's channel takes in a tick. capacity: the load that any routing can carry of uniform traffic, None where that
     is not asked for. link_gbps: the rate of a channel of capacity 1. cycle_ns: nanoseconds of a tick. None: not given.
+    mean: flits per tick that a sending host creates at load 1, on average.
     """
 
     hosts: int
@@ -55,6 +129,25 @@ class Scale:
     capacity: float | None = None
     link_gbps: float | None = None
     cycle_ns: float | None = None
+    mean: float = 1.0
+
+    def unit(self, name: str, of_load: bool = False) -> Unit:
+        """A unit of rates or of times on this network. Raises :class:`UnitError`.
+
+        of_load: a load per host is that of the busiest one, and per switch or network it is what all hosts create.
+        """
+        if is_time(name):
+            return Unit(name, self.time(name))
+        factor, (counted, scope) = self.rate(name), _rate_unit(name)
+        if of_load and scope != "node":
+            factor /= self.mean
+        if counted in ("capacity", "line"):
+            return Unit(name, factor, "flits/cycle")
+        if counted in ("flits", "packets"):
+            return Unit(name, factor, f"{counted}/cycle", self.flits if counted == "packets" else 1.0)
+        assert self.link_gbps is not None  # the rate above needs it, too
+        what = re.split(r"\s+per\s+|/(?=[a-z]{3,})", name.strip())[0]
+        return Unit(name, factor, what, float(counted) / (self.link_gbps * 1e9))
 
     def rate(self, unit: str) -> float:
         """The flits per tick and host that one of a unit is. Raises :class:`UnitError`."""
@@ -139,7 +232,7 @@ class Quantity:
     """
 
     text: str
-    unit: str
+    unit: Unit
     value: float
     slack: float
     error: float
@@ -156,19 +249,24 @@ class Quantity:
 
     def __str__(self) -> str:
         number = self.text if len(self.text) <= LONGEST else f"{float(self.text):.6g}"
-        return f"{number} {self.unit}"
+        return f"{number} {self.unit.name}"
 
 
-def quantity(text: str, unit: str, factor: float, error: float) -> Quantity:
-    """A number as it is printed, times what one of its unit is. Raises ``ValueError`` for what is no number above 0."""
+def quantity(text: str, unit: Unit, error: float) -> Quantity:
+    """A number as it is printed, in a unit. Raises ``ValueError`` for what is no number above 0, or beyond doubles."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
         raise ValueError("is no number") from None
-    if not number.is_finite() or number <= 0:
+    if not number.is_finite():
+        raise ValueError("must be a finite number")
+    if number <= 0:
         raise ValueError("must be more than 0")
+    if abs(number.adjusted()) > LARGEST:
+        raise ValueError(f"must be between 1e-{LARGEST} and 1e+{LARGEST}")
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     last = min(exponent, number.adjusted() - LEAST_DIGITS + 1)
-    slack = float(Fraction(10) ** last / 2)
-    return Quantity(text.strip(), unit, float(number) * factor, slack * factor, error)
+    # a digit beyond those of a double is far below any slack; the power of ten would be long to compute
+    slack = float(Fraction(10) ** max(last, -2 * LARGEST) / 2)
+    return Quantity(text.strip(), unit, float(number) * unit.factor, slack * unit.factor, error)

@@ -4,6 +4,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from flitlab.fluid.ceiling import Ceiling
@@ -12,16 +13,14 @@ from flitlab.fluid.kinds.spec import asked
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
+from flitlab.sim.judge.carried import Delivery, reading, slips
 from flitlab.sim.judge.claim import Claim, Point
 from flitlab.sim.judge.deadlock import Deadlock, deadlock
-from flitlab.sim.judge.quantity import Quantity
+from flitlab.sim.judge.quantity import ROUNDING, Quantity, Unit
 from flitlab.sim.judge.witness import Witness, of_theta, of_total
 from flitlab.sim.judge.zero_load import ZeroLoad
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
-
-ROUNDING = 1e-9
-"""By how much of it a number has to pass a limit to count as beyond it."""
 
 GAP, ROUGH_GAP, FEW = 1e-3, 0.01, 512
 """Relative gap to which ceilings of at most so many switches are solved, and of more; where a number lies between their
@@ -36,7 +35,8 @@ class Check:
     """One reported number, judged.
 
     what: ``load``, ``throughput`` or ``latency``. limit: in flits per tick and host, or ticks; which: its name.
-    efficiency: of a rate its share of the ceiling, of a latency the least one over it. witness: None if possible.
+    efficiency: of a rate its share of the ceiling, of a latency the least one over it. delivery: how much of the load
+    a throughput is, where one is reported. witness: None if possible.
     """
 
     where: str
@@ -49,31 +49,57 @@ class Check:
     note: str = ""
     witness: Witness | None = None
     hints: tuple[str, ...] = ()
+    delivery: Delivery | None = None
 
     @property
     def verdict(self) -> str:
         """``possible`` or ``impossible``."""
         return POSSIBLE if self.possible else IMPOSSIBLE
 
+    @property
+    def words(self) -> str:
+        """The verdict, and whether the load arrives."""
+        lost = self.possible and self.delivery is not None and self.delivery.lost
+        return f"{self.verdict}, not carried" if lost else self.verdict
+
+    @property
+    def share(self) -> float:
+        """A rate over its limit, or the least latency over the one reported: at most 1 if possible."""
+        value = self.reported.value
+        return self.limit / value if self.what == "latency" else value / self.limit
+
+    @property
+    def shown_limit(self) -> str:
+        """The limit in the unit of what is reported: rounded up, of a latency down."""
+        unit = self.reported.unit
+        return unit.at_least(self.limit) if self.what == "latency" else unit.at_most(self.limit)
+
     def plain(self) -> dict[str, Any]:
-        """The check as JSON has it."""
-        number = self.reported
+        """The check as JSON has it: all numbers in ``unit``."""
+        number, factor = self.reported, self.reported.unit.factor
         return {
-            "where": self.where, "quantity": self.what, "reported": number.text, "unit": number.unit,
-            "value": number.value, "at_least": number.low, "at_most": number.high, "verdict": self.verdict,
-            "limit": self.limit, "limited_by": self.which, "efficiency": self.efficiency, "note": self.note or None,
+            "where": self.where, "quantity": self.what, "reported": number.text, "unit": number.unit.name,
+            "value": number.value / factor, "at_least": number.low / factor, "at_most": number.high / factor,
+            "native_unit": "ticks" if self.what == "latency" else "load" if self.what == "load" else "flits/tick/host",
+            "native_per_unit": factor, "verdict": self.verdict, "limit": self.limit / factor, "limited_by": self.which,
+            "share": self.share, "efficiency": self.efficiency,
+            "delivered": None if self.delivery is None else self.delivery.share,
+            "carried": None if self.delivery is None else self.delivery.carried, "note": self.note or None,
             "hints": list(self.hints), "witness": None if self.witness is None else self.witness.plain(),
         }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a claim. ceiling: of its load, with the certificate."""
+    """What is said of a claim. ceiling: of its load, with the certificate. mean: flits per tick that a sending host
+    creates at load 1, on average. reading: what would make loads and throughputs agree, '' where they do."""
 
     claim: Claim
     ceiling: Ceiling
+    mean: float
     checks: list[Check]
     deadlock: Deadlock | None
+    reading: str = ""
 
     @property
     def possible(self) -> bool:
@@ -91,37 +117,78 @@ class Verdict:
         return max((check.efficiency for check in self.checks if check.what != "latency"), default=None)
 
     @property
+    def deliveries(self) -> list[Delivery]:
+        """The share of each throughput that is reported beside a load in that load."""
+        return [check.delivery for check in self.checks if check.delivery is not None]
+
+    @property
+    def carried(self) -> bool | None:
+        """Whether every load that is reported beside a throughput arrives; None where there is none."""
+        return all(one.carried for one in self.deliveries) if self.deliveries else None
+
+    @property
     def witness(self) -> Witness | None:
         """What proves the first impossible number; None if all are possible."""
         return next((check.witness for check in self.checks if check.witness is not None), None)
 
     @cached_property
+    def units(self) -> list[tuple[str, Unit]]:
+        """The units of rates that the claim has, each with what it is of, in order."""
+        found = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
+        return [(check.what, check.reported.unit) for check in found.values()]
+
+    def ceiling_in(self, what: str, unit: Unit) -> tuple[float, float]:
+        """The ends of the ceiling as a load or a throughput, in a unit of these."""
+        mean = self.mean if what == "throughput" else 1.0
+        return self.ceiling.lower * mean / unit.factor, self.ceiling.upper * mean / unit.factor
+
+    @cached_property
     def sentence(self) -> str:
         """The verdict as a person would say it."""
         wrong = [check for check in self.checks if not check.possible]
-        if wrong:
-            first = wrong[0]
-            beyond = "below the zero-load latency" if first.what == "latency" else "above what can be carried"
-            several = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
-            proof = "" if first.witness is None else f" {first.witness.statement}"
-            return f"Impossible: a {first.what} of {first.reported} is {beyond}{several}.{proof}"
-        parts = []
-        if self.efficiency is not None:
-            parts.append(f"Possible: {100 * self.efficiency:.3g} % of the ceiling of this network and traffic.")
+        parts = [self._impossible(wrong)] if wrong else [self._possible()]
+        if any(one.lost for one in self.deliveries):
+            parts += [self._not_carried(), self.reading]
         else:
-            least = max(self.checks, key=lambda check: check.efficiency)
-            parts.append(f"Possible: the least latency reported is {1 / least.efficiency:.3g} times that at zero load.")
-        parts += [check.note for check in self.checks if check.note][:1]
-        if self.deadlock is not None and self.deadlock.prone:
+            parts += [check.note for check in self.checks if check.note and not wrong][:1]
+        if not wrong and self.deadlock is not None and self.deadlock.prone:
             parts.append(f"Deadlock-prone: {self.deadlock.note}.")
-        return " ".join(parts)
+        return " ".join(filter(None, parts))
+
+    def _impossible(self, wrong: list[Check]) -> str:
+        first = wrong[0]
+        beyond = "below the zero-load latency" if first.what == "latency" else "above what can be carried"
+        several = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
+        proof = "" if first.witness is None else f" {first.witness.statement}"
+        return f"Impossible: a {first.what} of {first.reported} is {beyond}{several}.{proof}"
+
+    def _possible(self) -> str:
+        if self.efficiency is None:
+            least = max(self.checks, key=lambda check: check.efficiency)
+            return f"Possible: the least latency reported is {1 / least.efficiency:.3g} times that at zero load."
+        what, unit = self.units[0]
+        ceiling = unit.at_most(self.ceiling_in(what, unit)[1] * unit.factor)
+        return f"Possible: {100 * self.efficiency:.3g} % of the ceiling of this network and traffic, {ceiling}."
+
+    def _not_carried(self) -> str:
+        """Which loads do not arrive, and what that means at the one of which least does."""
+        lost = [check for check in self.checks if check.delivery is not None and check.delivery.lost]
+        count = f"At {len(lost)} of {len(self.deliveries)} loads less arrives than hosts create. " if lost[1:] else ""
+        # below the ceiling a shortfall needs a reason
+        worst = min(lost, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
+        return f"Not carried. {count}{worst.note}"
 
     def plain(self) -> dict[str, Any]:
-        """The verdict as JSON has it."""
+        """The verdict as JSON has it. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
         row, stuck, topology = self.ceiling, self.deadlock, self.claim.instance.topology
         return {
-            "name": self.claim.name, "verdict": self.verdict, "sentence": self.sentence, "efficiency": self.efficiency,
+            "name": self.claim.name, "verdict": self.verdict, "carried": self.carried, "sentence": self.sentence,
+            "efficiency": self.efficiency, "delivered": min((one.share for one in self.deliveries), default=None),
             "ceiling": row.ceiling, "ceiling_lower": row.lower, "ceiling_upper": row.upper, "ceiling_unit": row.unit,
+            "ceilings": [
+                {"quantity": what, "unit": unit.name, "lower": ends[0], "upper": ends[1]}
+                for what, unit in self.units for ends in [self.ceiling_in(what, unit)]
+            ],
             "ceiling_note": row.note or None, "witness": None if self.witness is None else self.witness.plain(),
             "deadlock_prone": None if stuck is None else stuck.prone, "deadlock": None if stuck is None else stuck.note,
             "reported": [check.plain() for check in self.checks], "assumed": self.claim.assumed,
@@ -141,7 +208,8 @@ def judge(claim: Claim) -> Verdict:
     """
     judged = _Judge(claim)
     checks = [check for point in claim.points for check in judged.checks(point)]
-    return Verdict(claim, judged.ceiling, checks, deadlock(claim.instance, claim.vcs))
+    stuck, told = deadlock(claim.instance, claim.vcs), judged.reading()
+    return Verdict(claim, judged.ceiling, judged.share, checks, stuck, told)
 
 
 class _Judge:
@@ -154,6 +222,7 @@ class _Judge:
         self.share = float(traffic.rate.sum()) / self.senders  # flits per tick that a sender creates at load 1, in mean
         self.gap = GAP if topology.switches <= FEW else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
+        self.slips = slips(claim.flits, self.senders, topology.switches)
         self._totals: dict[float, Ceiling] = {}
 
     @cached_property
@@ -172,58 +241,84 @@ class _Judge:
             found.append(self._of_latency(point, point.latency))
         return found
 
+    def reading(self) -> str:
+        """What would make the loads and throughputs of an entry agree, for the first entry in which they do not."""
+        for _, points in groupby(self.claim.points, lambda point: point.entry):
+            found = [one for one in map(self._delivery, points) if one is not None]
+            if any(one.lost for one in found):
+                return reading(found, self.slips, self.ceiling.lower * self.share)
+        return ""
+
+    def _delivery(self, point: Point) -> Delivery | None:
+        """How much of the load of a point arrives; None where it has not both."""
+        if point.load is None or point.throughput is None:
+            return None
+        return Delivery(point.load, point.throughput, self.share, self.ceiling.upper)
+
     def _of_load(self, point: Point, load: Quantity) -> Check:
         """A load that is carried: every demand is met."""
         claimed = load.low
         self._solve_for(claimed)
         possible = claimed <= self.ceiling.upper * (1 + ROUNDING)
-        witness = None if possible else of_theta(self.instance, self.ceiling, claimed)
+        witness = None if possible else of_theta(self.instance, self.ceiling, load)
         limit = self.ceiling.upper
-        hints = () if possible else self._hints(load.value, limit)
+        hints = () if possible else self._hints(load, limit, "the limit")
         return Check(
             point.where, "load", load, possible, limit, self.ceiling.ceiling, load.value / limit, "", witness, hints
         )  # fmt: skip
 
     def _of_throughput(self, point: Point, throughput: Quantity) -> Check:
         """What hosts receive on average, which an unfair network may raise above the ceiling of a demand met by all."""
-        ceiling = self.ceiling.upper * self.share
+        ceiling, delivery = self.ceiling.upper * self.share, self._delivery(point)
         efficiency = throughput.value / ceiling
         offered = None if point.load is None else point.load.high
         within = ROUNDING + 1
+        note = "" if delivery is None else self._lost(delivery, point)
         if throughput.low <= within * self.share * min(self.ceiling.lower, offered or math.inf):
             return Check(
-                point.where, "throughput", throughput, True, ceiling, self.ceiling.ceiling, efficiency
+                point.where, "throughput", throughput, True, ceiling, self.ceiling.ceiling, efficiency, note,
+                delivery=delivery,
             )  # fmt: skip
         row = self._total(self._most_offered() if offered is None else offered)
         most = row.upper * self.instance.topology.hosts / self.senders
         possible = throughput.low <= most * within
         if possible:
-            beyond = efficiency > 1 + UNFAIR
-            note = (
-                f"A throughput of {throughput} is above the load at which every demand is met, {ceiling:.6g}: it is "
-                "possible only where some demands get less than others."
+            unfair = (
+                f"A throughput of {throughput} is above the load at which every demand is met, "
+                f"{throughput.unit.at_most(ceiling)}: it is possible only where some demands get less than others."
             )
+            note = unfair if efficiency > 1 + UNFAIR else note
             return Check(
-                point.where, "throughput", throughput, True, most, "total", efficiency, note if beyond else ""
+                point.where, "throughput", throughput, True, most, "total", efficiency, note, delivery=delivery
             )  # fmt: skip
-        hints = self._hints(throughput.value, min(ceiling, most))
-        witness = self._beyond_total(row, throughput.low * self.senders / self.instance.topology.hosts)
+        hints = self._hints(throughput, min(ceiling, most), "the ceiling" if ceiling <= most else "what hosts create")
+        witness = self._beyond_total(row, throughput, point)
         return Check(
-            point.where, "throughput", throughput, False, most, witness.ceiling, efficiency, "", witness, hints
+            point.where, "throughput", throughput, False, most, witness.ceiling, efficiency, "", witness, hints,
+            delivery,
         )  # fmt: skip
 
-    def _beyond_total(self, row: Ceiling, claimed: float) -> Witness:
-        """Why less arrives than ``claimed`` per host: that is more than hosts create, or a cut or lengths prove it."""
+    def _lost(self, delivery: Delivery, point: Point) -> str:
+        """What it means that not all of a load arrives, '' if it does."""
+        if not delivery.lost:
+            return ""
+        told = delivery.told(self.ceiling.upper * self.share)
+        return told if point.latency is None else f"{told} {delivery.queued(point.latency)}"
+
+    def _beyond_total(self, row: Ceiling, claimed: Quantity, point: Point) -> Witness:
+        """Why less arrives than is claimed: that is more than hosts create, or a cut or lengths prove it."""
         assert row.load is not None
-        offer = row.load * self.share
-        created = offer * self.senders
-        if row.certificate is not None and row.upper * self.instance.topology.hosts < created * (1 - ROUNDING):
-            return of_total(self.instance, row, claimed)
+        offer, hosts = row.load * self.share, self.instance.topology.hosts
+        offered = "Where the busiest host sends or receives all that its channel takes"
+        if point.load is not None:
+            offered = f"At a load of {point.load}"
+        if row.certificate is not None and row.upper * hosts < offer * self.senders * (1 - ROUNDING):
+            return of_total(self.instance, row, claimed, self.senders, offered)
         statement = (
-            f"At load {row.load:.6g}, hosts that send create {offer:.6g} flits per tick each, on average, and no "
-            "network delivers more than that."
+            f"{offered}, hosts that send create no more than {claimed.unit.at_most(offer)} on average, and no network "
+            "delivers more than that."
         )
-        return Witness("offer", statement, "offer", offer, {"load": row.load})
+        return Witness("offer", statement, "offer", offer, "flits/tick/host", {"load": row.load})
 
     def _of_latency(self, point: Point, latency: Quantity) -> Check:
         """A mean latency: of all demands, or of the nearest ones where a throughput says that not all are served."""
@@ -239,10 +334,12 @@ class _Judge:
         delays = self.claim.delays
         assert delays is not None
         nearest = "" if share >= 1 else f" of the nearest {100 * share:.3g} % of the demand"
+        unit = latency.unit
+        network, ends, tail = (f"{ticks / unit.factor:.4g}" for ticks in (least.network, least.ends, least.tail))
         statement = (
-            f"Packets{nearest} have {least.hops:.6g} hops between switches on average and take {least.network:.6g} "
-            f"cycles for them, {least.ends:g} for the rest, and {least.tail:g} until their tail has followed: "
-            f"{least.ticks:.6g} cycles with nobody in their way."
+            f"Packets{nearest} have {least.hops:.4g} hops between switches on average and take {network} {unit.name} "
+            f"for them, {ends} for the rest, and {tail} until their tail has followed: {unit.at_least(least.ticks)} "
+            "without any queueing."
         )
         facts = {
             "hops_mean": least.hops,
@@ -250,10 +347,10 @@ class _Judge:
             "ends_cycles": least.ends,
             "tail_cycles": least.tail,
         }
-        witness = Witness("zero_load", statement, "zero_load", least.ticks, facts)
+        witness = Witness("zero_load", statement, "zero_load", least.ticks, "ticks", facts)
         return Check(
             point.where, "latency", latency, False, least.ticks, "zero_load", efficiency, "", witness,
-            _latency_hints(latency.value, least.ticks, self.claim),
+            _latency_hints(latency, least.ticks, self.claim),
         )  # fmt: skip
 
     def _solve_for(self, claimed: float) -> None:
@@ -283,19 +380,14 @@ class _Judge:
             self._totals[load] = replace(row, upper=min(row.upper, load * float(traffic.rate.mean())))
         return self._totals[load]
 
-    def _hints(self, value: float, limit: float) -> tuple[str, ...]:
-        """The slips of which each alone would make a rate possible, the mildest first."""
-        topology = self.instance.topology
-        slips = [
-            (2.0, "a factor 2, as of links counted in both directions"), (8.0, "bits for bytes"),
-            (self.senders / topology.switches, "a mean per switch for one per host"),
-            (self.claim.flits, "flits for packets"), (float(self.senders), "the whole network for one host"),
-        ]  # fmt: skip
-        told = {}
-        for factor, what in sorted(slips, key=lambda slip: slip[0]):
-            if factor > 1 and value / factor <= limit and factor not in told:
-                told[factor] = f"divided by {factor:g} ({what}) it would be {100 * value / factor / limit:.3g} %"
-        return tuple(told.values())
+    def _hints(self, reported: Quantity, limit: float, of: str) -> tuple[str, ...]:
+        """The slips of which each alone would make a rate possible, the mildest first. of: what the limit is."""
+        unit = reported.unit
+        return tuple(
+            f"divided by {slip.factor:g} ({slip.what}) it would be {unit.about(reported.value / slip.factor)}, "
+            f"{100 * reported.value / slip.factor / limit:.3g} % of {of}, {unit.at_most(limit)}"
+            for slip in self.slips if reported.value / slip.factor <= limit
+        )  # fmt: skip
 
 
 def _least(instance: Instance, method: str, gap: float) -> Ceiling:
@@ -307,10 +399,14 @@ def _least(instance: Instance, method: str, gap: float) -> Ceiling:
     return next((row for row in routed if row.upper < free.lower * (1 - ROUNDING)), free)
 
 
-def _latency_hints(value: float, least: float, claim: Claim) -> tuple[str, ...]:
+def _latency_hints(latency: Quantity, least: float, claim: Claim) -> tuple[str, ...]:
     """The slips of which each alone would make a latency possible."""
-    slips = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
-    found = [f"times {factor:g} ({what}) it would be possible" for factor, what in slips if value * factor >= least]
+    value, unit = latency.value, latency.unit
+    times = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
+    found = [
+        f"times {factor:g} ({what}) it would be possible: {unit.about(value * factor)}"
+        for factor, what in times if value * factor >= least
+    ]  # fmt: skip
     if claim.flits > 1 and value + claim.flits - 1 >= least:
-        found.append(f"plus {claim.flits - 1:g} cycles (of the head instead of the tail) it would be possible")
+        found.append(f"plus {unit.about(claim.flits - 1)} (of the head instead of the tail) it would be possible")
     return tuple(found)

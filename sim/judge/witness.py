@@ -17,6 +17,7 @@ from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, host_names, switch_names
+from flitlab.sim.judge.quantity import Quantity, Unit
 
 MOST_CUT = 2048
 """Switches up to which cuts are looked for: of more, lengths are the proof."""
@@ -30,21 +31,23 @@ class Witness:
     """Why nothing can be more (or, of a latency, less) than ``bound``.
 
     kind: ``cut``, ``hosts``, ``hops``, ``lengths``, ``offer`` or ``zero_load``. statement: the proof in a sentence.
-    ceiling: the ceiling that it is of, '' if none. bound: in flits per tick and host, or in ticks. facts: JSON-able.
-    proof: the row that is saved, None where the statement is all there is.
+    ceiling: the ceiling that it is of, '' if none. bound: a load, flits per tick and host, or ticks, as ``bound_unit``
+    says. facts: JSON-able; rates in them are flits per tick of the network. proof: the row that is saved, None where
+    the statement is all there is.
     """
 
     kind: str
     statement: str
     ceiling: str
     bound: float
+    bound_unit: str
     facts: dict[str, Any] = field(default_factory=dict)
     proof: Ceiling | None = None
 
     def plain(self) -> dict[str, Any]:
         """The witness as JSON has it."""
-        own = {"kind": self.kind, "statement": self.statement, "ceiling": self.ceiling or None, "bound": self.bound}
-        return own | self.facts
+        own = {"kind": self.kind, "statement": self.statement, "ceiling": self.ceiling or None}
+        return own | {"bound": self.bound, "bound_unit": self.bound_unit} | self.facts
 
 
 class UnconfirmedError(RuntimeError):
@@ -63,19 +66,20 @@ def confirmed(instance: Instance, row: Ceiling) -> float:
     return max(found.upper, row.upper)
 
 
-def of_theta(instance: Instance, row: Ceiling, claimed: float) -> Witness:
-    """The simplest proof that a load of ``claimed`` is not carried: hosts, a cut, hops, or the lengths of a ceiling.
+def of_theta(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
+    """The simplest proof that a claimed load is not carried: hosts, a cut, hops, or the lengths of a ceiling.
 
     row: the ceiling that it exceeds, with its certificate.
     """
-    simple = () if row.ceiling == "mcf_paths" else _simple(instance)
+    simple = () if row.ceiling == "mcf_paths" else _simple(instance, claimed)
     for witness in simple:
-        if witness.bound < claimed:
+        if witness.bound < claimed.low:
             return witness
-    return _of_lengths(instance, row, "at load 1 demands x distances need")
+    return _of_lengths(instance, row, claimed)
 
 
-def _simple(instance: Instance) -> Iterator[Witness]:
+def _simple(instance: Instance, claimed: Quantity) -> Iterator[Witness]:
+    unit, load, at_load = claimed.unit, claimed.value, f"At a load of {claimed}"
     topology, traffic = instance.topology, instance.traffic
     names, hosts = switch_names(topology), host_bound(topology, traffic)
     if np.isfinite(hosts):
@@ -85,36 +89,35 @@ def _simple(instance: Instance) -> Iterator[Witness]:
         name = host_names(topology).value(host)
         demand = float((traffic.rate if z.injection.any() else traffic.column_sums)[host])
         statement = (
-            f"Host {name} {word} {demand:g} flits per tick at load 1, and its channel takes {topology.host_capacity:g}:"
-            f" no load above {hosts:.6g} passes it."
+            f"{at_load} host {name} {word} {unit.flow(demand * load)}, and its channel takes "
+            f"{unit.flow(topology.host_capacity)}: no load above {unit.at_most(hosts)} passes it."
         )
         row = _row(instance, "bounds:hosts", hosts, z)
-        yield Witness("hosts", statement, "hosts", confirmed(instance, row), {"host": name}, row)
+        yield Witness("hosts", statement, "hosts", confirmed(instance, row), row.unit, {"host": name}, row)
     if topology.switches <= MOST_CUT and bool(traffic.switch_pairs()[2].size):
         for cut in sorted(all_cuts(topology, traffic), key=lambda cut: cut.upper)[:1]:
             inside, outside = np.flatnonzero(cut.side).tolist(), np.flatnonzero(~cut.side).tolist()
-            few, verb = (inside, "leaves") if len(inside) <= len(outside) else (outside, "enters")
+            few, verb = (inside, "leave") if len(inside) <= len(outside) else (outside, "enter")
             crossing = np.flatnonzero(cut.certificate.network)
             statement = (
-                f"Whatever {verb} the {len(few)} switches {_listed(names, few)} crosses channels of "
-                f"{cut.capacity:g} flits per tick together, and at load 1 that is {cut.demand:.6g}: no load above "
-                f"{cut.upper:.6g} crosses."
+                f"{at_load} {unit.flow(cut.demand * load)} {verb} the {len(few)} switches {_listed(names, few)}, over "
+                f"channels of {unit.flow(cut.capacity)} together: no load above {unit.at_most(cut.upper)} crosses."
             )
             facts = {
                 "capacity": cut.capacity, "demand": cut.demand, "side": names.values(inside),
                 "channels": _channels(instance, crossing),
             }  # fmt: skip
             row = _row(instance, f"cuts:{cut.name}", cut.upper, cut.certificate)
-            yield Witness("cut", statement, "cut", confirmed(instance, row), facts, row)
+            yield Witness("cut", statement, "cut", confirmed(instance, row), row.unit, facts, row)
         found = volumetric(topology, traffic)
         assert found.certificate is not None
         capacity = float(topology.capacity.sum())
         statement = (
-            f"All channels together move {capacity:g} flits per tick, and at load 1 demands x hops need "
-            f"{capacity / found.upper:.6g}: no load above {found.upper:.6g} fits."
+            f"{at_load} demands x hops take {unit.flow(load * capacity / found.upper)} of the channels, and all of "
+            f"them together move {unit.flow(capacity)}: no load above {unit.at_most(found.upper)} fits."
         )
         row = _row(instance, "bounds:volumetric", found.upper, found.certificate)
-        yield Witness("hops", statement, "volumetric", confirmed(instance, row), {"capacity": capacity}, row)
+        yield Witness("hops", statement, "volumetric", confirmed(instance, row), row.unit, {"capacity": capacity}, row)
 
 
 def _row(instance: Instance, name: str, upper: float, z: Certificate) -> Ceiling:
@@ -126,74 +129,82 @@ def _listed(names: Names, switches: list[int]) -> str:
     return f"({told}{' ...' if len(switches) > MOST_LISTED else ''})"
 
 
-def _of_lengths(instance: Instance, row: Ceiling, needed: str) -> Witness:
+def _of_lengths(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
     """The lengths of a ceiling, the longest channels listed."""
     z = row.certificate
     assert z is not None
     length = z.capacity_length(instance.topology)
     over = " over the routes of the claim" if row.ceiling == "mcf_paths" else ""
     statement = (
-        f"Give channels the lengths of this certificate: capacities x lengths are {length:.6g}, and {needed} "
-        f"{length / row.upper:.6g} of that{over}, so that no load above {row.upper:.6g} is carried."
+        f"With channels of the lengths of this certificate (LP duality), a load of {claimed} needs "
+        f"{100 * claimed.value / row.upper:.4g} % of the length that the network has{over}: no load above "
+        f"{claimed.unit.at_most(row.upper)} is carried."
     )
     order = np.argsort(-z.network, kind="stable")
     facts = {
         "capacity_length": length, "priced_channels": int((z.network > 0).sum()),
         "channels": _channels(instance, order[z.network[order] > 0], z.network),
     }  # fmt: skip
-    return Witness("lengths", statement, row.ceiling, confirmed(instance, row), facts, row)
+    return Witness("lengths", statement, row.ceiling, confirmed(instance, row), row.unit, facts, row)
 
 
-def of_total(instance: Instance, row: Ceiling, claimed: float) -> Witness:
-    """Why hosts do not receive ``claimed`` flits per tick each: a cut that loses enough, or the lengths of a ceiling.
+def of_total(instance: Instance, row: Ceiling, claimed: Quantity, senders: int, offered: str) -> Witness:
+    """Why senders do not deliver a claimed throughput: a cut that rejects enough, or the lengths of a ceiling.
 
-    row: a ceiling ``total`` with its certificate.
+    row: a ceiling ``total`` with its certificate. offered: at which load, for the statement.
     """
-    for witness in _lost_at_cut(instance, row):
-        if witness.bound < claimed:
+    hosts, unit = instance.topology.hosts, claimed.unit
+    for witness in _lost_at_cut(instance, row, unit, senders, offered):
+        if witness.bound * hosts < claimed.low * senders:
             return witness
     z = row.certificate
     assert z is not None and row.load is not None
     length = z.capacity_length(instance.topology)
     statement = (
-        f"At load {row.load:.6g}, no more than {row.upper * instance.topology.hosts:.6g} flits per tick arrive at all "
-        f"{instance.topology.hosts} hosts together, however unfairly: with the lengths of this certificate a tick "
-        f"offers {length:.6g} of length, and what a pair offers adds at most 1 less its distance for each flit."
+        f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. With channels of the lengths of this certificate "
+        f"(LP duality) the network has {unit.flow(length)} of length, and offers at a distance below 1 add the rest."
     )
     order = np.argsort(-z.network, kind="stable")
     facts: dict[str, Any] = {"load": row.load, "capacity_length": length}
     facts["channels"] = _channels(instance, order[z.network[order] > 0], z.network)
-    return Witness("lengths", statement, "total", confirmed(instance, row), facts, row)
+    return Witness("lengths", statement, "total", confirmed(instance, row), row.unit, facts, row)
 
 
-def _lost_at_cut(instance: Instance, row: Ceiling) -> Iterator[Witness]:
-    """What is lost at the sparsest cut, in the directions in which more is offered than can cross."""
+def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
+    """How much arrives at most. bound: flits per tick and host, of all hosts."""
+    return (
+        f"no more than {unit.flow_at_most(bound * hosts)} arrive at all {hosts} hosts together, however unfairly, "
+        f"which is {unit.at_most(bound * hosts / senders)}"
+    )
+
+
+def _lost_at_cut(instance: Instance, row: Ceiling, unit: Unit, senders: int, offered: str) -> Iterator[Witness]:
+    """What is rejected at the sparsest cut, in the directions in which more is offered than can cross."""
     topology, traffic, load = instance.topology, instance.traffic, row.load
     assert load is not None
     if topology.switches > MOST_CUT or not traffic.switch_pairs()[2].size:
         return
     inside = min(all_cuts(topology, traffic), key=lambda cut: cut.upper).side
     network = Network.of(topology, traffic)
-    ways = [cut for cut in (network.cut("cut", side) for side in (inside, ~inside)) if cut.upper < load]
-    if not ways:
+    cuts = [cut for cut in (network.cut("cut", side) for side in (inside, ~inside)) if cut.upper < load]
+    if not cuts:
         return
-    z = Certificate.on_network(topology, np.maximum.reduce([cut.certificate.network for cut in ways]))
+    z = Certificate.on_network(topology, np.maximum.reduce([cut.certificate.network for cut in cuts]))
     bound = verify_total(topology, traffic, load, z) / topology.hosts
-    demand, capacity = load * sum(cut.demand for cut in ways), sum(cut.capacity for cut in ways)
+    demand, capacity = load * sum(cut.demand for cut in cuts), sum(cut.capacity for cut in cuts)
     few = np.flatnonzero(inside if 2 * inside.sum() <= len(inside) else ~inside).tolist()
     names = switch_names(topology)
     which = f"the {len(few)} switches {_listed(names, few)}"
     statement = (
-        f"At load {load:.6g}, {demand:.6g} flits per tick are to cross between {which} "
-        f"and the others, over channels of {capacity:g}; so no more than {bound * topology.hosts:.6g} arrive at all "
-        f"{topology.hosts} hosts together, however unfairly."
+        f"{offered}, {unit.flow(demand)} are to cross between {which} and the others, "
+        f"over channels of {unit.flow(capacity)}; so {_arriving(unit, bound, topology.hosts, senders)}."
     )
     facts = {
         "load": load, "capacity": capacity, "demand": demand, "side": names.values(few),
         "channels": _channels(instance, np.flatnonzero(z.network)),
     }  # fmt: skip
     proof = replace(row, lower=0.0, upper=bound, certificate=z, flow=None)
-    yield Witness("cut", statement, "total", confirmed(instance, proof), facts, proof)
+    yield Witness("cut", statement, "total", confirmed(instance, proof), row.unit, facts, proof)
 
 
 def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[Any]]:

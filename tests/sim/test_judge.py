@@ -3,6 +3,7 @@
 
 import csv
 import json
+import os
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,9 @@ from flitlab.fluid.verify import verify
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.judge.claim import read_claim
-from flitlab.sim.judge.quantity import Scale, UnitError, quantity
+from flitlab.sim.judge.quantity import Scale, Unit, UnitError, at_least, at_most, quantity
 from flitlab.sim.judge.verdict import judge
+from flitlab.sim.report.figures.claim import figure_of
 from tests import ROOT
 
 MESH = "topology: {kind: mesh, dims: [8, 8]}\ntraffic: {kind: uniform}\n"
@@ -308,7 +310,8 @@ def test_nothing_is_said_of_deadlocks_without_vcs(judged):
     ],
 )  # fmt: skip
 def test_units_of_rates(unit, factor):
-    assert Scale(64, 16, 4.0, 1.0, 0.5, 100.0, 2.0).rate(unit) == pytest.approx(factor)
+    scale = Scale(64, 16, 4.0, 1.0, 0.5, 100.0, 2.0)
+    assert scale.rate(unit) == scale.unit(unit).factor == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("cycles", 1), ("tick", 1), ("ns", 0.5), ("us", 500), ("ms", 5e5)])
@@ -322,12 +325,171 @@ def test_unknown_units_of_rates_are_refused(unit):
         Scale(64, 16, 4.0, 1.0).rate(unit)
 
 
+CYCLES = Unit("cycles", 1.0)
+
+
 @pytest.mark.parametrize(
     ("text", "slack"), [("0.5", 0.0005), ("0.12345", 5e-6), ("12", 0.05), ("7e-3", 5e-6), ("0.500000", 5e-7)]
 )
 def test_a_number_may_be_off_by_half_its_last_digit(text, slack):
-    found = quantity(text, "cycles", 1.0, 0.0)
+    found = quantity(text, CYCLES, 0.0)
     assert found.high - found.value == pytest.approx(slack) and found.value - found.low == pytest.approx(slack)
+
+
+# In the unit of the claim
+
+PACKETS = "topology: {kind: mesh, dims: [4, 4]}\ntraffic: {kind: uniform, include_self: true, packet_flits: 5}\n"
+"""By hand: of 8 hosts half of the flits cross 4 channels, so theta is 1: a flit, a fifth of a packet, for each host."""
+
+UNITS = {
+    "flits/cycle/node": 1.0, "packets/cycle/node": 0.2, "packets/cycle": 0.2, "flits/cycle/switch": 1.0,
+    "packets/cycle/network": 3.2, "Gbps per host": 100.0, "GB/s per host": 12.5, "Gbps per network": 1600.0,
+    "Tbps per switch": 0.1, "fraction of line rate": 1.0, "fraction of capacity": 16 / 15,
+}  # fmt: skip
+"""Unit -> the ceiling in it; of uniform traffic that leaves the host itself out, the capacity is 15 / 16."""
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("what", ["load", "throughput"])
+def test_limits_are_in_the_unit_of_the_claim(judged, what, unit):
+    network = PACKETS + "link_gbps: 100\n"
+    limit, shown = UNITS[unit], at_most(UNITS[unit])
+    for share, possible in ((0.5, True), (1.5, False)):
+        found = judged(network, f"{{{what}: {share * limit:.6g}, unit: {unit}}}")
+        (check,) = found.checks
+        plain = found.plain()["reported"][0]
+        assert check.possible is possible and check.share == pytest.approx(share, rel=1e-3)
+        assert plain["limit"] == pytest.approx(limit, rel=1e-3) and plain["unit"] == unit
+        assert plain["value"] / plain["limit"] == pytest.approx(plain["share"])
+        assert check.shown_limit == f"{shown} {unit}"
+        assert f"{shown} {unit}" in found.sentence
+        (ceiling,) = found.plain()["ceilings"]
+        assert ceiling["unit"] == unit and ceiling["upper"] == pytest.approx(limit, rel=1e-3)
+        assert all(f" {unit}, " in hint and hint.endswith(f"{shown} {unit}") for hint in check.hints)
+        assert bool(check.hints) is not possible
+
+
+def test_figure_table_and_json_have_one_denominator(judged):
+    """Also where a throughput is above the ceiling, 63 / 128, and limited by what an unfair network delivers."""
+    found = judged(MESH, "{throughput: 0.55}", "{throughput: 0.9}", "{load: 0.9}", "{load: 0.3, throughput: 0.6}")
+    bars = [patch.get_width() for patch in figure_of(found).axes[0].patches]
+    assert bars == [check.share for check in found.checks]
+    for check, one in zip(found.checks, found.plain()["reported"], strict=True):
+        assert one["share"] == pytest.approx(one["value"] / one["limit"]) == check.reported.value / check.limit
+        assert (one["share"] <= 1) is (one["verdict"] == "possible")
+    assert found.checks[0].efficiency == pytest.approx(0.55 * 128 / 63, rel=2e-3)
+
+
+def test_times_are_in_the_unit_of_the_claim(judged):
+    network = "topology: {kind: torus, dims: [8]}\ntraffic: {kind: uniform, packet_flits: 8}\ncycle_ns: 2\n"
+    network += "delays: {hop: 100, ends: 200, unit: ns}\n"
+    least = 200 + 100 * 16 / 7 + 7 * 2  # ns
+    for value, possible in ((1, True), (0.2, False)):
+        found = judged(network, f"{{latency: {value}, unit: us}}")
+        (check,) = found.checks
+        assert check.possible is possible and check.shown_limit == "0.4425 us"
+        assert found.plain()["reported"][0]["limit"] == pytest.approx(least / 1000)
+    assert "228.6 us" not in found.sentence and "0.2286 us" in found.sentence and "0.4425 us" in found.sentence
+    assert any("0.4 us" in hint for hint in judged(network, "{latency: 0.4, unit: us}").checks[0].hints) is False
+
+
+def test_a_load_of_a_network_is_what_all_hosts_create(judged):
+    """Fifteen hosts send to one: at load 1 all of them together create what its channel takes."""
+    network = "topology: {kind: mesh, dims: [4, 4]}\ntraffic: {kind: incast, senders: 15}\n"
+    (check,) = judged(network, "{load: 0.9, unit: flits/cycle/network}").checks
+    assert check.efficiency == pytest.approx(0.9, rel=1e-3) and check.shown_limit == "1 flits/cycle/network"
+    (check,) = judged(network, "{load: 0.9, throughput: 0.9, unit: flits/cycle/network}").checks
+    assert check.delivery.share == pytest.approx(1) and check.delivery.carried
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (0.71408, "0.7141", "0.714"), (1 / 3, "0.3334", "0.3333"), (63 / 128, "0.4922", "0.4921"), (0.2, "0.2", "0.2"),
+        (0.1 + 0.2, "0.3", "0.3"), (123456, "123500", "123400"), (9.99999, "10", "9.999"),
+    ],
+)  # fmt: skip
+def test_printed_limits_are_bounds_still(value, up, down):
+    assert (at_most(value), at_least(value)) == (up, down)
+
+
+def test_what_a_solver_leaves_does_not_change_what_is_printed():
+    for exact in (0.5, 63 / 128, 0.2, 1.0):
+        assert len({at_most(exact * (1 + slip)) for slip in (-1e-12, 0, 1e-12)}) == 1
+
+
+# A load that does not arrive
+
+RUNS = """\
+injection_rate,injected,per_node_cycle,latency
+0.02,800,0.05,29.2925
+0.04,620,0.03875,29.479032
+0.12,397,0.0248125,29.609572
+0.8,473,0.0295625,30.188161
+"""
+"""Packets of five flits that 16 nodes injected in 1,000 cycles."""
+
+CLAIM = PACKETS + "routing: dor\nvcs: 4\ndelays: {hop: 5, ends: 6}\n"
+CSV = "{csv: runs.csv, load: injection_rate, throughput: per_node_cycle, latency: latency, unit: packets/cycle/node}"
+
+
+def test_loads_that_do_not_arrive_are_told(tmp_path, judged):
+    (tmp_path / "runs.csv").write_text(RUNS)
+    found = judged(CLAIM, CSV)
+    rates = [check for check in found.checks if check.what == "throughput"]
+    assert [check.words for check in rates] == ["impossible", "possible", *2 * ["possible, not carried"]]
+    assert [check.delivery.share for check in rates] == pytest.approx([2.5, 0.96875, 0.20677, 0.03695], rel=1e-3)
+    assert [check.shown_limit.split()[0] for check in rates] == ["0.02046", "0.2", "0.2", "0.2"]
+    plain = found.plain()
+    assert plain["verdict"] == "impossible" and plain["carried"] is False
+    assert plain["delivered"] == pytest.approx(0.0295625 / 0.8)
+    assert "Of a load of 0.12 packets/cycle/node 20.7 % arrives" in found.sentence
+    assert "No slip of a unit makes the two agree at all loads" in found.sentence
+
+
+def test_what_a_created_load_means_is_told(tmp_path, judged):
+    """Had they queued, packets that arrive in a run of 1,000 cycles would have waited for 481 on average."""
+    (tmp_path / "runs.csv").write_text("".join(RUNS.splitlines(keepends=True)[i] for i in (0, 4)))
+    found = judged(CLAIM, CSV)
+    assert (
+        found.verdict == "possible" and found.carried is False and found.efficiency == pytest.approx(0.1478, rel=1e-3)
+    )
+    assert "3.7 % arrives: no routing carries more than 0.2 packets/cycle/node" in found.sentence
+    assert "of a run of 63.95 cycles at most" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("network", "reported", "read"),
+    [
+        (CUBE, "{load: 0.5, throughput: 0.1}", "Divided by 5 (flits for packets) the load would be 0.1 flits"),
+        (CUBE, "{load: 0.8, throughput: 0.1}", "Divided by 8 (bits for bytes) the load would be 0.1 flits"),
+        (CUBE, "{load: 0.8, throughput: 0.05}", "Divided by 16 (the whole network for one host)"),
+        (CROWDED, "{load: 0.16, throughput: 0.01}", "Divided by 16 (a mean per switch for one per host)"),
+        (CUBE, "{load: 0.9, throughput: 0.3}", "No slip of a unit makes the two agree: "),
+    ],
+)  # fmt: skip
+def test_a_reading_that_makes_both_agree_is_told(judged, network, reported, read):
+    found = judged(network, reported)
+    assert found.verdict == "possible" and found.carried is False and read in found.sentence
+
+
+def test_a_reading_has_to_serve_all_loads(tmp_path, judged):
+    (tmp_path / "t.csv").write_text("load,thr\n0.1,0.02\n0.5,0.1\n0.9,0.18\n")
+    assert (
+        "Divided by 5 (flits for packets) every load would arrive"
+        in judged(CUBE, "{csv: t.csv, load: load, throughput: thr}").sentence
+    )
+    (tmp_path / "t.csv").write_text("load,thr\n0.1,0.02\n0.5,0.1\n0.9,0.9\n")
+    assert "No slip of a unit" in judged(CUBE, "{csv: t.csv, load: load, throughput: thr}").sentence
+
+
+@pytest.mark.parametrize(
+    "reported", ["{load: 0.3, throughput: 0.3}", "{load: 0.3, throughput: 0.29}", "{load: 0.3}", "{throughput: 0.3}"]
+)
+def test_a_load_that_arrives_is_carried(judged, reported):
+    found = judged(MESH, reported)
+    assert found.carried is (True if "load" in reported and "throughput" in reported else None)
+    assert "carried" not in found.sentence and found.checks[0].words == "possible"
 
 
 # The command
@@ -382,6 +544,14 @@ ASK = "reported: [{load: 0.1}]\n"
         (RING + "reported: [{}]\n", "c.yaml:3: reported[0]: needs load, throughput or latency"),
         (RING + "reported: [{load: -1}]\n", "c.yaml:3: reported[0].load = -1: must be more than 0"),
         (RING + "reported: [{load: much}]\n", "c.yaml:3: reported[0].load = much: is no number"),
+        (RING + "reported: [{load: ''}]\n", "c.yaml:3: reported[0].load = '': is no number"),
+        (RING + "reported: [{load: 1e999999999}]\n", "reported[0].load = .inf: must be a finite number"),
+        (RING + "reported: [{throughput: '1e-999999999'}]\n", "must be between 1e-100 and 1e+100"),
+        (RING + "reported: [{csv: i.csv, load: a}]\n", "reported[0].load = a: i.csv:3: 'inf' must be a finite number"),
+        (RING + "reported: [{csv: q.csv, load: a}]\n", "reported[0].load = a: q.csv:3: '0.1\\n0.2' is no number"),
+        (RING + "reported: [{csv: e.csv, load: a}]\n", "e.csv:2: '1e99999999' must be between 1e-100 and 1e+100"),
+        (RING + "reported: [{csv: fifo, load: a}]\n", "reported[0].csv = fifo: is no regular file"),
+        (RING + "reported: [{htsim: h.log}]\n", "has no line 'Flow"),
         (RING + "reported: [{load: true}]\n", "c.yaml:3: reported[0].load = true: must be a number"),
         (RING + "reported: [{lod: 1}]\n", "c.yaml:3: reported[0].lod = 1: unknown key"),
         (RING + "reported: [{load: 1, unit: flits}]\n", "c.yaml:3: reported[0].unit = flits: is no unit of a rate"),
@@ -409,6 +579,11 @@ ASK = "reported: [{load: 0.1}]\n"
 )  # fmt: skip
 def test_wrong_claims_are_refused_with_file_line_and_key(tmp_path, capsys, text, expected):
     (tmp_path / "t.csv").write_text("a,b\n0.1,1\nsoon,2\n")
+    (tmp_path / "i.csv").write_text("a\n0.1\ninf\nnan\n")
+    (tmp_path / "e.csv").write_text("a\n1e99999999\n")
+    (tmp_path / "q.csv").write_text('a\n"0.1\n0.2"\n')
+    (tmp_path / "h.log").write_text("Flow a flowId 1 x finished at 1.2.3 total packets 1 RTS 0 total bytes 1\n")
+    os.mkfifo(tmp_path / "fifo")
     (tmp_path / "c.yaml").write_text(text)
     assert main(["judge", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "o")]) == 2
     error = capsys.readouterr().err
@@ -426,3 +601,10 @@ def test_demands_of_any_size_are_judged_by_what_senders_do(judged):
     network = "topology: {kind: mesh, dims: [4, 4]}\ntraffic: {kind: incast, senders: 15}\n"
     text = judged(network, "{load: 0.9}")
     assert text.verdict == "possible" and np.isclose(text.claim.instance.traffic.column_sums.max(), 1)
+
+
+def test_rows_that_report_nothing_are_counted(tmp_path, judged):
+    (tmp_path / "t.csv").write_text("load,thr,lat\n0.1,0.1,9\n0.5,0.4,inf\n0.9,,nan\n-,-,-\n")
+    found = judged(RING, "{csv: t.csv, throughput: thr, latency: lat}")
+    assert [check.what for check in found.checks] == ["throughput", "latency", "throughput"]
+    assert found.claim.assumed[-1] == "2 rows report nothing in these columns of t.csv: thr, lat."

@@ -14,6 +14,7 @@ FAR = 4.0
 """Shares of more than this are on a logarithmic axis."""
 
 POSSIBLE, IMPOSSIBLE = "#0072B2", "#D55E00"
+NOT_CARRIED = "#56B4E9"
 HATCH = {True: "", False: "///"}
 """Bars beyond the limit are hatched, too: colours alone do not reach everybody."""
 
@@ -21,17 +22,18 @@ HATCH = {True: "", False: "///"}
 @in_style
 def figure_of(verdict: Verdict) -> Figure:
     """A bar for each number: of a rate its share of the limit, of a latency the least one over it; 1 is the limit."""
-    chosen = sorted(verdict.checks, key=lambda check: (check.possible, -_share(check)))[:MOST_BARS]
+    chosen = sorted(verdict.checks, key=lambda check: (check.possible, -check.share))[:MOST_BARS]
     shown = [check for check in verdict.checks if check in chosen]
     figure = Figure(figsize=(6.4, 1.5 + 0.34 * len(shown)), layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.add_subplot()
-    shares = [_share(check) for check in shown]
+    shares = [check.share for check in shown]
     for place, (check, share) in enumerate(zip(shown, shares, strict=True)):
-        colour = POSSIBLE if check.possible else IMPOSSIBLE
+        colour = IMPOSSIBLE if not check.possible else POSSIBLE if check.words == check.verdict else NOT_CARRIED
         ax.barh(place, share, color=colour, hatch=HATCH[check.possible], edgecolor="white", height=0.66)
         ax.annotate(
-            f"{100 * share:.3g} %", (share, place), (4, 0), textcoords="offset points", va="center", fontsize=8,
+            f"{100 * share:.3g} %{_delivered(check)}", (share, place), (4, 0), textcoords="offset points",
+            va="center", fontsize=8,
             bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
         )  # fmt: skip
     ax.axvline(1, color="black", linewidth=1.2)
@@ -44,13 +46,16 @@ def figure_of(verdict: Verdict) -> Figure:
         ax.set_xlim(min([0.5, *shares]) / 1.5, most * 2.5)
     else:
         ax.set_xlim(0, 1.18 * most)
-    ax.set_xlabel("share of what is possible (of a latency: the least one over it); the line is the limit")
+    ax.set_xlabel("share of the limit (of a latency: the least one over it); the line is the limit")
     left_out = len(verdict.checks) - len(shown)
     more = f"\n{left_out} numbers further from their limit are not drawn" if left_out else ""
-    ax.set_title(f"{verdict.claim.name}: {verdict.verdict}{more}", fontsize=9)
+    lost = ", not carried" * any(one.lost for one in verdict.deliveries)
+    ax.set_title(f"{verdict.claim.name}: {verdict.verdict}{lost}{more}", fontsize=9)
     return figure
 
 
-def _share(check: Check) -> float:
-    """A rate over its limit, or the least latency over the one reported."""
-    return check.efficiency if check.what == "latency" else check.reported.value / check.limit
+def _delivered(check: Check) -> str:
+    """What a bar says besides of a load that does not arrive."""
+    if check.delivery is None or not check.delivery.lost:
+        return ""
+    return f", {100 * check.delivery.share:.3g} % of its load"

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.judge.verdict import Check, Verdict
 from flitlab.sim.judge.witness import Witness
 from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.html.tables import folded, plain, table
 
 CAPTION = (
-    "Limits are in flits per cycle and sending host, or in cycles. Of a load or throughput the last share is that of "
-    "the ceiling, the load at which every demand is met; of a latency it is the least one over the one reported."
+    "A limit is in the unit of what is reported, and the share is that of the limit; of a latency it is the least one "
+    "over the one reported. Delivered is the part of the reported load that arrives."
 )
 CHECK = (
     "A verifier that shares nothing with the solvers has confirmed every certificate before this page was written. "
@@ -24,7 +25,7 @@ CHECK = (
 def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
     """Writes ``folder/judge.html``; figure: a picture (PNG or SVG) that it shows. Raises ``OSError``."""
     sections = [
-        ("numbers", "The numbers", _numbers(verdict.checks)), ("figure", "Of what is possible", _picture(figure)),
+        ("numbers", "The numbers", _numbers(verdict.checks)), ("figure", "Shares of the limits", _picture(figure)),
         ("proofs", "What proves it", _proofs(verdict.checks)), ("deadlock", "Deadlock", _deadlock(verdict)),
         ("assumed", "What is assumed", _list(verdict.claim.assumed)),
         ("claim", "The claim", f'<pre tabindex="0">{escape(verdict.claim.text)}</pre>\n'),
@@ -41,27 +42,33 @@ def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
 
 def _facts(verdict: Verdict) -> str:
     claim, row = verdict.claim, verdict.ceiling
+    ceilings = {
+        f"ceiling {row.ceiling} {at_least(ends[0])} – {at_most(ends[1])} {unit.name}": None
+        for what, unit in verdict.units for ends in [verdict.ceiling_in(what, unit)]
+    }  # fmt: skip
     topology = claim.instance.topology
     facts = [
         f"{topology.kind}, {topology.switches} switches, {topology.hosts} hosts", claim.instance.traffic.kind,
-        f"ceiling {row.ceiling} {row.lower:.5g} – {row.upper:.5g} ({row.unit})",
+        *ceilings,
     ]  # fmt: skip
     warnings = [] if verdict.possible else [verdict.verdict]
+    warnings += ["not carried"] if any(one.lost for one in verdict.deliveries) else []
     warnings += ["deadlock-prone"] if verdict.deadlock is not None and verdict.deadlock.prone else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return state + "".join(f"<li>{escape(fact)}</li>" for fact in facts)
 
 
 def _numbers(checks: Sequence[Check]) -> str:
-    head = ("reported", "verdict", "value", "limit", "limited by", "share", "where", "note")
+    head = ("reported", "verdict", "limit", "limited by", "share", "delivered", "where", "note")
     rows = [
         (
-            f"{check.what} {check.reported}", check.verdict, plain(check.reported.value), plain(check.limit),
-            check.which, f"{100 * check.efficiency:.3g} %", check.where,
+            f"{check.what} {check.reported}", check.words, check.shown_limit, check.which,
+            f"{100 * check.share:.3g} %", "" if check.delivery is None else f"{100 * check.delivery.share:.3g} %",
+            check.where,
             "; ".join(filter(None, (check.note, *check.hints))),
         ) for check in checks
     ]  # fmt: skip
-    return table(head, rows, text=(0, 1, 4, 6, 7), caption=CAPTION)
+    return table(head, rows, text=(0, 1, 2, 3, 6, 7), caption=CAPTION)
 
 
 def _picture(file: Path | None) -> str:
@@ -69,7 +76,7 @@ def _picture(file: Path | None) -> str:
         return ""
     kind = "png" if file.suffix == ".png" else "svg+xml"
     coded = base64.b64encode(file.read_bytes()).decode("ascii")
-    return f'<figure><img alt="Shares of what is possible" src="data:image/{kind};base64,{coded}"></figure>\n'
+    return f'<figure><img alt="Shares of the limits" src="data:image/{kind};base64,{coded}"></figure>\n'
 
 
 def _proofs(checks: Sequence[Check]) -> str:

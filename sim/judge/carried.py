@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a load that is reported beside a throughput arrives, and what would explain that it does not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from flitlab.sim.judge.quantity import Quantity
+
+
+class Slip(NamedTuple):
+    """A mistake that makes a rate ``factor`` times too large, more than 1. what: ``flits for packets``."""
+
+    factor: float
+    what: str
+
+
+def slips(flits: float, senders: int, switches: int) -> list[Slip]:
+    """The slips of units that are common, the mildest first, those of one factor once.
+
+    flits: of a packet, on average. senders: hosts that send.
+    """
+    every = [
+        Slip(2.0, "a factor 2, as of links counted in both directions"), Slip(8.0, "bits for bytes"),
+        Slip(senders / switches, "a mean per switch for one per host"), Slip(flits, "flits for packets"),
+        Slip(float(senders), "the whole network for one host"),
+    ]  # fmt: skip
+    found: dict[float, Slip] = {}
+    for slip in sorted(every, key=lambda slip: slip.factor):
+        if slip.factor > 1:
+            found.setdefault(slip.factor, slip)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A load, and the throughput that is reported beside it.
+
+    mean: flits per tick that a sending host creates at load 1, on average. ceiling: the load that no routing passes.
+    """
+
+    load: Quantity
+    throughput: Quantity
+    mean: float
+    ceiling: float
+
+    @property
+    def share(self) -> float:
+        """The part of the created flits that arrives."""
+        return self.throughput.value / (self.load.value * self.mean)
+
+    @property
+    def lost(self) -> bool:
+        """Whether less arrives than hosts create, whatever the numbers may be off by."""
+        return self.throughput.high < self.load.low * self.mean
+
+    @property
+    def carried(self) -> bool:
+        """Whether as much arrives as hosts create."""
+        return self.agrees(1.0)
+
+    @property
+    def overload(self) -> bool:
+        """Whether the load is more than any routing carries."""
+        return self.load.low > self.ceiling
+
+    def agrees(self, factor: float) -> bool:
+        """Whether as much arrives as hosts create if the load is ``factor`` times less than reported."""
+        created = self.mean / factor
+        return self.load.low * created <= self.throughput.high and self.throughput.low <= self.load.high * created
+
+    def explained(self, factor: float, reached: float) -> bool:
+        """Whether the throughput goes with a load ``factor`` times less: equal, or below one that is not carried.
+
+        reached: flits per tick and sending host that some routing delivers.
+        """
+        created = self.mean / factor
+        past = self.load.low * created > reached and self.throughput.low <= self.load.high * created
+        return past or self.agrees(factor)
+
+    def told(self, ceiling: float) -> str:
+        """What it means that less arrives than hosts create. ceiling: as a throughput, in flits per tick and host."""
+        arrives, most = (
+            f"Of a load of {self.load} {100 * self.share:.3g} % arrives",
+            self.throughput.unit.at_most(ceiling),
+        )
+        why = f"{arrives}, and the ceiling is {most}. In steady state a load below saturation arrives in full"
+        if self.overload:
+            share = f"{100 * self.throughput.value / ceiling:.3g} %"
+            why = f"{arrives}: no routing carries more than {most}, and {share} of that arrives. "
+            why += "Past saturation a network delivers about what it does at saturation"
+        return (
+            f"{why}: so the network saturates at {self.throughput} or less, or the sources or the network drop or "
+            "queue the rest, or the unit of one of the two numbers is wrong."
+        )
+
+    def queued(self, latency: Quantity) -> str:
+        """How long the run was, warm-up included, if what does not arrive waits in queues of the sources.
+
+        A source that creates c and sends d < c in order sends at t what it created at t d / c, so the mean latency over
+        a run of T is T (1 - d / c) / 2 at least.
+        """
+        most = latency.unit.at_most(2 * latency.high / (1 - self.share))
+        return (
+            f"Had the rest waited at sources that are served alike, a mean latency of {latency} would be that of a run "
+            f"of {most} at most."
+        )
+
+
+def reading(deliveries: Sequence[Delivery], every: Sequence[Slip], reached: float) -> str:
+    """Which slip of a unit would make loads and throughputs of one entry agree, or that none would.
+
+    reached: flits per tick and sending host that some routing delivers.
+    """
+    found = [
+        _told(deliveries[0], slip.factor, slip.what, len(deliveries))
+        for slip in every if all(one.explained(slip.factor, reached) for one in deliveries)
+        and any(one.agrees(slip.factor) for one in deliveries)
+    ]  # fmt: skip
+    if found:
+        return " ".join(found)
+    known = ", ".join(f"{slip.factor:g} ({slip.what})" for slip in every)
+    at = " at all loads" if len(deliveries) > 1 else ""
+    return f"No slip of a unit makes the two agree{at}: {known}."
+
+
+def _told(one: Delivery, factor: float, what: str, count: int) -> str:
+    read = f"Divided by {factor:g} ({what})"
+    if count > 1:
+        return f"{read} every load would arrive, or be above the ceiling."
+    load = one.load.unit.about(one.load.value / factor)
+    return f"{read} the load would be {load}, and {100 * factor * one.share:.3g} % of it would arrive."
