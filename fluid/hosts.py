@@ -12,6 +12,9 @@ from flitlab.models.traffic.traffic import Traffic
 ALIKE = 1e-9
 """Relative difference below which two hosts receive the same."""
 
+ROUNDING = 1e-12
+"""A largest sum of a demand that is this close to 1 is 1."""
+
 
 def most(room: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> Floats:
     """float64: the largest x with fixed + x * growing <= room, for each channel; inf where nothing grows.
@@ -35,6 +38,20 @@ def host_bound(topology: Topology, traffic: Traffic) -> float:
         theta: float = topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
         return theta
     return float(min(map(np.min, _most_by_host(topology, traffic))))
+
+
+def load_of(topology: Topology, traffic: Traffic, flits: float) -> float:
+    """The load at which the busiest host sends or receives so many flits per tick.
+
+    A limit on hose demands, in which every host sends and receives ``flits`` at most, becomes one on loads, whatever
+    the largest row or column sum of T is (``normalise: none``). 0 where a background alone is more; ``flits`` where
+    that sum is 1, or nothing is demanded.
+    """
+    busiest = float(max(traffic.rate.max(), traffic.column_sums.max()))
+    if busiest == 0 or (traffic.background is None and abs(busiest - 1) <= ROUNDING):
+        return flits
+    sent, received = most(flits, traffic.sent(0), traffic.rate), most(flits, traffic.received(0), traffic.column_sums)
+    return float(min(sent.min(), received.min()))
 
 
 def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:

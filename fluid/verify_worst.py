@@ -17,11 +17,13 @@ from flitlab.models.routing.routes import PathTable, Routes
 from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
+from flitlab.models.traffic.traffic import Traffic
 
 
 def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
-    """The theta that prices prove to be reached under every demand, and that which the saved demand allows.
+    """The loads that prices prove to be carried under every demand, and that which the saved demand allows.
 
+    A demand has hosts that send and receive no more than the busiest one of the scenario does at that load.
     On a channel with prices u no demand puts more than the sum of hosts * u over sources and of hosts * v over targets,
     v(t) being the most by which the part of s that goes to t over the channel exceeds u(s). Without prices it puts no
     more than if each source sent all to its costliest target, or each target received all from its costliest source.
@@ -45,13 +47,32 @@ def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
     most[saved.channel] = np.minimum(most[saved.channel], with_price)
     if routes.form == VIA:
         most = _over_others(topology, routes) @ hosts
-    return _theta(topology, most), _theta(topology, load)
+    lower, upper = (_theta(topology, of_channel) for of_channel in (most, load))
+    return _as_load(instance, lower), _as_load(instance, upper)
 
 
 def _theta(topology: Topology, load: Floats) -> float:
     """The theta at which the first network channel or the channel of a host is full."""
     fullest = float((load / topology.capacity).max(initial=0.0))
     return min(1 / fullest if fullest > 0 else np.inf, topology.host_capacity)
+
+
+def _as_load(instance: Instance, flits: float) -> float:
+    """The load at which the busiest host of the scenario sends or receives so many flits per tick."""
+    traffic, hosts = instance.traffic, instance.topology.hosts
+    fixed = [np.zeros(hosts)] * 2 if traffic.background is None else _at_hosts(traffic.background, hosts)
+    loads = [
+        max(flits - before, 0.0) / growing
+        for ends in zip(fixed, _at_hosts(traffic, hosts), strict=True)
+        for before, growing in zip(*ends, strict=True) if growing > 0
+    ]  # fmt: skip
+    return float(min(loads, default=flits))
+
+
+def _at_hosts(traffic: Traffic, hosts: int) -> list[Floats]:
+    """float64 [hosts] each: what every host sends, and what it receives, at load 1."""
+    source, target, amount = traffic.pairs()
+    return [np.bincount(source, amount, hosts), np.bincount(target, amount, hosts)]
 
 
 def _demand(topology: Topology, saved: Saved) -> Floats:

@@ -20,8 +20,8 @@ class Bounds(CeilingSpec):
     """Bounds that need no optimisation (volume and path length, host channels, cuts).
 
     Beside them stands ``bounds:tub``, the throughput upper bound of Namyar et al. (SIGCOMM 2021): what the network can
-    guarantee at most for every demand of the hose model. It bounds longest matchings, not the demand at hand, and is
-    never the least that the row ``bounds`` names.
+    guarantee at most for every demand of the hose model, as the load at which the busiest host sends or receives that
+    much. It bounds longest matchings, not the demand at hand, and is never the least that the row ``bounds`` names.
     """
 
     rank = 4
@@ -44,6 +44,7 @@ class Bounds(CeilingSpec):
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the least bound, then one of each bound, then TUB."""
         from flitlab.fluid.bounds import all_bounds, tub
+        from flitlab.fluid.hosts import load_of
         from flitlab.fluid.problem import FluidError, Problem
 
         Problem.of(instance.topology, instance.traffic)  # for its errors
@@ -55,6 +56,7 @@ class Bounds(CeilingSpec):
             yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)
         try:
             worst = tub(instance.topology)
-            yield Ceiling("bounds:tub", None, math.nan, worst.upper, unit, "assignment", 0.0, worst.note)
+            upper = load_of(instance.topology, instance.traffic, worst.upper)
+            yield Ceiling("bounds:tub", None, math.nan, upper, unit, "assignment", 0.0, worst.note)
         except FluidError as error:
             yield Ceiling.omitted("bounds:tub", unit, str(error))

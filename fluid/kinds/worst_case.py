@@ -14,10 +14,12 @@ from flitlab.models.topology.names import switch_names
 
 @register("ceiling", "worst_case")
 class WorstCase(CeilingSpec):
-    """The load that the routing's fixed split carries under every demand, whatever the traffic of the scenario.
+    """The load at which the routing's fixed split carries every demand of hosts that are no busier than the busiest.
 
-    Demands are all those in which no host sends or receives more than one unit (the hose model). The worst one, with
-    which it is exact, is kept with the certificate and written as a demand matrix by ``simrun ceilings --save``.
+    Demands are all those in which no host sends or receives more than the busiest host of the scenario does at that
+    load (the hose model); of the traffic nothing else counts, and with ``normalise: hose`` that is one unit at load 1.
+    The worst demand, with which it is exact, is kept with the certificate and written as a demand matrix by ``simrun
+    ceilings --save``, in flits per tick of hosts that send one each.
 
     Example: ``ceilings: [worst_case]``
 
@@ -38,13 +40,15 @@ class WorstCase(CeilingSpec):
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, and one of the channel that is full first."""
+        from flitlab.fluid.hosts import load_of
         from flitlab.fluid.worst import worst_case
 
         topology, routes = instance.topology, instance.routes
         assert routes is not None  # the kind is omitted without
         worst = worst_case(topology, routes)
         at_hosts, unit = topology.host_capacity, theta_unit(topology)
-        lower, upper = min(worst.lower, worst.upper, at_hosts), min(worst.upper, at_hosts)
+        flits = min(worst.lower, worst.upper, at_hosts), min(worst.upper, at_hosts)
+        lower, upper = (load_of(topology, instance.traffic, each) for each in flits)
         full = "no demand crosses the network"
         if worst.channel >= 0:
             names = switch_names(topology)

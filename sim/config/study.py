@@ -258,9 +258,8 @@ def read(
     mistakes: list[Mistake] = []
     root = load_file(file, mistakes, text)
     if is_sweep(root):
-        raise ConfigError(
-            [Mistake(root.get("sweep").where, "sweep", "", "is no key of a whole configuration: sweep one of its keys")]
-        )
+        problem = "is no key of a whole configuration: sweep one of its keys"
+        raise ConfigError([Mistake(root.nearest(["sweep"]).where, "sweep", "", problem)])
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
         root = apply_set(root, change, mistakes)
