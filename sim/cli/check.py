@@ -135,14 +135,17 @@ def _traffic(case: Case) -> dict[str, Any] | None:
 
 
 def _routing(case: Case) -> dict[str, Any] | None:
-    """What the packets of a simulation follow."""
-    scenario = case.scenario
-    if scenario is None or scenario.counted == FLOWS:
+    """What packets, flows or messages follow, or what ceilings are over; None without a routing.
+
+    vc_policy: None where there are no VCs, as for flows, or nothing is simulated.
+    """
+    routes, scenario = case.routes, case.scenario
+    if routes is None:
         return None
-    routes = scenario.routes
+    has_vcs = scenario is not None and scenario.switching.counts != FLOWS
     return {
-        "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.switching.vc_policy], "hops_max": routes.hops_max,
-        "layers": routes.layers or None, **routes.notes,
+        "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.switching.vc_policy] if scenario and has_vcs else None,
+        "hops_max": routes.hops_max, "layers": routes.layers or None, **routes.notes,
     }  # fmt: skip
 
 
@@ -184,7 +187,9 @@ def _print(scenario: dict[str, Any]) -> None:
         print(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
         print(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches")
+    if scenario["routing"]:
         print(f"  routing      {_kind_and_rest(scenario['routing'])}")
+    if scenario["ticks"]:
         print(f"  deadlock     {scenario['certificate']}")
     if "application" in scenario:
         _print_application(scenario)

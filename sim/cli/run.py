@@ -19,6 +19,7 @@ from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.tables import (
     print_answers,
     print_ceilings,
+    print_collectives,
     print_jobs,
     print_metrics,
     print_programs,
@@ -164,7 +165,7 @@ def _document(report: Report) -> dict[str, Any]:
         "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
         "saturation": report.tables.get("saturation.csv", []), "steps": report.tables.get("steps.csv", []),
-        "jobs": report.tables.get("jobs.csv", []),
+        "jobs": report.tables.get("jobs.csv", []), "collectives": report.tables.get("collectives.csv", []),
         "published": report.published,
         "problems": report.problems,
     }  # fmt: skip
@@ -172,10 +173,12 @@ def _document(report: Report) -> dict[str, Any]:
 
 def _print(report: Report) -> None:
     experiment = report.study.experiment
-    if report.study.runs_programs:
+    if collectives := report.tables.get("collectives.csv"):
+        print_collectives(collectives, report.results)
+    elif report.study.runs_programs:
         print_programs(report.results)
-        if jobs := report.tables.get("jobs.csv"):
-            print_jobs(jobs)
+    if jobs := report.tables.get("jobs.csv"):
+        print_jobs(jobs)
     for case in report.study.cases if not report.study.runs_programs else ():
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:

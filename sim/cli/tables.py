@@ -2,7 +2,7 @@
 """Tables that more than one command prints."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flitlab.fluid.kinds.spec import is_minor
@@ -53,6 +53,36 @@ def print_programs(rows: Sequence[Row]) -> None:
     columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
     title = "time, and in percent the bound's share of it, the critical path and the use of channels"
     print_table(title, columns, rows)
+
+
+def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
+    """A line for each scenario and seed of a collective: its time beside the least that any algorithm needs.
+
+    rows: of collectives.csv. results: of results.csv, for what went wrong.
+    """
+    seeds = len({row["seed"] for row in rows}) > 1
+    status = {(row["scenario"], row["seed"]): row["status"] for row in results}
+
+    def value(name: str, factor: float = 1.0) -> Callable[[Row], str]:
+        def text(row: Row) -> str:
+            return number(None if row.get(name) is None else factor * row[name], 5)
+
+        return text
+
+    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
+    columns += [("seed", lambda row: str(row["seed"]))] * seeds
+    columns += [
+        ("size (bytes)", value("size_bytes")), ("time (µs)", value("time_ns", 1e-3)),
+        ("bound (µs)", value("bound_ns", 1e-3)), ("bound by", lambda row: row.get("bound_by") or "-"),
+        ("bound / time", value("efficiency")), ("bus bandwidth (GB/s)", value("busbw")),
+        ("at most", value("busbw_bound")),
+    ]  # fmt: skip
+
+    def state(row: Row) -> str:
+        found = status.get((row["scenario"], row["seed"]), Status.OK)
+        return "" if found == Status.OK else found
+
+    print_table("collectives, beside what no algorithm passes", [*columns, ("", state)], rows)
 
 
 def print_jobs(rows: Sequence[Row]) -> None:

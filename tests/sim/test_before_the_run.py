@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flitlab.fluid.kinds.spec import kinds
+from flitlab.fluid.ceilings import ceilings
+from flitlab.fluid.kinds.spec import asked, kinds
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import STARTERS
@@ -250,3 +252,41 @@ def test_check_reads_no_table_for_its_hash(folder):
     Path("c.yaml").write_text(CONFIG.replace("{kind: minimal}", "{kind: minimal}, {kind: minimal, select: hash}"))
     for case in read("c.yaml").cases:
         assert case.certificate and "content_hash" not in vars(case.scenario.routes)
+
+
+RRG = "topology: {kind: rrg, n: 8, degree: 3, seed: 1, hosts_per_switch: 2}\nseeds: [1]\nceilings: [split]\n"
+UNIFORM = "traffic: {kind: uniform}\n"
+OPTIMAL = "routing: {kind: optimal, hops: 3}\n"
+MODES = {
+    **{
+        mode: RRG + OPTIMAL + UNIFORM + f"loads: [0.1]\nswitching: {{mode: {mode}}}\n"
+        for mode in ("vct", "wormhole", "ideal")
+    },
+    "datagram": RRG + OPTIMAL + UNIFORM + "switching: {mode: datagram}\nmeasure: {seconds: 0.01}\n",
+    "spray": RRG + OPTIMAL + "traffic: {kind: uniform, sizes: {kind: fixed, bytes: 9000}}\nloads: [0.1]\n"
+    "switching: {mode: spray}\nmeasure: {seconds: 0.0001}\n",
+    "flow": RRG.replace("[split]", "[]") + "switching: {mode: flow, flit_ns: 1}\n"
+    "routing: {kind: optimal, hops: 3, for: {kind: uniform}}\nexperiment: application\n"
+    "application: {kind: all_to_all, size_bytes: 64}\n",
+    "ceilings": RRG + OPTIMAL + UNIFORM + "experiment: ceilings\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_check_tells_in_every_mode_what_the_routing_promises(tmp_path, monkeypatch, capsys, mode):
+    """The theta of finished tables is the split of the demand that they were made for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text(MODES[mode])
+    costs = [Cost(1, 1.0, 1.0, {"split": 1.0})]
+    monkeypatch.setattr("flitlab.sim.cli.check._costs", lambda study: costs)
+    assert main(["check", "c.yaml", "--json"]) == 0
+    (scenario,) = json.loads(capsys.readouterr().out)["scenarios"]
+    routing, (case,) = scenario["routing"], read("c.yaml").cases
+    assert routing["kind"] == "optimal" and routing["hops_max"] <= 3
+    assert (routing["vc_policy"] is None) is (mode in ("datagram", "spray", "ceilings"))
+    uniform = make("traffic", kind="uniform").build(case.topology)
+    (split,) = ceilings(Instance(case.topology, uniform, case.routes), [asked("split")])
+    assert split.upper < 1 and routing["theta"] == pytest.approx(split.upper, rel=1e-6)
+    assert routing["theta_upper"] >= routing["theta"]
+    assert main(["check", "c.yaml"]) == 0
+    assert "  routing      optimal: " in capsys.readouterr().out

@@ -51,6 +51,25 @@ def test_a_run_writes_times_beside_their_bounds(tmp_path, monkeypatch, capsys):
     assert drawn == {"busbw_size.png", "time_size.png", "cut_1_torus_all_gather.png"}
 
 
+def test_a_run_prints_bounds_and_bus_bandwidths_as_in_the_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text(CONFIG + "outputs: {figures: [], html: false}\n")
+    assert main(["c.yaml", "--jobs", "1"]) == 0
+    title, head, line, *_ = capsys.readouterr().out.splitlines()
+    assert title.startswith("collectives")
+    (row,) = rows(tmp_path / "runs/c", "collectives.csv")
+    names = ["bound (µs)", "bound by", "bound / time", "bus bandwidth (GB/s)", "at most"]
+    shown = [line[head.index(name) :].split("  ")[0] for name in names]
+    factors = {"bound_ns": 1e-3, "bound_by": None, "efficiency": 1, "busbw": 1, "busbw_bound": 1}
+    for text, (name, factor) in zip(shown, factors.items(), strict=True):
+        assert (
+            text == row[name] if factor is None else float(text) == pytest.approx(factor * float(row[name]), rel=1e-4)
+        )
+    assert main(["c.yaml", "--jobs", "1", "--json"]) == 0
+    (document,) = json.loads(capsys.readouterr().out)["collectives"]
+    assert {name: "" if value is None else str(value) for name, value in document.items()} == row
+
+
 def test_what_a_collective_is_given_follows_from_its_size(tmp_path):
     """S is what a rank has in the end, at first, or sends, as NCCL's tests have it."""
     given = {"all_gather": 1 << 16, "reduce_scatter": 1 << 16, "all_reduce": 1 << 20, "broadcast": 1 << 20}
