@@ -5,7 +5,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.judge.verdict import Check, Verdict
-from flitlab.sim.report.figures.style import in_style
+from flitlab.sim.report.figures.style import in_style, log_axis
 
 MOST_BARS = 24
 """Numbers that are drawn: of more, those nearest to their limit, or beyond it."""
@@ -42,7 +42,7 @@ def figure_of(verdict: Verdict) -> Figure:
     ax.grid(visible=False, axis="y")
     most = max([1.0, *shares])
     if most > FAR:
-        ax.set_xscale("log")
+        log_axis(ax, "x")
         ax.set_xlim(min([0.5, *shares]) / 1.5, most * 2.5)
     else:
         ax.set_xlim(0, 1.18 * most)

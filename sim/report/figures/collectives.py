@@ -19,6 +19,7 @@ from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.rows import combined
 from flitlab.sim.report.figures.programs import finish, in_title, panels_of
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
@@ -123,7 +124,7 @@ def figure_by_size(
 
 def _size_axis(ax: Axes) -> None:
     """Sizes as an axis of powers of two, with a few that are named in units."""
-    ax.set_xscale("log", base=2)
+    log_axis(ax, "x", base=2)
     low, high = (math.log2(end) for end in ax.get_xlim())
     step = max(1, math.ceil((high - low) / MOST_TICKS))
     ax.xaxis.set_major_locator(FixedLocator([2.0**i for i in range(math.ceil(low), math.floor(high) + 1, step)]))

@@ -147,6 +147,8 @@ def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: 
 
     Raises ValueError for a figure that does not exist, for which the run has nothing to show, or which takes panels.
     """
+    for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+        text.set_parse_math(False)  # the axes may be of another style
     if run.of_programs:
         raise ValueError(f"{name}: figures of applications have axes of their own; simrun plot draws them")
     if run.metrics:

@@ -141,7 +141,7 @@ def draw_curves(
     """
     for curve in curves(rows, x, y, half):
         own, past = look[curve.scenario], curve.saturated
-        line = own | {"label": look.names[curve.scenario], "markevery": np.flatnonzero(~past).tolist()}
+        line = own | {"label": entry_name(look.names[curve.scenario]), "markevery": np.flatnonzero(~past).tolist()}
         line |= dict(style) | ({} if curve.joined else {"linestyle": "none"})
         ax.plot(curve.x, curve.y, **line, gid="curve" if curve.joined else "probes")
         band(ax, curve, own["color"])
@@ -363,9 +363,14 @@ def _inside(points: Floats, box: Bbox) -> int:
     return int(within.all(axis=1).sum())
 
 
+def entry_name(name: str) -> str:
+    """A name as an entry of a legend, which leaves out what begins with an underscore: with a thin space before it."""
+    return f"\u2009{name}" if name.startswith("_") else name
+
+
 def key(label: str, **style: Any) -> Line2D:
     """An entry for a legend that stands for no line on the axes."""
-    return Line2D([], [], label=label, **{"color": NEUTRAL, "linestyle": "none", **style})
+    return Line2D([], [], label=entry_name(label), **{"color": NEUTRAL, "linestyle": "none", **style})
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], title: str, renderer: RendererAgg) -> None:

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, NullFormatter
 from flitlab.models.arrays import Floats
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.run import Run
 
 Scale = Literal["linear", "log", "both"]
@@ -57,7 +58,7 @@ def scale_latency(ax: Axes, values: Sequence[float], zero: float, how: Scale) ->
     """
     lowest, highest = min(values), max(values)
     if how == "log" and lowest > 0:
-        ax.set_yscale("log")
+        log_axis(ax, "y")
         ax.set_ylim(lowest / 1.3, 1.3 * highest)
         ax.yaxis.set_major_formatter(marks.THOUSANDS)
         ax.yaxis.set_minor_formatter(marks.THOUSANDS if highest < 8 * lowest else NullFormatter())

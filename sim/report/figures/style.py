@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The look of all figures, their sizes and formats; the same bytes every time."""
+"""The look of all figures, their sizes and formats; the same bytes every time.
+
+Labels, names and titles are texts of users, so that nothing in a figure is read as TeX: ``style.mplstyle`` turns that
+off, and :func:`log_axis` writes the powers of ten that matplotlib would set in TeX.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import matplotlib.style
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
 
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""
@@ -19,6 +26,36 @@ FORMATS: dict[str, dict[str, None]] = {
 
 SIZES = {"column": (3.5, 2.4), "double": (7.16, 3.2)}
 """Width and height in inches of a figure in one column of a paper, and across two."""
+
+
+_POWER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Powers(LogFormatterSciNotation):
+    """Tick labels of a logarithmic axis as plain text: 10², 2×10⁻³."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The label of a tick at x, '' where there is none."""
+        return plain_power(super().__call__(x, pos))
+
+
+def plain_power(text: str) -> str:
+    """A power as matplotlib writes it in TeX, as plain text.
+
+    >>> plain_power("$\\\\mathdefault{10^{-2}}$"), plain_power("$\\\\mathdefault{2\\\\times10^{3}}$"), plain_power("")
+    ('10⁻²', '2×10³', '')
+    """
+    inner = text.removeprefix("$\\mathdefault{").removesuffix("}$").replace(r"\times", "×")
+    head, power, exponent = inner.partition("^{")
+    return head + exponent.removesuffix("}").translate(_POWER) if power else inner
+
+
+def log_axis(ax: Axes, which: Literal["x", "y"], base: float = 10.0) -> None:
+    """Makes an axis logarithmic, with tick labels in plain text."""
+    (ax.set_xscale if which == "x" else ax.set_yscale)("log", base=base)
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_formatter(Powers(base))
+    axis.set_minor_formatter(Powers(base, labelOnlyBase=False))
 
 
 @in_style

@@ -11,6 +11,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.load_curves import traffic_axis
 from flitlab.sim.report.figures.marks import Look, key
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import PROBE
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
@@ -39,7 +40,7 @@ def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         marks.draw_curves(ax, run.rows, look, x, column(name, units.time), style=style)
     if not ax.lines:
         return []
-    ax.set_yscale("log")
+    log_axis(ax, "y")
     ax.yaxis.set_major_formatter(marks.THOUSANDS)
     traffic_axis(ax, run, units, look, "accepted", ceilings=False)
     ax.set_ylabel(f"packet latency ({units.time_name})")

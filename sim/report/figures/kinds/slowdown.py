@@ -6,6 +6,7 @@ from matplotlib.lines import Line2D
 
 from flitlab.sim.report.figures.marks import DASHES, THOUSANDS, Look, draw_curves, key
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
@@ -25,7 +26,7 @@ def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     for name, (_, dashes) in SLOWDOWNS.items():
         style = {"linestyle": dashes} | ({} if name == "slowdown_mean" else {"label": "_"})
         draw_curves(ax, run.rows, look, column("load"), column(name), style=style)
-    ax.set_yscale("log")
+    log_axis(ax, "y")
     ax.yaxis.set_major_formatter(THOUSANDS)
     ax.yaxis.set_minor_formatter(THOUSANDS)
     ax.tick_params(axis="y", which="minor", labelsize=6)

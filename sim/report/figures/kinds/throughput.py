@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from flitlab.sim.report.figures.flows import Point, equal_rates, points_of
-from flitlab.sim.report.figures.marks import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, Look, key
+from flitlab.sim.report.figures.marks import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, Look, entry_name, key
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
@@ -41,7 +41,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         i = series.index(point.series)
         x = groups.index(point.group) + (i - (len(series) - 1) / 2) * step
         look_of: dict[str, Any] = {"color": OKABE_ITO[i % len(OKABE_ITO)], "marker": MARKERS[i % len(MARKERS)]}
-        label = "_" if point.series in labelled or not point.series else point.series
+        label = "_" if point.series in labelled or not point.series else entry_name(point.series)
         labelled.add(point.series)
         _spread(ax, point, x, look_of["color"])
         mean = fmean(point.values("host_throughput"))

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from flitlab.sim.report.figures.collectives import BySize, figure_by_size, over_size, told_bytes
 from flitlab.sim.report.figures.marks import HALO, NEUTRAL, key
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.run import Run
 
 
@@ -26,7 +27,7 @@ def time_size(run: Run, size: tuple[float, float]) -> Figure | None:
 
 def _crossovers(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
     """The bound of a panel, and the sizes at which the fastest algorithm changes, named."""
-    ax.set_yscale("log")
+    log_axis(ax, "y")
     x, bound = over_size(by.of(panel), "bound_ns")
     if len(x):
         ax.plot(x, bound, color=NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)

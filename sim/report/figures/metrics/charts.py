@@ -12,6 +12,7 @@ from flitlab.sim.report.figures.metrics.labels import put_label, y_title
 from flitlab.sim.report.figures.metrics.series import categories, chart
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.run import Run
 
@@ -51,7 +52,7 @@ def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
 def _chart_axes(ax: Axes, names: Sequence[str], log: bool, several: bool) -> None:
     """Names from top to bottom; values from 0, with room for the number behind each bar."""
     if log:
-        ax.set_xscale("log")
+        log_axis(ax, "x")
     else:
         low, high = min(0.0, *ax.get_xlim()), max(0.0, *ax.get_xlim())
         ax.set_xlim(low and 1.05 * low, high * (1.02 if several else 1.15))

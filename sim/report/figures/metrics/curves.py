@@ -16,6 +16,7 @@ from flitlab.sim.report.figures.metrics.rows import axis_title
 from flitlab.sim.report.figures.metrics.series import Series, series
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.run import Run
 
@@ -57,12 +58,12 @@ def _scales(ax: Axes, plot: Plot, x: Floats, drawn: Sequence[Series]) -> None:
     log = plot.log if plot.log is not None else "x" * _geometric(x)
     y = np.concatenate([entry.curve.y for entry in drawn])
     if "x" in log:
-        ax.set_xscale("log")
+        log_axis(ax, "x")
         if len(x) <= 8:
             ax.xaxis.set_major_locator(FixedLocator(x.tolist()))
             ax.xaxis.set_minor_locator(NullLocator())
     if "y" in log:
-        ax.set_yscale("log")
+        log_axis(ax, "y")
     elif 0 <= y.min() < 0.3 * y.max():
         ax.set_ylim(0, 1.05 * max(y.max(), ax.dataLim.y1))
     _plain_numbers(ax)

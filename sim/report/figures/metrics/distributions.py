@@ -16,6 +16,7 @@ from flitlab.sim.report.figures.metrics.rows import Values
 from flitlab.sim.report.figures.metrics.series import distributions
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
+from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.run import Run
 
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
@@ -31,9 +32,9 @@ def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     handles = _ranks(ax, found, strokes) if ranked else _shares(ax, found, strokes, plot.cumulative)
     log = plot.log or ""
     if "x" in log:
-        ax.set_xscale("log")
+        log_axis(ax, "x")
     if "y" in log:
-        ax.set_yscale("log")
+        log_axis(ax, "y")
     else:
         ax.set_ylim(0)
     put_label(ax.set_xlabel, plot.x_label or STEPS.get(first) or "rank" * ranked, 60)
@@ -70,7 +71,7 @@ def _shares(
             continue
         bar = {"facecolor": style["color"], "edgecolor": "white", "linewidth": 0.0, "hatch": HATCHES[i % len(HATCHES)]}
         ax.bar(places + (i - (len(found) - 1) / 2) * width, heights, width, **bar, gid="bar")
-        handles.append(Patch(**bar, label=strokes.major(quantity, values)))
+        handles.append(Patch(**bar, label=marks.entry_name(strokes.major(quantity, values))))
     step = -(-len(keys) // 16)
     ax.xaxis.set_major_locator(FixedLocator(places[::step].tolist()))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: keys[int(place)]))
