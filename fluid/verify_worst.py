@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.models.arrays import Bools, Bytes, Floats, Masks
+from flitlab.models.arrays import Bools, Bytes, Floats, Masks, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
@@ -72,7 +72,7 @@ def _as_load(instance: Instance, flits: float) -> float:
 def _at_hosts(traffic: Traffic, hosts: int) -> list[Floats]:
     """float64 [hosts] each: what every host sends, and what it receives, at load 1."""
     source, target, amount = traffic.pairs()
-    return [np.bincount(source, amount, hosts), np.bincount(target, amount, hosts)]
+    return [sums(source, amount, hosts), sums(target, amount, hosts)]
 
 
 def _demand(topology: Topology, saved: Saved) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table
+from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.measure.columns.registry import Column as Described
 from flitlab.sim.measure.columns.registry import columns as table_of
 from flitlab.sim.measure.status import Status
@@ -137,12 +138,16 @@ def print_saturation(rows: Sequence[Row]) -> None:
 
 
 def _interval(row: Row) -> str:
+    """The ends of a ceiling, rounded outwards; once where they are the same, and a value without proof as it is."""
     lower, upper = row["lower"], row["upper"]
     if upper is None:
-        return "-" if lower is None else f"at least {number(lower, 6)}"
+        return "-" if lower is None else f"at least {at_least(lower, 6)}"
     if lower is None:
-        return f"at most {number(upper)}"
-    return number(upper, 6) if lower == upper else f"{number(lower, 6)} .. {number(upper, 6)}"
+        return f"at most {at_most(upper)}"
+    if lower == upper:
+        return number(upper, 6)
+    ends = at_least(lower, 6), at_most(upper, 6)
+    return ends[0] if ends[0] == ends[1] else " .. ".join(ends)
 
 
 def print_metrics(rows: list[dict[str, Any]]) -> None:

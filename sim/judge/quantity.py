@@ -86,29 +86,29 @@ class Unit:
         return f"{at_most(value / self.flow_factor)} {self.of_flow}"
 
 
-def at_most(value: float) -> str:
+def at_most(value: float, digits: int = SHOWN_DIGITS) -> str:
     """An upper bound with few digits: rounded up, so that it is one still, and so that all machines print the same.
 
     >>> at_most(0.71408), at_most(0.71409), at_most(0.2), at_most(47492.1), at_most(0.1 + 0.2)
     ('0.7141', '0.7141', '0.2', '47500', '0.3')
     """
-    return _rounded(value * (1 - ROUNDING), ROUND_CEILING)
+    return _rounded(value * (1 - ROUNDING), ROUND_CEILING, digits)
 
 
-def at_least(value: float) -> str:
+def at_least(value: float, digits: int = SHOWN_DIGITS) -> str:
     """A lower bound with few digits: rounded down.
 
     >>> at_least(18.7559), at_least(22.5)
     ('18.75', '22.5')
     """
-    return _rounded(value * (1 + ROUNDING), ROUND_FLOOR)
+    return _rounded(value * (1 + ROUNDING), ROUND_FLOOR, digits)
 
 
-def _rounded(value: float, way: str) -> str:
+def _rounded(value: float, way: str, digits: int) -> str:
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     number = Decimal(value)
-    last = number.adjusted() - SHOWN_DIGITS + 1
+    last = number.adjusted() - digits + 1
     return f"{float(number.quantize(Decimal((0, (1,), last)), way)):.12g}"
 
 
