@@ -2,6 +2,7 @@
 """A result that somebody reports, as a file says it: a network, its traffic, and numbers with units."""
 
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -280,7 +281,7 @@ class _Reader:
         kind = entry.native or "csv"
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
-        if path.exists() and not (path.is_file() or path.is_dir()):
+        if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # of a name too long pathlib raises
             self.page.refuse(key, "is no regular file: it may never end")
             return []
         try:
