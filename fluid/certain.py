@@ -5,7 +5,7 @@ import math
 
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.problem import FluidError, Problem
-from flitlab.fluid.split import growing_split, split_theta, split_use
+from flitlab.fluid.split import growing_split, split_theta
 from flitlab.models.held import while_held
 from flitlab.models.instance import Instance
 from flitlab.models.rules.tables import RANDOM
@@ -27,24 +27,3 @@ def certain_limit(instance: Instance) -> float:
         return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
     except FluidError:
         return limit
-
-
-FULL = 0.95
-"""Part of the fullest channel's load from which on a channel is as full as that."""
-
-
-@while_held
-def full_on_the_way(instance: Instance) -> float:
-    """How many channels as full as the fullest a packet crosses on average, under the fixed split of the routing.
-
-    0 where there is no such split, where it is too large to compute, and beside a background.
-    """
-    topology, traffic, routes = instance.topology, instance.traffic, instance.routes
-    computed = topology.switches <= SPLIT_SWITCHES and traffic.background is None and traffic.rate.any()
-    if routes is None or not routes.oblivious or not computed:
-        return 0.0
-    try:
-        use = split_use(Problem.of(topology, traffic, routes), topology, traffic)
-    except FluidError:
-        return 0.0
-    return float(use[use >= FULL * use.max(initial=0.0)].sum() / traffic.rate.sum())

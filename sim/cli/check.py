@@ -15,6 +15,7 @@ from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, study_of
 from flitlab.sim.cli.processors import jobs_of
+from flitlab.sim.config.questions import BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
@@ -150,12 +151,18 @@ def _routing(case: Case) -> dict[str, Any] | None:
 
 
 def _window(case: Case) -> str | None:
-    """What a search for saturation measures at each load, where it is known beforehand."""
-    measure = case.measure
-    if case.placing is None or case.scenario is None or isinstance(measure.warmup, str) or measure.ci is not None:
+    """What a search for saturation measures at each load."""
+    measure, placing = case.measure, case.placing
+    if not isinstance(placing, SaturationConfig | BudgetConfig) or case.scenario is None:
         return None
-    times = (measure.warmup + measure.ticks) / case.scenario.source.mean_flits
-    return f"{measure.warmup:,} ticks of warm-up, then {measure.ticks:,}: {times:,.0f} times the length of a packet"
+    warmup = (
+        "warm-up as long as it takes" if isinstance(measure.warmup, str) else f"{measure.warmup:,} ticks of warm-up"
+    )
+    times = measure.ticks / case.scenario.source.mean_flits
+    return (
+        f"{warmup}, then {measure.ticks:,} ({times:,.0f} times the length of a packet), lengthened up to "
+        f"{placing.longest}-fold until a load is seen to be carried or not"
+    )
 
 
 def _zero_load(ticks: dict[str, int]) -> str | None:
@@ -248,7 +255,7 @@ def _print_points(scenario: dict[str, Any]) -> None:
 
 def _print_budget(budget: dict[str, Any]) -> None:
     measured, count = ", ".join(budget["measured"]), f"about {budget['points']}"
-    print(f"  budget       {count} points of {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
+    print(f"  budget       {count} points of up to {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
     for name, why in budget["left_out"].items():
         print(f"  left out     {name}: {why}")
 

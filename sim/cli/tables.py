@@ -110,8 +110,10 @@ def print_saturation(rows: Sequence[Row]) -> None:
     """Where scenarios saturate, in loads, and what part of the ceiling that is; those that nothing is known of not."""
 
     def point(row: Row) -> str:
-        half = row["ci95"]
-        return number(row["saturation"]) + ("" if half is None or not math.isfinite(half) else f" ± {number(half, 2)}")
+        value, half, low, high = (_finite(row[name]) for name in ("saturation", "ci95", "ci95_low", "ci95_high"))
+        if half is not None:
+            return f"{number(value)} ± {number(half, 2)}"
+        return number(value) + ("" if None in (low, high) else f" ({number(low)} .. {number(high)})")
 
     def between(row: Row) -> str:
         ends = [number(row[end], 4) for end in ("lower", "upper")]
@@ -135,6 +137,10 @@ def print_saturation(rows: Sequence[Row]) -> None:
     for row in rows:
         if row.get("note"):
             print(f"{row['scenario']}: {row['note']}")
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
 
 
 def _interval(row: Row) -> str:

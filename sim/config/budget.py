@@ -18,7 +18,8 @@ from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.window import BALANCED, CHOSEN, lasting
+from flitlab.sim.config.window import CHOSEN, lasting
+from flitlab.sim.measure.windows import longest_probe
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper rungs, from the highest."""
@@ -37,11 +38,13 @@ MOST_PACKETS = 1 << 24
 
 ALREADY = "this switch is so already: its crossbar takes nothing"
 
+TIMES = 6000
+"""Packet times of the shortest probe of a budget, warm-up included."""
+
 LEAST = 32
 """Buffers hold at least this part of what a channel can carry in a run, or they are not without limit.
 
-Where so much waits at the end, more than 3 % of what was created since the warm-up, a third of the run, is not
-delivered: such a load counts as not carried, whatever buffers there are.
+So an overload of up to 3 % does not fill them before the run ends.
 """
 
 
@@ -59,23 +62,23 @@ class Variant:
 class Variants:
     """All scenarios of a budget. rungs: by name, of :data:`MEASURED`. changes: sensitivities by name. measure: how.
 
-    times: packet times of a run; None where ``measure`` says how long it is.
+    times: packet times of the shortest run; None where ``measure`` says how long it is. ticks: of the longest run,
+    warm-up and windows.
     """
 
     rungs: Mapping[str, Variant]
     changes: Mapping[str, Variant]
     measure: MeasureConfig
     times: int | None
-
-    @property
-    def ticks(self) -> int:
-        """Ticks of the longest run, warm-up and window."""
-        return longest_run(self.measure)
+    ticks: int
 
 
-def longest_run(measure: MeasureConfig) -> int:
-    """Ticks that a point lasts at most; a warm-up that is found takes as long as the window, if need be."""
-    return (measure.ticks if measure.warmup == "auto" else measure.warmup) + measure.longest
+def longest_run(measure: MeasureConfig, longest: int) -> int:
+    """Ticks that a probe lasts at most; a warm-up that is found takes as long as the window, if need be.
+
+    longest: its longest window, as a multiple of the first.
+    """
+    return longest_probe(measure.ticks if measure.warmup == "auto" else measure.warmup, measure.ticks, longest)
 
 
 def has_budget(draft: Draft) -> bool:
@@ -91,6 +94,8 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     times = window(draft)
     measure = draft.config.measure if times is None else lasting(MeasureConfig(), scenario, times)
 
+    ticks = longest_run(measure, draft.config.budget.longest)
+
     def made(*sets: str) -> Variant:
         return _variant(builder, draft, node, sets)
 
@@ -98,11 +103,11 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
         rungs = {name: Variant(None, note=DEFLECTS) for name in MEASURED}
     else:
         roomy = _unless_so(made("switching.input_speedup=vcs"), scenario)
-        rungs = {"ideal": made("switching.mode=ideal"), "endless": _endless(roomy, measure), "roomy": roomy}
+        rungs = {"ideal": made("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
     rungs["switch"] = Variant(built)
     asked = {name: made(*sets) for name, sets in _changes(draft, scenario)}
     changes = {name: _told_apart(variant, scenario) for name, variant in asked.items()}
-    return Variants(rungs, changes, measure, times)
+    return Variants(rungs, changes, measure, times, ticks)
 
 
 def window(draft: Draft) -> int | None:
@@ -110,7 +115,7 @@ def window(draft: Draft) -> int | None:
     given = draft.config.budget.window
     if given is None and any(draft.has("measure", key) for key in CHOSEN):
         return None
-    return BALANCED if given is None else given  # in a shorter one, the window would be what is lost most
+    return TIMES if given is None else given
 
 
 def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> Variant:
@@ -133,8 +138,8 @@ def _why(mistakes: Sequence[Mistake]) -> str:
     return f"{value} {first.problem}"
 
 
-def _endless(roomy: Variant, measure: MeasureConfig) -> Variant:
-    """A switch with buffers that never fill: each holds all that its channel can carry in a run.
+def _endless(roomy: Variant, ticks: int) -> Variant:
+    """A switch with buffers that never fill: each holds all that its channel can carry in a run of so many ticks.
 
     Where that takes too much memory they hold a part of it, but never less than :data:`LEAST` says.
     """
@@ -144,7 +149,7 @@ def _endless(roomy: Variant, measure: MeasureConfig) -> Variant:
     switching, flits = scenario.switching, min(scenario.source.flits)
     if not isinstance(switching, Buffered):
         return Variant(None, roomy.set, f"mode {switching.mode} has no buffers")
-    ticks = longest_run(measure) + max(scenario.source.flits)
+    ticks += max(scenario.source.flits)
     buffers = (scenario.topology.channels + scenario.topology.hosts) * switching.vcs
     affordable = MOST_PACKETS // buffers * flits
     size = max(min(ticks, affordable), switching.buffer_flits)

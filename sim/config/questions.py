@@ -22,14 +22,20 @@ Component = Annotated[
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 
 
+Longest = Annotated[int, BeforeValidator(whole), Field(ge=1, le=1024)]
+
+
 class SaturationConfig(Section):
     """``loads.saturation:`` the saturation point of every seed, by bisection; see
     ``flitlab.sim.experiment.saturation``.
 
-    tolerance: relative width of the bracket at which the search ends.
+    tolerance: relative width of the bracket at which the search ends. longest: the longest window of a probe, as a
+    multiple of ``measure.ticks``; windows are lengthened as far as a verdict needs it, and a bracket that is wider than
+    the tolerance is what they can tell.
     """
 
     tolerance: Annotated[float, Field(ge=1e-3, lt=1)] = 0.01
+    longest: Longest = 16
 
 
 class AdaptiveConfig(Section):
@@ -52,14 +58,16 @@ class BudgetConfig(Section):
 
     tolerance: width of the bracket of a stable load at which the search ends, as a part of the least ceiling of the
     routing. sensitivities: what is changed one at a time; [] for none. window: packet times of a run, at least 45,000
-    ticks, a third of which is warm-up; by default as ``measure`` says, and 6,000 where that says nothing of it. of:
-    labels of the scenarios that have a budget, by default all.
+    ticks, a third of which is warm-up; by default as ``measure`` says, and 6,000 where that says nothing of it.
+    longest: the longest window of a probe, as a multiple of the first. of: labels of the scenarios that have a budget,
+    by default all.
     """
 
     of: Annotated[list[str], AfterValidator(unlike)] | None = None
 
     window: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     tolerance: Annotated[float, Field(ge=1e-3, le=0.5)] = 0.01
+    longest: Longest = 4
     sensitivities: Annotated[list[Change], AfterValidator(unlike)] = list(CHANGES)
 
 

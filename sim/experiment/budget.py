@@ -48,8 +48,9 @@ MOST_CHANNELS = 10
 class Level:
     """A rung that is known, in loads.
 
-    value: middle of the interval [lower, upper]. seeds: seed -> middle of its bracket; {} where nothing is drawn.
-    step: half of the widest bracket. scenario: what was simulated; two that are equal differ by nothing.
+    middle: of a simulated one, the mean over seeds in the interval [lower, upper]. seeds: seed -> its stable load; {}
+    where nothing is drawn. step: half of the widest distance of the loads around it.
+    scenario: what was simulated; two that are equal differ by nothing.
     """
 
     rung: str
@@ -60,11 +61,12 @@ class Level:
     seeds: Mapping[int, float] = field(default_factory=dict)
     step: float = 0.0
     scenario: str = ""
+    middle: float | None = None
 
     @property
     def value(self) -> float:
         """Middle of the interval: the sum of parts is a difference of two of these."""
-        return (self.lower + self.upper) / 2
+        return (self.lower + self.upper) / 2 if self.middle is None else self.middle
 
 
 @dataclass(frozen=True)
@@ -181,10 +183,11 @@ class BudgetRuns:
         placements = [one for one in self.points.placements if one.index == index]
         if found is None or math.isinf(found.upper) or not all(one.found for one in placements):
             return "its points are not all there"
-        seeds = {seed: (one.lower + one.upper) / 2 for seed, one in found.seeds.items()}
-        mean, half = mean_and_half(list(seeds.values()), 0.0, found.resolution)
+        seeds = {seed: one.value for seed, one in found.seeds.items()}
         same = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
-        return Level(name, MEASURED_KIND, mean - half, mean + half, rung.note, seeds, found.resolution, same)
+        step = max(one.upper - one.value for one in found.seeds.values())
+        ends = found.low, found.high
+        return Level(name, MEASURED_KIND, *ends, rung.note, seeds, step, same, found.value)
 
     def _sensitivity(self, name: str, rung: Rung, switch: Level | None, whole: float) -> dict[str, Any]:
         """A row of budget_sensitivities.csv: the pair of loads, and what is gained from the first to the second."""

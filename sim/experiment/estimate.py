@@ -49,6 +49,7 @@ from flitlab.sim.config.study import Case, read
 from flitlab.sim.engines.table import alone
 from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.saturation import questions
+from flitlab.sim.measure.windows import longest_probe
 
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -70,6 +71,9 @@ traffic: {kind: permutation, arrivals: together, sizes: {kind: fixed, bytes: %d}
 ceilings: []
 """
 """What is run to measure prices of mode spray: of so many switches, with messages of so many bytes."""
+
+LONG_PROBES = 3
+"""Probes of a search whose windows are as long as they may become, about."""
 
 CONTROL = 1.3
 """Packets of mode spray, for each with payload; the others are answers, about."""
@@ -396,24 +400,33 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     if not case.simulated:
         return Cost(0, 0.0, 0.0, ceilings)
     prices_of = [prices.of(name, _scenario(case)) for name in ENGINES.get(engine, (engine,))]
-    loads = _loads(case)
+    runs = _runs(case)
     point = _point if case.workload is None else _program
-    times = [sum(point(case, load, price) for price in prices_of) for load in loads]
+    times = [sum(point(case, load, price, length) for price in prices_of) for load, length in runs]
     shared = not alone(engine, _scenario(case))
-    return Cost(len(loads) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
+    return Cost(len(runs) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
 
 
-def _loads(case: Case) -> list[float]:
-    """The loads of a case; for those that are not known, others that are like them."""
-    alike = min(PLACED * full_load(case), 1.0) if case.placing is not None else 0.0
+def _runs(case: Case) -> list[tuple[float, float]]:
+    """(load, ticks over those that ``measure`` gives) of the points of a case.
+
+    For loads that are not known there are others that are like them; the last probes of a search are its longest.
+    """
+    given = [(load, 1.0) for load in case.loads]
+    if case.placing is None:
+        return given
+    alike = min(PLACED * full_load(case), 1.0)
     if isinstance(case.placing, AdaptiveConfig):
-        return [*case.loads, *[alike] * max(case.placing.points - len(case.loads), 1)]
-    more = 0 if case.placing is None else questions(case.placing.tolerance)
-    return [*case.loads, *[alike] * more]
+        return given + [(alike, 1.0)] * max(case.placing.points - len(case.loads), 1)
+    warmup, ticks = case.measure.warmup, case.measure.ticks
+    first = ticks // 10 if isinstance(warmup, str) else warmup
+    longest = longest_probe(first, ticks, case.placing.longest) / (first + ticks)
+    short = max(questions(case.placing.tolerance) - LONG_PROBES, 0)
+    return given + [(alike, 1.0)] * short + [(alike, longest)] * LONG_PROBES
 
 
-def _point(case: Case, load: float, price: dict[str, Any]) -> float:
-    """CPU seconds of a point."""
+def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
+    """CPU seconds of a point. length: its ticks over those that ``measure`` gives."""
     scenario = _scenario(case)
     if isinstance(scenario.switching, Datagram):
         more = min(getattr(scenario.switching.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
@@ -425,12 +438,12 @@ def _point(case: Case, load: float, price: dict[str, Any]) -> float:
         return seconds
     here, switches = load_of(case, load), scenario.topology.switches
     each = float(np.interp(here.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
-    ticks = _ticks(case, here.fill)
+    ticks = length * _ticks(case, here.fill)
     seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
     return seconds
 
 
-def _program(case: Case, load: float, price: dict[str, Any]) -> float:
+def _program(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
     """CPU seconds of a program, if calculations and messages of its busiest rank follow one another."""
     scenario, workload = _scenario(case), case.workload
     assert workload is not None
@@ -484,7 +497,7 @@ def memory(cases: Sequence[Case]) -> float:
     if not simulated:
         return COMPILED_BYTES
     largest = max(simulated, key=lambda case: case.topology.switches**2 + case.topology.channels)
-    return COMPILED_BYTES + _held(_scenario(largest)) + _bytes(largest, max(_loads(largest)))
+    return COMPILED_BYTES + _held(_scenario(largest)) + _bytes(largest, max(load for load, _ in _runs(largest)))
 
 
 def _held(scenario: Scenario) -> float:

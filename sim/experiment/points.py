@@ -24,11 +24,21 @@ from flitlab.sim.experiment.flows import beside_mcf
 from flitlab.sim.experiment.named import with_names
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.saturation import Placement, is_search, limit_of, place_of, placements, seed_rows, table
+from flitlab.sim.experiment.saturation import (
+    Placement,
+    Question,
+    is_search,
+    limit_of,
+    place_of,
+    placements,
+    probe_of,
+    seed_rows,
+    table,
+)
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
 from flitlab.sim.measure.columns.registry import added, foreign
-from flitlab.sim.measure.saturation import limited, overloaded, saturation
+from flitlab.sim.measure.saturation import SEARCHED, limited, saturation
 from flitlab.sim.measure.status import Status
 
 if TYPE_CHECKING:
@@ -51,7 +61,7 @@ NEVER = 2.0
 class Point:
     """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless.
 
-    place: its own, or that of all points that it may depend on.
+    place: its own, or that of all points that it may depend on. resolution: of a probe of a search, else None.
     """
 
     id: str
@@ -61,6 +71,12 @@ class Point:
     seed: int
     stop: bool
     place: int = 0
+    resolution: float | None = None
+
+    @property
+    def measure(self) -> dict[str, Any]:
+        """How it is measured (``measure_of``)."""
+        return measure_of(self.case.measure, self.scenario, probe_of(self.case, self.resolution))
 
     @property
     def scenario(self) -> Scenario:
@@ -93,7 +109,7 @@ class PointRuns:
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
             self._recall(point)
-        self._placed: dict[tuple[int, float, int], Point] = {}
+        self._placed: dict[tuple[int, Question, int], Point] = {}
         self.placements = placements(self.cases)
         for placement in self.placements:
             self._go_on(placement)
@@ -145,8 +161,7 @@ class PointRuns:
 
     def _task(self, point: Point, bar: Progress) -> Task:
         file = self.store.scenario(point.scenario, point.scenario.content_hash)
-        measure = measure_of(point.case.measure, point.scenario)
-        arguments = (file, self.study.engine, point.load, point.seed, measure, _kinds(point.case), self.threads)
+        arguments = (file, self.study.engine, point.load, point.seed, point.measure, _kinds(point.case), self.threads)
 
         def done(outcome: Outcome) -> None:
             self._done(point, outcome)
@@ -167,15 +182,16 @@ class PointRuns:
         if not placement.ended and self.ceilings.bounds(placement.index) is not None:
             placement.go_on(
                 lambda: self.limit(placement.index),
-                lambda load, seed: self.records.get(self._point(placement, load, seed).id),
+                lambda question, seed: self.records.get(self._point(placement, question, seed).id),
             )
 
-    def _point(self, placement: Placement, load: float, seed: int) -> Point:
-        """A load that a placement asks for, or was given."""
-        key = (placement.index, load, seed)
+    def _point(self, placement: Placement, question: Question, seed: int) -> Point:
+        """What a placement asks for, or was given."""
+        key = (placement.index, question, seed)
         if key not in self._placed:
             case, index = placement.case, placement.index
-            point = Point(_id(case, load, seed), case, index, load, seed, False, placement.place)
+            id = _id(case, question.load, seed, question.resolution)
+            point = Point(id, case, index, question.load, seed, False, placement.place, question.resolution)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
                 self._recall(point)
@@ -200,7 +216,7 @@ class PointRuns:
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
             "id": point.id, "scenario": point.scenario.content_hash, "load": point.load, "seed": point.seed,
-            "measure": measure_of(point.case.measure, point.scenario), "engine": self.study.engine,
+            "measure": point.measure, "engine": self.study.engine,
             "semantics_version": SEMANTICS_VERSION, "status": Status.OK, "message": "", "checked": None, "row": {},
         }  # fmt: skip
         if outcome.problem:
@@ -276,25 +292,40 @@ class PointRuns:
         ended: set[int] = set()
         ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
         asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
-        for load in self._loads(index):
-            for seed in case.seeds:
-                record = self.records.get(_id(case, load, seed))
-                if record is None or seed in ended:
-                    continue
-                more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
-                more |= limited(record["row"], load, limit)
-                more |= overloaded(record["row"] | more) if is_search(case) else {}
-                more |= beside_bounds(case, record["row"], ceilings)
-                others = record.get("added", {}).keys() - asked.keys()
-                row = {name: value for name, value in record["row"].items() if name not in others}
-                yield case, load, seed, record | {"row": row | more}
-                if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
-                    ended.add(seed)
+        searched = self._searched(index)
+        for load, seed, resolution in self._loads(index):
+            record = self.records.get(_id(case, load, seed, resolution))
+            if record is None or seed in ended:
+                continue
+            more: dict[str, Any] = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
+            more |= limited(record["row"], load, limit)
+            more |= beside_bounds(case, record["row"], ceilings)
+            more |= {} if resolution is None else {SEARCHED: searched.get(seed)}
+            others = record.get("added", {}).keys() - asked.keys()
+            row = {name: value for name, value in record["row"].items() if name not in others}
+            yield case, load, seed, record | {"row": row | more}
+            if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
+                ended.add(seed)
 
-    def _loads(self, index: int) -> list[float]:
-        """All loads of a case that have a point, ascending."""
-        placed = (load for placement in self.placements if placement.index == index for load in placement.loads)
-        return sorted({*self.cases[index].loads, *placed})
+    def _searched(self, index: int) -> dict[int, bool]:
+        """Seed -> whether the search for its saturation point has ended; {} where there is none."""
+        if not is_search(self.cases[index]):
+            return {}
+        return {one.seeds[0]: one.found for one in self.placements if one.index == index}
+
+    def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
+        """(load, seed, resolution) of the points of a case, in this order; of several at a load, the last probe."""
+        case = self.cases[index]
+        found: dict[tuple[float, int], float | None] = {
+            (load, seed): None for load in case.loads for seed in case.seeds
+        }
+        for placement in (one for one in self.placements if one.index == index):
+            for question in placement.asked:
+                for key in ((question.load, seed) for seed in placement.seeds):
+                    found[key] = found.get(key) if question.resolution is None else question.resolution
+        order = {seed: place for place, seed in enumerate(case.seeds)}
+        for load, seed in sorted(found, key=lambda key: (key[0], order[key[1]])):
+            yield load, seed, found[load, seed]
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
         """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
@@ -368,9 +399,10 @@ def _was_checked(point: Point, record: dict[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _id(case: Case, load: float, seed: int) -> str:
+def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> str:
     assert case.scenario is not None
-    return point_id(case.scenario, load, seed, measure_of(case.measure, case.scenario))
+    measure = measure_of(case.measure, case.scenario, probe_of(case, resolution))
+    return point_id(case.scenario, load, seed, measure)
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:

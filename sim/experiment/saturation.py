@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads that are found as a run goes: by bisection for the saturation point, or where a curve bends.
 
-Both begin with what is known: no load can be carried from the least certified upper end on that holds for the routing.
-Every load asked for becomes an ordinary point, so a search that is repeated finds its answers in the folder. What
-counts as saturated is said in ``flitlab.sim.measure.saturation``.
+No load can be carried from the least certified upper end on that holds for the routing, and a search begins with that
+and nothing else, so that its result does not depend on other loads of the study. Every load asked for becomes a point,
+so a search that is repeated finds its answers in the folder. What counts as saturated is said in
+``flitlab.sim.measure.saturation``, how a probe decides it in ``flitlab.sim.measure.probe``.
 
-*Saturation* of each seed by itself: the bracket [highest load not saturated, lowest load saturated] is halved until it
-is narrower than the tolerance; then one more point at half of it says what latency is there. *Budget*: the same without
-that point, and the tolerance is a part of the limit, so that different switches are asked the same loads. *Adaptive*,
-all seeds together: the bracket is narrowed to a tenth; then, load by load, the longest piece of the curve is halved, of
-the polygon through (load / upper end, least latency / latency). Both coordinates stay below 1, wherever latency goes.
+*Saturation* of each seed by itself: the bracket [highest load carried, lowest load saturated] is halved until it is
+narrower than the tolerance, or than what the longest windows can tell; then one more point at half of it says what
+latency is there. *Budget*: the same without that point, and the tolerance is a part of the limit, so that different
+switches are asked the same loads. *Adaptive*, all seeds together: the bracket is narrowed to a tenth; then, load by
+load, the longest piece of the curve is halved, of the polygon through (load / upper end, least latency / latency). Both
+coordinates stay below 1, wherever latency goes.
 """
 
 import math
@@ -26,10 +28,18 @@ from flitlab.models.instance import Instance
 from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.measure.saturation import Saturation, bracket, is_over, overloaded
+from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_over, is_unclear
 
-Steps = Generator[float, Sequence[Row], Any]
-"""Yields loads, and is sent the rows of every seed at each."""
+
+class Question(NamedTuple):
+    """A load that is asked for. resolution: of a probe, the relative overload that it has to show; None for others."""
+
+    load: float
+    resolution: float | None = None
+
+
+Steps = Generator[Question, Sequence[Row], Any]
+"""Yields questions, and is sent the rows of every seed at each."""
 
 FLOOR = 1e-4
 """A scenario that is saturated at this load is taken to be so at every load."""
@@ -62,16 +72,45 @@ def rounded(load: float) -> float:
     return float(f"{load:.5g}")
 
 
-def bisect(lower: float, upper: float, tolerance: float, limit: float, width: float = 0.0) -> Steps:
-    """Halves a bracket until it is narrower than ``tolerance`` x its upper end, or ``width``: (lower, upper)."""
-    while upper - lower > max(tolerance * upper, width) and upper > FLOOR:
-        load = rounded((lower + upper) / 2)
-        rows = yield load
-        if any(is_over(row, limit) for row in rows):
-            upper = load
+def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = True) -> Steps:
+    """Halves the bracket (0, ``top``) until it is narrower than ``tolerance`` x its upper end, or ``width``.
+
+    It ends earlier where the longest windows cannot tell more. Loads at which they were too short to tell are left
+    inside the bracket, which is then narrowed on either side of them. probing: whether it asks for probes. Returns
+    (highest load carried, lowest saturated).
+    """
+    carried, over, shown = 0.0, top, 0.0  # shown: the resolution at the load carried
+    finest = 0.0  # the resolution of the longest windows, once they were too short
+    unclear: list[float] = []
+    while over > FLOOR:
+        goal = max(tolerance * over, width)
+        below, above = (carried, min(unclear, default=over)), (max(unclear, default=carried), over)
+        low, high = max(below, above, key=lambda side: side[1] - side[0])
+        load = rounded((low + high) / 2)
+        if over - carried * (1 - shown) <= goal:
+            break
+        if high - low <= max(goal, finest * over) / 2:
+            if not carried or finest or shown <= goal / (2 * carried):
+                break
+            load = carried  # which was seen to be carried as long as the bracket was wide
+        wanted = _halved(max((high - low) / 2, goal) / (2 * load)) if probing else None
+        rows = yield Question(load, wanted)
+        reached = max((one for row in rows if not math.isnan(one := number(row, "resolution"))), default=0.0)
+        if any(is_over(row) for row in rows):
+            over, unclear = load, [one for one in unclear if one < load]
+            if load == carried:
+                carried = shown = 0.0  # a longer window has refuted a shorter one
+        elif any(is_unclear(row) for row in rows):
+            unclear, finest = [*unclear, load], max(finest, reached)
         else:
-            lower = load
-    return lower, upper
+            carried, shown, unclear = load, reached, [one for one in unclear if one > load]
+            finest = max(finest, reached if wanted is not None and reached > wanted else 0.0)
+    return carried, over
+
+
+def _halved(wanted: float) -> float:
+    """The greatest power of 1/2 up to ``wanted``, so that searches of different tolerance share their first probes."""
+    return float(2.0 ** math.floor(math.log2(min(wanted, 0.5))))
 
 
 def questions(tolerance: float) -> int:
@@ -80,24 +119,26 @@ def questions(tolerance: float) -> int:
 
 
 def search(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, tolerance: float) -> Steps:
-    """The loads that the saturation point takes. answers: load -> rows, to which every answer is added.
+    """The loads that the saturation point takes.
 
-    limit: the load from which on everything counts as saturated. highest: the highest load there is.
+    answers: load -> rows, to which every answer is added. limit: the load from which on everything counts as saturated.
+    highest: the highest load there is.
     """
-    _, upper = yield from bisect(*_known(answers, limit, highest), tolerance, limit)
-    if upper not in answers:
-        yield upper  # nothing below is saturated: what is carried here is the answer
-    found = bracket(({**row, "load": load} for load, rows in answers.items() for row in rows), limit)
-    yield rounded(HALF * (found.lower if math.isnan(found.value) else found.value))
+    top = min(limit, highest)
+    _, over = yield from bisect(top, tolerance)
+    if over == top:
+        yield Question(over)  # nothing below is saturated: fairness is that of this load
+    found = bracket([{**row, "load": load} for load, rows in answers.items() for row in rows], limit)
+    yield Question(rounded(HALF * (found.lower if math.isnan(found.value) else found.value)))
 
 
-def stable(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, tolerance: float) -> Steps:
+def stable(limit: float, highest: float, tolerance: float) -> Steps:
     """The loads that the stable load takes: those of :func:`search` without its last two.
 
     tolerance: width of the bracket at the end, as a part of the greatest load that it may hold.
     """
-    lower, upper = _known(answers, limit, highest)
-    yield from bisect(lower, upper, 0.0, limit, tolerance * min(limit, highest))
+    top = min(limit, highest)
+    yield from bisect(top, 0.0, tolerance * top)
 
 
 def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, points: int) -> Steps:
@@ -105,24 +146,15 @@ def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, 
 
     answers: load -> rows, to which every answer is added.
     """
-    _, upper = yield from bisect(*_known(answers, limit, highest), BEYOND, limit)
+    _, upper = yield from bisect(min(limit, highest), BEYOND, probing=False)
     for load in (upper, rounded(LOWEST * upper)):
         if load not in answers:
-            yield load
+            yield Question(load)
     while sum(load <= upper for load in answers) < points:
         load = _longest_piece(answers, upper)
         if load is None or load in answers:
             return
-        yield load
-
-
-def _known(answers: Mapping[float, Sequence[Row]], limit: float, highest: float) -> tuple[float, float]:
-    """The bracket of all seeds that are known together."""
-    rows = [
-        {"load": load, "saturated": any(is_over(row, limit) for row in rows)} for load, rows in answers.items() if rows
-    ]  # fmt: skip
-    found = bracket(rows, limit)
-    return found.lower, min(found.upper, highest)
+        yield Question(load)
 
 
 def _longest_piece(answers: Mapping[float, Sequence[Row]], upper: float) -> float | None:
@@ -143,25 +175,25 @@ def _mean(rows: Iterable[Row], column: str) -> float:
     return fmean(values) if values else math.nan
 
 
-Lookup = Callable[[float, int], Mapping[str, Any] | None]
-"""(load, seed) -> the record of the point, None if there is none yet."""
+Lookup = Callable[[Question, int], Mapping[str, Any] | None]
+"""(question, seed) -> the record of the point, None if there is none yet."""
 
 
 @dataclass
 class Placement:
     """The loads of a case that are found one after another, for one seed or for several together.
 
-    place: of all its points (see ``Task``). loads: all that it asked for, in this order. question: the load whose
-    points are wanted; None before it has begun, and after it has ended. found: whether it has ended with all that it
-    asked for, no point of which failed.
+    place: of all its points (see ``Task``). asked: all that it asked for, in this order. question: what is asked for
+    now; None before it has begun, and after it has ended. found: whether it has ended with all that it asked for, no
+    point of which failed.
     """
 
     case: Case
     index: int
     seeds: tuple[int, ...]
     place: int
-    loads: list[float] = field(default_factory=list)
-    question: float | None = None
+    asked: list[Question] = field(default_factory=list)
+    question: Question | None = None
     ended: bool = False
     found: bool = False
     _steps: Steps | None = None
@@ -170,7 +202,7 @@ class Placement:
     @property
     def left(self) -> int:
         """About how many points are still to come."""
-        placing, asked = self.case.placing, len(self.loads)
+        placing, asked = self.case.placing, len(self.asked)
         if self.ended or placing is None:
             return 0
         if isinstance(placing, AdaptiveConfig):
@@ -178,7 +210,7 @@ class Placement:
         return max(questions(placing.tolerance) - asked, 1)
 
     def go_on(self, limit: Callable[[], float], lookup: Lookup) -> None:
-        """Answers questions as long as what is known suffices, first of all about the loads that were given.
+        """Answers questions as long as what is known suffices.
 
         limit: the load from which on everything counts as saturated.
 
@@ -188,14 +220,16 @@ class Placement:
             return
         while self.question is not None and (rows := self._rows(self.question, lookup)) is not None:
             if rows:
-                self._answers[self.question] = rows
+                self._answers[self.question.load] = rows
                 self._take(rows)
             else:
                 self._end()
 
     def _begin(self, limit: Callable[[], float], lookup: Lookup) -> bool:
-        """Whether all is known that the first question depends on."""
-        given = {load: self._rows(load, lookup) for load in self.case.loads}
+        """Whether all is known that the first question depends on: of a curve, the points at the loads given."""
+        given: dict[float, list[Row] | None] = {}
+        if isinstance(self.case.placing, AdaptiveConfig):
+            given = {load: self._rows(Question(load), lookup) for load in self.case.loads}
         if any(rows is None for rows in given.values()):
             return False
         self._answers |= {load: rows for load, rows in given.items() if rows}
@@ -212,15 +246,15 @@ class Placement:
         if isinstance(placing, AdaptiveConfig):
             return curve(self._answers, limit, highest_load(self.case), placing.points)
         if isinstance(placing, BudgetConfig):
-            return stable(self._answers, limit, highest_load(self.case), placing.tolerance)
+            return stable(limit, highest_load(self.case), placing.tolerance)
         return search(self._answers, limit, highest_load(self.case), placing.tolerance)
 
     def _take(self, rows: Any) -> None:
-        """Makes the next step; its load is the question."""
+        """Makes the next step; what it asks for is the question."""
         assert self._steps is not None
         try:
             self.question = self._steps.send(rows)
-            self.loads.append(self.question)
+            self.asked.append(self.question)
         except StopIteration:
             self._end()
             self.found = True
@@ -228,21 +262,26 @@ class Placement:
     def _end(self) -> None:
         self.question, self.ended = None, True
 
-    def _rows(self, load: float, lookup: Lookup) -> list[Row] | None:
-        """What was measured at a load with every seed; None while that is not known, empty if a point failed."""
-        records = [lookup(load, seed) for seed in self.seeds]
+    def _rows(self, question: Question, lookup: Lookup) -> list[Row] | None:
+        """What was measured with every seed; None while that is not known, empty if a point failed."""
+        records = [lookup(question, seed) for seed in self.seeds]
         known = [record["row"] for record in records if record is not None]
         if len(known) < len(records):
             return None
-        return [{"load": load, **row, **self._more(row)} for row in known] if all(known) else []
-
-    def _more(self, row: Row) -> dict[str, Any]:
-        return overloaded(row) if is_search(self.case) else {}
+        probes = {SEARCHED: True} if is_search(self.case) and question.resolution is not None else {}
+        return [{"load": question.load, **row, **probes} for row in known] if all(known) else []
 
 
 def is_search(case: Case) -> bool:
-    """Whether saturation points of a case are searched for, so that its loads have to be carried by every channel."""
+    """Whether saturation points of a case are searched for."""
     return isinstance(case.placing, SaturationConfig | BudgetConfig)
+
+
+def probe_of(case: Case, resolution: float | None) -> dict[str, Any] | None:
+    """What a probe of a case is measured by, besides the window of its points; None for a point that is no probe."""
+    if resolution is None or not isinstance(case.placing, SaturationConfig | BudgetConfig):
+        return None
+    return {"resolution": resolution, "longest": case.placing.longest}
 
 
 def placements(cases: Sequence[Case]) -> list[Placement]:
@@ -307,14 +346,36 @@ def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
     name, lower, upper = ceiling_of(ceilings) or (None, None, None)
     return {
-        "scenario": case.label, **case.keys, "saturation": found.value, "ci95": found.half,
-        "lower": found.lower, "upper": found.upper, "seeds": len(found.seeds), "accepted": found.at("accepted"),
+        "scenario": case.label, **case.keys, "saturation": found.value, "ci95": found.plus_minus,
+        "ci95_low": found.low, "ci95_high": found.high, "lower": found.lower, "upper": found.upper,
+        "seeds": len(found.seeds), "accepted": found.at("accepted"),
         "ceiling": name, "ceiling_lower": lower, "ceiling_upper": upper,
-        "efficiency": found.value / upper if upper else None,
+        "efficiency": found.value / upper if upper and found.ended else None,
         **{column: found.at(column) for column in FAIRNESS},
         "latency_half": latency_half(found, rows),
-        "note": "" if upper is None or case.instance is None else _hot_hosts(case.instance, upper),
+        "note": _note(case, found, upper),
     }  # fmt: skip
+
+
+def _note(case: Case, found: Saturation, ceiling: float | None) -> str:
+    """What to know of a saturation point: where its search stands, how precise it is, what its ceiling is."""
+    if not found.ended:
+        return "the search has not ended: lower and upper are what is known so far"
+    hot = "" if ceiling is None or case.instance is None else _hot_hosts(case.instance, ceiling)
+    return "; ".join(filter(None, (_imprecise(case, found), hot)))
+
+
+def _imprecise(case: Case, found: Saturation) -> str:
+    """Says that the bracket of a search is wider than what was asked for."""
+    if not isinstance(case.placing, SaturationConfig) or not math.isfinite(found.upper):
+        return ""
+    wide = max((one.upper - one.lower) / one.upper for one in found.seeds.values())
+    if wide <= case.placing.tolerance * (1 + 1e-9):
+        return ""
+    return (
+        f"brackets are up to {wide:.1%} wide, not {case.placing.tolerance:.1%}: windows of {case.placing.longest} x "
+        f"{case.measure.ticks:,} ticks tell no more (loads.saturation.longest)"
+    )
 
 
 def _hot_hosts(instance: Instance, ceiling: float) -> str:

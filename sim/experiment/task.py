@@ -30,16 +30,19 @@ from flitlab.sim.measure.saturation import BACKGROUND, limited
 ID_DIGITS = 32
 
 
-def measure_of(config: MeasureConfig, scenario: Scenario) -> dict[str, Any]:
+def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None = None) -> dict[str, Any]:
     """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks; or the window.
 
-    Of an application: max_ticks (None: as long as it takes).
+    Of an application: max_ticks (None: as long as it takes). probe: what a probe of a search has besides, which is as
+    long as its verdict needs (:class:`~flitlab.sim.measure.point.Measure`).
     """
     if scenario.counted == PROGRAMS:
         return {"max_ticks": config.max_ticks}
     if scenario.counted == FLOWS:
         return {"window": config.measured(not scenario.switching.endless)}
     warmup = None if config.warmup == "auto" else config.warmup
+    if probe is not None:
+        return {"warmup": warmup, "ticks": config.ticks, **probe}
     return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
 
 

@@ -13,6 +13,7 @@ from flitlab.sim.measure.application import Ending, measure_program
 from flitlab.sim.measure.changing import measure_changing
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
+from flitlab.sim.measure.probe import measure_probe
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.spray import measure_sprayed
 
@@ -48,6 +49,8 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
         measures = _OF_MODE.get(scenario.switching.mode, measures)
     elif kind is Measure and scenario.timeline is not None:
         measures = measure_changing
+    elif kind is Measure and getattr(how, "resolution", None) is not None:
+        measures = measure_probe
     result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s

@@ -18,9 +18,10 @@ from flitlab.sim.engines.base import (
     Snapshot,
 )
 from flitlab.sim.measure.columns.registry import measured
+from flitlab.sim.measure.growth import overloaded_channels
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.standstill import is_deadlocked
-from flitlab.sim.measure.verdict import lost_in_all, overloaded_channels, verdict
+from flitlab.sim.measure.verdict import lost_in_all, verdict
 from flitlab.sim.measure.warmup import is_steady
 from flitlab.sim.measure.window import Window, latency_half_width
 
@@ -34,12 +35,31 @@ class Measure:
 
     warmup: None to find it. ticks: the window measured after it. ci: relative half-width of the
     mean latency wanted; the window grows up to ``max_ticks`` for it. None: exactly ``ticks``.
+
+    A probe of a search (:mod:`flitlab.sim.measure.probe`) has a ``resolution``: the relative overload that it has to
+    show, None for other points. longest: its longest window, as a multiple of ``ticks``.
     """
 
     warmup: int | None = None
     ticks: int = 30000
     ci: float | None = None
     max_ticks: int = 60000
+    resolution: float | None = None
+    longest: int = 1
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a run showed in a window. backlog: flits of hosts at the bounds of batches, int64 [batches + 1, hosts]."""
+
+    window: Window
+    backlog: Ints
+
+    @property
+    def created(self) -> Ints:
+        """Flits that hosts created in the window, int64 [hosts]."""
+        created: Ints = self.window.after.created - self.window.before.created
+        return created
 
 
 def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
@@ -48,21 +68,31 @@ def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> 
     Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
     """
     warmup, settled = warm_up(run, scenario, how)
+    seen = observe(run, scenario, load, warmup, how)
+    saturated, why = verdict(scenario, load, seen.window.batches, seen.created, seen.backlog)
+    row = {"saturated": saturated, "saturated_by": why, "warmup_ticks": warmup, "steady": settled}
+    return result(run, scenario, load, seen, row)
+
+
+def observe(run: Run, scenario: Scenario, load: float, start: int, how: Measure) -> Observed:
+    """Advance through the window that begins at tick ``start``, which the run has reached."""
     before = run.snapshot()
-    batches, backlog = measure_batches(run, scenario, load, warmup, how)
-    after = run.snapshot()
-    window = Window(scenario, before, after, batches)
-    row = measured("packets", window)
-    row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
-    row |= {
-        "saturated_by": why,
-        "overloaded_channels": overloaded_channels(scenario, load, window.channels),
-        "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
-        "warmup_ticks": warmup,
-        "steady": settled,
-    }
+    batches, backlog = measure_batches(run, scenario, load, start, how)
+    return Observed(Window(scenario, before, run.snapshot(), batches), backlog)
+
+
+def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict[str, Any]) -> Result:
+    """The result of a run that ends with a window. more: columns that do not follow from what was counted in it.
+
+    Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
+    """
+    window = seen.window
+    before, after = window.before, window.after
+    row = measured("packets", window) | more
+    row["overloaded_channels"] = overloaded_channels(scenario, load, window.channels)
+    row["deadlocked"] = is_deadlocked(run, scenario, window.batches, window.ticks)
     delivered = after.delivered.less(before.delivered)
-    return Result(row, details(before, after), delivered, before.present, after.tick - before.tick)
+    return Result(row, details(before, after), delivered, before.present, window.ticks)
 
 
 def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:

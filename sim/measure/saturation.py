@@ -10,13 +10,13 @@ the flag comes a little late, at losses that exceed noise and 1 %; what is carri
 carry, so the value does not depend on how late. A load at which the window was too short to tell is taken to be carried
 as far as it was.
 
-A search asks for more where routes are fixed when packets are created: that every channel delivers what it is given
-(:func:`overloaded`), which totals and hosts hardly show of one among many. The saturation point is then the highest
-load below that.
+In a search the loads are probes (:mod:`flitlab.sim.measure.probe`), and nothing but these counts. A probe is carried,
+saturated, or neither, and one that is carried at load x with a resolution d shows that x (1 - d) can be carried. The
+saturation point is then the middle between the highest load that is carried and the lowest that is saturated.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -27,6 +27,9 @@ from flitlab.sim.measure.rows import Row, flag, number
 LIMIT, LOSS, STARVING, CHANNEL, SHORT = "limit", "loss", "starving", "channel", "short window"
 """Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
 
+SEARCHED = "searched"
+"""Column of probes: whether the search that they are of has ended; empty in other rows."""
+
 BACKGROUND = "background"
 """Column: what of the offered traffic does not grow with the load, in flits/tick/host."""
 
@@ -35,14 +38,22 @@ BACKGROUND = "background"
 class Bracket:
     """The saturation point of one seed and what holds it, in loads: lower <= value <= upper.
 
-    lower: 0 if the lowest load is saturated. upper: the limit if none is. value: NaN if none is.
-    over: the row at ``upper``, None if there is none.
+    lower: 0 if the lowest load is saturated. upper: the limit if none is. value: NaN if none is, and of a search that
+    has not ended. over: the row at ``upper``, None if there is none. searched: whether it is that of a search. ended:
+    whether that has ended.
     """
 
     lower: float
     upper: float
     value: float
     over: Row | None
+    searched: bool = False
+    ended: bool = True
+
+    @property
+    def half(self) -> float:
+        """The distance of the farther end."""
+        return max(self.value - self.lower, self.upper - self.value)
 
 
 @dataclass(frozen=True)
@@ -50,16 +61,30 @@ class Saturation:
     """The saturation point of a scenario over its seeds, in loads.
 
     value: mean over seeds, NaN if one of them is never saturated. half: half-width of its 95 % Student interval over
-    seeds and the resolution, NaN for a single one. lower, upper: hold the brackets of all seeds. seeds: seed -> its own
-    bracket. resolution: half of the widest of these.
+    seeds and the resolution, NaN for the single one of a sweep. low, high: ends of this interval, within what is
+    possible: from 0 to ``limit``. lower, upper: hold the brackets of all seeds. seeds: seed -> its own bracket.
+    resolution: how far the value of a seed may be off.
     """
 
     value: float
     half: float
+    low: float
+    high: float
     lower: float
     upper: float
     seeds: dict[int, Bracket]
     resolution: float
+
+    @property
+    def ended(self) -> bool:
+        """Whether the search of every seed, where there was one, has ended."""
+        return all(one.ended for one in self.seeds.values())
+
+    @property
+    def plus_minus(self) -> float:
+        """The half-width of the interval where it is as wide on either side; NaN where it ends at what is possible."""
+        ends = self.value - self.half, self.value + self.half
+        return self.half if (self.low, self.high) == ends else math.nan
 
     def at(self, column: str) -> float:
         """A column just past saturation, mean over seeds; NaN if nothing is known of it."""
@@ -78,28 +103,52 @@ def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | Non
     for row in rows:
         if is_over(row, limit) is not None:
             by_seed.setdefault(int(row["seed"]), []).append(row)
+            limit = min(limit, _certain(row))
     seeds = {seed: bracket(of_seed, limit) for seed, of_seed in sorted(by_seed.items())}
     if not seeds:
         return None
-    resolution = max(one.upper - one.lower for one in seeds.values()) / 2
-    value, half = mean_and_half([one.value for one in seeds.values()], resolution=resolution)
+    resolution = max(one.half for one in seeds.values())
+    alone = 0.0 if all(one.searched for one in seeds.values()) else math.nan
+    value, half = mean_and_half([one.value for one in seeds.values()], alone, resolution)
+    low, high = max(value - half, 0.0), min(value + half, limit)
     lower, upper = min(one.lower for one in seeds.values()), max(one.upper for one in seeds.values())
-    return Saturation(value, half, lower, upper, seeds, resolution)
+    return Saturation(value, half, low, high, lower, upper, seeds, resolution)
 
 
 def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
     """The saturation point of one seed, from rows of different loads."""
     ordered = sorted(rows, key=lambda row: float(row["load"]))
     limit = min([limit, *(_certain(row) for row in ordered)])
-    over = next((row for row in ordered if is_over(row, limit)), None)
+    probes = [row for row in ordered if is_probe(row)]
+    over = next((row for row in probes or ordered if is_over(row, limit)), None)
     first = math.inf if over is None else float(over["load"])
-    lower = max((carried(row) for row in ordered if float(row["load"]) < first), default=0.0)
+    below = [row for row in probes or ordered if float(row["load"]) < first]
     upper = min(first, limit)
-    if over is not None and over.get("saturated_by") == CHANNEL:
-        value = lower = max((float(row["load"]) for row in ordered if float(row["load"]) < first), default=0.0)
-    else:
-        value = math.nan if over is None else min(max(carried(over), lower), upper)
+    if probes:
+        return _of_probes(probes, below, upper, over or next((row for row in ordered if is_over(row, limit)), None))
+    lower = max((carried(row) for row in below), default=0.0)
+    value = math.nan if over is None else min(max(carried(over), lower), upper)
     return Bracket(lower, upper, value, over)
+
+
+def _of_probes(probes: Sequence[Row], below: Sequence[Row], upper: float, over: Row | None) -> Bracket:
+    """The bracket of a search. below: the probes at loads below ``upper``."""
+    seen = [row for row in below if not is_unclear(row)]
+    lower = max((float(row["load"]) * (1 - number(row, "resolution")) for row in seen), default=0.0)
+    highest = max((float(row["load"]) for row in seen), default=0.0)
+    ended = all(flag(row, SEARCHED) for row in probes)
+    value = (highest + upper) / 2 if ended and math.isfinite(upper) else math.nan
+    return Bracket(lower, upper, value, over, True, ended)
+
+
+def is_probe(row: Row) -> bool:
+    """Whether a row is a probe of a search for the saturation point."""
+    return row.get(SEARCHED) not in (None, "")
+
+
+def is_unclear(row: Row) -> bool:
+    """Whether the window of a row was too short to tell whether its load is carried."""
+    return row.get("saturated") in (None, "")
 
 
 def is_over(row: Row, limit: float = math.inf) -> bool | None:
@@ -117,13 +166,6 @@ def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
     limit = min(limit, _certain(row))
     over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
     return {"saturated_from": limit, **over}
-
-
-def overloaded(row: Row) -> dict[str, Any]:
-    """What a search adds to the columns of a point that would not count as saturated but for one of its channels."""
-    unseen = row.get("saturated") not in (None, "") and not flag(row, "saturated")
-    over = unseen and number(row, "overloaded_channels") > 0
-    return {"saturated": True, "saturated_by": CHANNEL} if over else {}
 
 
 def _certain(row: Row) -> float:

@@ -22,7 +22,6 @@ from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
 from flitlab.sim.measure.batches import exceeds_noise, regroup
 from flitlab.sim.measure.saturation import LOSS, SHORT, STARVING
-from flitlab.sim.measure.window import ChannelTraffic
 
 LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
 """Lost in all batches alike: this share of what is created, of the noise of a host, and of that of all together."""
@@ -33,12 +32,6 @@ LARGE, LARGE_NOISE, LARGE_TOTAL = 0.05, 1.0, 3.0
 STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
 """A host starves if its backlog grows by this share of what it creates, of its noise, by this many packets, and
 steadily: by this part of the whole growth in either half of the window."""
-
-CARRIED = 0.97
-"""The least part of its traffic that every channel delivers at a load that is carried."""
-
-CHANNEL_NOISE = 4.0
-"""Standard deviations of the traffic under way that a channel has to lose besides; a network has thousands of them."""
 
 
 def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backlog: Ints) -> tuple[bool | None, str]:
@@ -85,18 +78,6 @@ def starves(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bo
     return bool((steady & (growth > np.maximum(least, STARVED_PACKETS * scenario.source.mean_flits))).any())
 
 
-def overloaded_channels(scenario: Scenario, load: float, found: ChannelTraffic | None) -> int | None:
-    """How many channels do not deliver what they are given, beyond noise; None where that is not known.
-
-    found: of the channels of which something is said.
-    """
-    if found is None:
-        return None
-    lost = found.created - found.delivered
-    noise = CHANNEL_NOISE * np.sqrt(found.owed * _variance(scenario, _dispersion(scenario, load)))
-    return int((lost > np.maximum((1 - CARRIED) * found.created, noise)).sum())
-
-
 def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
     """Standard deviation of the flits that hosts create in a time in which they create so many, float64 [hosts].
 
@@ -104,12 +85,12 @@ def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
     """
     rate = scenario.traffic.rate
     kept = rate / rate.max() if len(created) == len(rate) else np.array([rate[rate > 0].mean() / rate.max()])
-    dispersion = 1 + kept * (_dispersion(scenario, load) - 1)
-    noise: Floats = np.sqrt(created * _variance(scenario, dispersion))
+    dispersion = 1 + kept * (dispersion_of(scenario, load) - 1)
+    noise: Floats = np.sqrt(created * variance_of(scenario, dispersion))
     return noise
 
 
-def _variance(scenario: Scenario, dispersion: Any) -> Any:
+def variance_of(scenario: Scenario, dispersion: Any) -> Any:
     """Variance of flits that are created, for each flit of their mean. dispersion: index of that of packets, [...]."""
     source = scenario.source
     shares, mean = np.array(source.shares) / sum(source.shares), source.mean_flits
@@ -117,7 +98,7 @@ def _variance(scenario: Scenario, dispersion: Any) -> Any:
     return dispersion * mean + spread / mean
 
 
-def _dispersion(scenario: Scenario, load: float) -> float:
+def dispersion_of(scenario: Scenario, load: float) -> float:
     """Index of dispersion of the arrivals of the busiest host; others keep each of its packets with a probability."""
     source = scenario.source
     busy = min(1.0, load * float(scenario.traffic.rate.max()))

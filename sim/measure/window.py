@@ -5,23 +5,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY, Snapshot
+from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, LATENCY, Snapshot
 
 LEAST_PACKETS = 100
 """Packets of a channel from which on it is said what part of them arrives."""
 
 
 class ChannelTraffic(NamedTuple):
-    """Flits of the packets whose route has a channel, float64 [channels]; a packet counts with all of its flits.
+    """Flits of the packets whose route contains a channel, float64 [channels]; a packet counts with all of its flits.
 
-    created, delivered: in the window. owed: created and not delivered, at its beginning and its end together.
+    channel: int64 [channels], the numbers of the channels. created, delivered: in the window.
     """
 
+    channel: Ints
     created: Floats
     delivered: Floats
-    owed: Floats
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,17 @@ class Window:
         """What the window added to the scalars, int64 [SCALARS]; places are those of ``flitlab.sim.engines.base``."""
         total: Ints = self.after.scalars - self.before.scalars
         return total
+
+    @property
+    def delivered_flits(self) -> int:
+        """Flits delivered in the window."""
+        return int(self.total[DELIVERED_FLITS])
+
+    @property
+    def busiest(self) -> int:
+        """Flits of the busiest channel in the window, of those between switches and those from hosts."""
+        between = self.after.channel_flits - self.before.channel_flits
+        return max(int(between.max(initial=0)), int((self.after.created - self.before.created).max(initial=0)))
 
     @property
     def packets(self) -> int:
@@ -97,9 +110,9 @@ class Window:
             return None
         crossed = self.after.channel_flits - self.before.channel_flits
         created = crossed + after.ahead - before.ahead
-        some = created >= LEAST_PACKETS * self.scenario.source.mean_flits
-        found = (created, created - (after.crossing - before.crossing), before.crossing + after.crossing)
-        return ChannelTraffic(*(flits[some].astype(float) for flits in found))
+        some = np.flatnonzero(created >= LEAST_PACKETS * self.scenario.source.mean_flits)
+        delivered = created - (after.crossing - before.crossing)
+        return ChannelTraffic(some, created[some].astype(float), delivered[some].astype(float))
 
 
 def latency_half_width(batches: Ints) -> float:

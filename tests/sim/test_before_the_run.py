@@ -160,7 +160,7 @@ def test_check_says_what_a_run_costs(prices, capsys):
     assert total["ceilings_cpu_s"] == pytest.approx(every - shared)
     assert main(["check", "c.yaml", "--set", "loads={saturation: {}}"]) == 0
     out = capsys.readouterr().out
-    assert "estimate: under 1 s of CPU time" in out and "about 18: the search for saturation, seeds 1, 2" in out
+    assert "s of CPU time for the points" in out and "about 18: the search for saturation, seeds 1, 2" in out
 
 
 @pytest.mark.parametrize("experiment", ["metrics", "ceilings", "relative"])

@@ -40,8 +40,12 @@ def row(load, seed=1, point=0.42, **more):
 def test_the_point_of_a_sweep_is_what_is_carried_at_the_first_saturated_load():
     found = saturation([row(load, seed, 0.41 + seed / 100) for load in (0.1, 0.4, 0.5, 0.9) for seed in (1, 2, 3)])
     assert found.value == pytest.approx(0.43)
-    assert found.resolution == pytest.approx(0.05)  # half of the distance of the loads around it
-    assert found.half == pytest.approx(4.3027 * 0.01 / math.sqrt(3) + 0.05, rel=1e-4)
+    assert found.resolution == pytest.approx(0.08)  # the distance of the farther of the loads around it
+    assert found.half == pytest.approx(4.3027 * 0.01 / math.sqrt(3) + 0.08, rel=1e-4)
+    assert found.plus_minus == found.half and (found.low, found.high) == (
+        found.value - found.half,
+        found.value + found.half,
+    )
     assert (found.lower, found.upper) == (0.4, 0.5)
     assert found.seeds[2].value == pytest.approx(0.43) and found.seeds[2].over["load"] == 0.5
     assert found.at("latency_mean") == pytest.approx(500)
@@ -78,38 +82,94 @@ def test_deadlocks_count_and_failed_points_do_not():
     assert saturation([{"load": 1.0, "seed": 1, "throughput_mean": 0.7}]) is None
 
 
+def probe(load, saturated, resolution=0.01, seed=1, searched=True, **more):
+    """A probe of a search."""
+    return row(load, seed) | {"saturated": saturated, "resolution": resolution, "searched": searched} | more
+
+
+def test_a_search_counts_its_probes_and_nothing_else():
+    """Its value is the middle of the loads around it; what a probe carries it carries as far as it would have seen."""
+    probes = [probe(0.2, False, 0.1), probe(0.4, False, 0.02), probe(0.41, None, 0.02), probe(0.42, True, 0.02)]
+    found = bracket(probes)
+    assert (found.lower, found.value, found.upper) == (pytest.approx(0.98 * 0.4), pytest.approx(0.41), 0.42)
+    assert bracket([*probes, row(0.3, point=0.1), row(0.9, point=2)]) == found
+    texts = [{key: "" if value is None else str(value) for key, value in one.items()} for one in probes]
+    of_texts = bracket(texts)
+    assert (of_texts.lower, of_texts.value, of_texts.upper) == (found.lower, found.value, found.upper)
+
+
+def test_a_search_that_has_not_ended_has_no_value():
+    found = saturation([probe(0.2, False, searched=False), probe(0.4, True, searched=False)], limit=0.5)
+    assert math.isnan(found.value) and not found.ended and (found.upper, found.lower) == (0.4, pytest.approx(0.198))
+
+
+def test_an_interval_ends_at_what_is_possible():
+    """Of two seeds that differ, Student's interval would reach far beyond the limit, and below 0."""
+    rows = [
+        probe(low, over, seed=seed)
+        for seed, point in ((1, 0.25), (2, 0.37))
+        for low, over in ((point, False), (point + 0.01, True))
+    ]
+    found = saturation(rows, limit=0.38)
+    assert found.value == pytest.approx(0.315) and found.half > 0.7
+    assert (found.low, found.high) == (0.0, 0.38) and math.isnan(found.plus_minus)
+
+
 # ---- the loads that are asked for
 
 
-def ask(steps, answers, point):
-    """(what a search returns, its loads) if the network saturates above ``point``."""
+def ask(steps, answers, point, finest=0.0, unclear=(1, 0)):
+    """(what a search returns, its loads) if the network saturates above ``point``.
+
+    finest: the resolution that its longest windows have. unclear: loads between which they are too short to tell.
+    """
     asked, rows = [], None
     while True:
         try:
-            load = steps.send(rows)
+            question = steps.send(rows)
         except StopIteration as end:
             return end.value, asked
+        load, wanted = question
         asked.append(load)
-        answers[load] = rows = [row(load, point=point)]
+        if wanted is None:
+            rows = [row(load, point=point)]
+        else:
+            saturated = None if unclear[0] <= load <= unclear[1] else load > point
+            rows = [probe(load, saturated, max(wanted, finest))]
+        answers[load] = rows
 
 
 @pytest.mark.parametrize("point", [0.0004, 0.013, 0.31, 0.5, 0.9999])
 @pytest.mark.parametrize("tolerance", [0.2, 0.01, 0.001])
 def test_bisection_ends_in_a_narrow_bracket_around_the_point(point, tolerance):
-    (lower, upper), asked = ask(bisect(0.0, 1.0, tolerance, math.inf), {}, point)
-    assert lower <= point <= upper and upper - lower <= tolerance * upper
-    assert len(asked) == len(set(asked)) <= math.ceil(math.log2(1 / tolerance / point)) + 2
+    answers = {}
+    (carried, over), asked = ask(bisect(1.0, tolerance), answers, point)
+    found = bracket(row for rows in answers.values() for row in rows)
+    assert carried <= point <= over and over - found.lower <= tolerance * over * (1 + 1e-9)
+    assert len(set(asked)) <= len(asked) <= math.ceil(math.log2(1 / tolerance / point)) + 4
+
+
+def test_windows_that_tell_no_more_end_a_bisection():
+    answers = {}
+    (carried, over), asked = ask(bisect(1.0, 0.001), answers, 0.31, finest=0.05)
+    assert over - carried <= 0.05 * over / 2 and len(asked) < 9
+
+
+def test_a_load_at_which_nothing_is_decided_is_left_inside_the_bracket():
+    answers = {}
+    (carried, over), asked = ask(bisect(1.0, 0.01), answers, 0.42, unclear=(0.41, 0.43))
+    assert 0.39 < carried < 0.41 and 0.43 < over < 0.45 and len(asked) < 16
 
 
 def test_a_scenario_that_carries_nothing_ends_at_some_time():
-    (lower, upper), asked = ask(bisect(0.0, 1.0, 0.01, math.inf), {}, 1e-9)
+    (lower, upper), asked = ask(bisect(1.0, 0.01), {}, 1e-9)
     assert lower == 0 and upper <= 1e-4 and len(asked) < 16
 
 
-def test_a_search_begins_with_the_limit_and_what_is_known_and_ends_at_half():
-    answers = {0.2: [row(0.2)], 0.6: [row(0.6)]}
+def test_a_search_begins_with_the_limit_and_ends_at_half():
+    answers = {}
     _, asked = ask(search(answers, 0.5, 1.0, 0.01), answers, 0.42)
-    assert all(0.2 < load < 0.5 for load in asked[:-1])
+    assert all(load < 0.5 for load in asked[:-1])
     assert asked[-1] == pytest.approx(0.21, rel=0.01)
 
 
@@ -168,7 +228,8 @@ def networks(monkeypatch):
         point = (0.31 if scenario.routes.kind == "minimal" else 0.52) + seed / 1000
         hosts, switches = scenario.topology.hosts, scenario.topology.switches
         none = FlowCount(PairCounts.none(switches), np.zeros(hosts, int), np.zeros(hosts, int))
-        measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400)
+        probed = {"resolution": measure["resolution"]} if "resolution" in measure else {}
+        measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400, **probed)
         del measured["load"], measured["seed"]
         return Outcome(
             SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400, capacity=None)
@@ -178,24 +239,31 @@ def networks(monkeypatch):
     return calls
 
 
+def by_seed(tmp_path):
+    return table(tmp_path / "out", "saturation_seeds.csv")
+
+
 def test_a_search_of_every_scenario_and_seed(study, networks, tmp_path):
     report = run(study(), tmp_path / "out", 1)
     assert report.exit_code == 0
     minimal, deflection = table(tmp_path / "out")
-    assert float(minimal["saturation"]) == pytest.approx(0.3115, abs=1e-9)
-    assert float(deflection["saturation"]) == pytest.approx(0.5215, abs=1e-9)
-    ends = [(float(one["lower"]), float(one["upper"])) for one in table(tmp_path / "out", "saturation_seeds.csv")[:2]]
-    resolution = max(upper - lower for lower, upper in ends) / 2
-    assert 0 < resolution <= 0.01 * 0.32
-    assert float(minimal["ci95"]) == pytest.approx(12.706 * 0.0005 + resolution, rel=1e-3)
+    assert float(minimal["saturation"]) == pytest.approx(0.3115, rel=0.005)
+    assert float(deflection["saturation"]) == pytest.approx(0.5215, rel=0.005)
+    seeds = [[float(one[name]) for name in ("saturation", "lower", "upper")] for one in by_seed(tmp_path)[:2]]
+    resolution = max(max(value - lower, upper - value) for value, lower, upper in seeds)
+    assert 0 < resolution <= 0.015 * 0.32
+    spread = abs(seeds[0][0] - seeds[1][0]) / 2
+    assert float(minimal["ci95"]) == pytest.approx(12.706 * spread + resolution, rel=1e-3)
+    ends = float(minimal["ci95_low"]), float(minimal["ci95_high"])
+    assert ends == pytest.approx([float(minimal["saturation"]) + sign * float(minimal["ci95"]) for sign in (-1, 1)])
     assert minimal["ceiling"] == "mcf" and minimal["seeds"] == "2" and minimal["routing"] == "minimal"
-    assert float(minimal["efficiency"]) == pytest.approx(0.3115 / float(minimal["ceiling_upper"]))
+    assert float(minimal["efficiency"]) == pytest.approx(float(minimal["saturation"]) / float(minimal["ceiling_upper"]))
     assert float(minimal["min_flow_ratio"]) < 1 and float(minimal["latency_half"]) == pytest.approx(20, rel=0.01)
-    by_seed = table(tmp_path / "out", "saturation_seeds.csv")
-    assert [(one["routing"], one["seed"]) for one in by_seed] == [
+    seeds = by_seed(tmp_path)
+    assert [(one["routing"], one["seed"]) for one in seeds] == [
         ("minimal", "1"), ("minimal", "2"), ("deflection", "1"), ("deflection", "2")
     ]  # fmt: skip
-    for one in by_seed:
+    for one in seeds:
         lower, upper = float(one["lower"]), float(one["upper"])
         assert lower <= float(one["saturation"]) <= upper and upper - lower <= 0.02 * upper
     assert len(table(tmp_path / "out", "results.csv")) == len(networks)
@@ -215,19 +283,20 @@ def test_a_search_resumes_point_by_point(study, networks, tmp_path):
 
 def test_a_finer_search_goes_on_from_a_coarse_one(study, networks, tmp_path):
     run(study(), tmp_path / "out", 1)
-    known = set(networks)
+    coarse = len(networks)
     networks.clear()
     run(study(sets=["loads.saturation.tolerance=0.005"]), tmp_path / "out", 1)
-    assert networks and not known & set(networks)
+    assert 0 < len(networks) < coarse
 
 
 def test_the_experiment_is_a_search_besides_the_loads_that_are_given(study, networks, tmp_path):
     text = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation\nloads: [0.1, 0.35]")
     report = run(study(text), tmp_path / "out", 1)
     assert {0.1, 0.35} <= {row["load"] for row in report.results}
-    assert all(
-        0.1 < load < 0.35 for kind, load, _ in networks if kind == "minimal" and load not in (0.1, 0.35, 0.15575)
-    )
+    rows = [row for row in report.results if row["load"] in (0.1, 0.35)]
+    assert rows and all(row.get("resolution") is None for row in rows)
+    alone = run(study(text.replace("loads: [0.1, 0.35]\n", "")), tmp_path / "alone", 1)
+    assert table(tmp_path / "out") == table(tmp_path / "alone") and len(alone.results) == len(report.results) - 8
     none = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation")
     assert study(none).cases[0].placing.tolerance == 0.01
     again = run(study((tmp_path / "out" / "config.resolved.yaml").read_text()), tmp_path / "again", 1)
@@ -256,6 +325,26 @@ def test_a_point_that_fails_ends_its_search_only(study, networks, tmp_path, monk
     report = run(study(), tmp_path / "out", 1)
     assert report.exit_code == 1 and len(report.problems) == 2
     assert {row["seed"] for row in report.tables["saturation_seeds.csv"]} == {1}
+
+
+def test_a_search_that_is_interrupted_has_no_efficiency(study, networks, tmp_path, monkeypatch, capsys):
+    """Its last bracket says what is known, and no more; the same run goes on where it was."""
+    real, calls = points_module.solve_point, []
+
+    def fails(*arguments):
+        from flitlab.sim.experiment.task import Outcome
+
+        calls.append(arguments)
+        return Outcome(problem="no luck") if len(calls) == 5 else real(*arguments)
+
+    monkeypatch.setattr(points_module, "solve_point", fails)
+    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out", 1)
+    (one,) = table(tmp_path / "out")
+    assert one["saturation"] == one["efficiency"] == one["ci95"] == "" and "has not ended" in one["note"]
+    assert 0 < float(one["lower"]) < 0.311 < float(one["upper"])
+    assert {row["searched"] for row in table(tmp_path / "out", "results.csv")} == {"False"}
+    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out", 1)
+    assert float(table(tmp_path / "out")[0]["efficiency"]) > 0
 
 
 def test_sweeps_have_a_saturation_table_too(study, networks, tmp_path):

@@ -22,11 +22,20 @@ declare(
     Column(
         "saturation",
         "saturation",
-        "The saturation point; of a search over fixed routes the highest load that every channel carries.",
+        "The saturation point: of a search, the middle between the highest load carried and the lowest saturated. "
+        "Empty while a search has not ended.",
         LOADS,
         "saturation",
     ),
-    Column("saturation", "ci95", "Half-width of its 95 % interval over seeds.", LOADS),
+    Column(
+        "saturation",
+        "ci95",
+        "Half-width of its 95 % interval over seeds, with half of the widest bracket; empty where the interval ends at "
+        "what is possible (0, the certified limit), and so has sides of different width.",
+        LOADS,
+    ),
+    Column("saturation", "ci95_low", "Lower end of the interval.", LOADS),
+    Column("saturation", "ci95_high", "Upper end of the interval.", LOADS),
     Column("saturation", "lower", "Lower end of what holds the brackets of all seeds.", LOADS),
     Column("saturation", "upper", "Upper end of the same.", LOADS),
     Column("saturation", "seeds", "Seeds."),
@@ -38,5 +47,9 @@ declare(
     Column("saturation", "min_flow_ratio", "Least received / created of any source, just past saturation."),
     Column("saturation", "jain", "Jain's fairness index just past saturation."),
     Column("saturation", "latency_half", "Mean latency at half of the saturation point.", "ticks"),
-    Column("saturation", "note", "What to know of the ceiling where it is that of a few hosts."),
+    Column(
+        "saturation",
+        "note",
+        "Why a search has not ended, or is less precise than asked for; of a ceiling, that it is that of a few hosts.",
+    ),
 )

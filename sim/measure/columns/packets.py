@@ -15,6 +15,7 @@ from flitlab.sim.engines.base import (
     OCCUPANCY_MAX,
 )
 from flitlab.sim.measure.columns.registry import RATE, TICKS, Column, column, declare
+from flitlab.sim.measure.saturation import SEARCHED
 from flitlab.sim.measure.window import Window, latency_half_width
 
 
@@ -138,13 +139,20 @@ DEADLOCKED = (
     "so."
 )
 OVERLOADED = (
-    "Channels that deliver less than 97 % of what they are given, by more than the ups and downs of the traffic under "
-    "way explain. Empty as `least_channel_share`."
+    "Channels whose backlog grows in the window by more than the variation of arrivals explains (1 % over all channels "
+    "together). Empty as `least_channel_share`."
+)
+RESOLUTION = (
+    "Of a probe of a search: the relative overload that its run rules out where it is carried. Empty in other rows."
+)
+SEARCHED_MEANING = (
+    "Of a probe of a search for the saturation point: whether the search of this seed has ended. Empty in other rows."
 )
 declare(
     Column("packets", "overloaded_channels", OVERLOADED, "channels", lead=True, report=""),
     Column("packets", "saturated", SATURATED, lead=True), Column("packets", "saturated_by", BY, lead=True),
     Column("packets", "saturated_from", FROM, lead=True), Column("packets", "deadlocked", DEADLOCKED, lead=True),
+    Column("packets", "resolution", RESOLUTION), Column("packets", SEARCHED, SEARCHED_MEANING),
 )  # fmt: skip
 
 

@@ -37,8 +37,16 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
 
 def _is_asked_for(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
     """Whether a point is of the run that the manifest tells of, and not of one before it in the same folder."""
-    asked = scenario.get("placed") or point["load"] in scenario.get("loads", ())
-    return asked and point.get("measure") == scenario.get("measured") and point["seed"] in scenario.get("seeds", ())
+    placed = scenario.get("placed")
+    asked = placed or point["load"] in scenario.get("loads", ())
+    measured = point.get("measure") == scenario.get("measured") or (placed and _is_probe(point, scenario))
+    return bool(asked and measured and point["seed"] in scenario.get("seeds", ()))
+
+
+def _is_probe(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+    """Whether a point is a probe of a search of a scenario: its first window is that of the scenario's points."""
+    measure, measured = point.get("measure") or {}, scenario.get("measured") or {}
+    return "resolution" in measure and all(measure.get(key) == measured.get(key) for key in ("warmup", "ticks"))
 
 
 def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:

@@ -34,12 +34,11 @@ NARROW = 0.02
 class Standing:
     """Where a scenario saturates, in loads, and what of its ceiling that is; texts are '' where nothing is known.
 
-    value, half: saturation and its 95 % half-width, NaN where unknown. name: of the ceiling. share: value / ceiling.
+    value: saturation, NaN where unknown. name: of the ceiling. share: value / ceiling.
     """
 
     scenario: str
     value: float = math.nan
-    half: float = math.nan
     name: str = ""
     share: float = math.nan
     between: str = ""
@@ -61,8 +60,8 @@ def _standing(run: Run, scenario: str) -> Standing:
         return Standing(scenario, ceiling=ceiling)
     between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"
     name = "" if least is None else least.name
-    known = Standing(scenario, found.value, found.half, name, between=between, ceiling=ceiling)
-    return known if least is None else _with_efficiency(known, found, least.upper)
+    known = Standing(scenario, found.value, name, between=between, ceiling=ceiling)
+    return known if least is None or not found.ended else _with_efficiency(known, found, least.upper)
 
 
 def _with_efficiency(known: Standing, found: Saturation, ceiling: float) -> Standing:

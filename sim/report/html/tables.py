@@ -10,7 +10,7 @@ from typing import Any
 from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.measure.rows import number
-from flitlab.sim.measure.saturation import saturation
+from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import Row, column, load
@@ -57,7 +57,7 @@ def scenarios(run: Run, standings: Sequence[Standing]) -> str:
         first = [row for row in own if load(row) == load(own[0])]
         rows.append((
             standing.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
-            plus_minus(standing.value, standing.half), standing.between, standing.ceiling, standing.efficiency,
+            with_interval(found) if found else "", standing.between, standing.ceiling, standing.efficiency,
             plain(found.at("min_flow_ratio")) if found else "", str(len(own)),
         ))  # fmt: skip
     caption = (
@@ -308,6 +308,13 @@ def plain(value: float) -> str:
     if not math.isfinite(value):
         return ""
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def with_interval(found: Saturation) -> str:
+    """A saturation point with its 95 % interval, whose ends are given where they are not equally far from it."""
+    if math.isfinite(found.plus_minus) or not math.isfinite(found.low):
+        return plus_minus(found.value, found.plus_minus)
+    return f"{plain(found.value)} ({plain(found.low)} – {plain(found.high)})"
 
 
 def plus_minus(mean: float, half: float) -> str:

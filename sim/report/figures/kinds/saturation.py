@@ -49,13 +49,14 @@ GLYPHS: tuple[dict[str, Any], ...] = (
 class Bar:
     """Where a curve's scenarios saturate, in loads, and their ceilings.
 
-    value: NaN where some load was not saturated; then ``least`` is carried. half: of the 95 % interval, NaN where
-    unknown. of: the ceiling that efficiency is a part of.
+    value: NaN where some load was not saturated; then ``least`` is carried. low, high: of the 95 % interval, NaN where
+    unknown. of: the ceiling that efficiency is a part of, None where it is of none.
     """
 
     curve: str
     value: float
-    half: float
+    low: float
+    high: float
     least: float
     chain: Sequence[Ceiling]
     of: Efficient | None
@@ -109,13 +110,16 @@ def bars_of(run: Run, panel: Panel) -> list[Bar]:
         points = [point for scenario in panel.of[curve] if (point := _point(run, scenario)) is not None]
         if not points:
             continue
-        value, half = points[0].value, points[0].half
+        value, low, high = points[0].value, points[0].low, points[0].high
         if len(points) > 1:
             value, half = mean_and_half([one.value for one in points], resolution=max(one.resolution for one in points))
+            limit = max(run.limit(scenario) for scenario in panel.of[curve])
+            low, high = max(value - half, 0.0), min(value + half, limit)
         chain = [one for one in panel.run.ceilings if one.scenario == curve and one.known and one.is_line]
         chain.sort(key=lambda one: kind_of(one.name).rank)
-        of = ceiling_of(panel.run.ceiling_columns(curve))
-        found.append(Bar(curve, value, half, fmean(one.lower for one in points), chain, of))
+        ended = all(one.ended for one in points)
+        of = ceiling_of(panel.run.ceiling_columns(curve)) if ended else None
+        found.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
     return found
 
 
@@ -134,9 +138,17 @@ def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
     face, edge = (own["color"], "white") if known else ("white", own["color"])
     style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
     ax.barh(place, reach, WIDE, **style, gid="bar" if known else "carried")
-    if known and math.isfinite(bar.half):
-        ends = [max(bar.value - bar.half, 0.0), bar.value + bar.half]
-        ax.plot(ends, [place] * 2, color="black", linewidth=0.9, marker="|", markersize=4, gid="interval", zorder=2.6)
+    if known and math.isfinite(bar.low):
+        ax.plot(
+            [bar.low, bar.high],
+            [place] * 2,
+            color="black",
+            linewidth=0.9,
+            marker="|",
+            markersize=4,
+            gid="interval",
+            zorder=2.6,
+        )
     text = f"{reach:.3g}" if known else f"> {reach:.3g}"
     ax.annotate(
         text, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5, path_effects=HALO,

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the bracket of a search for saturation misses the saturation point, and how wide it is.
+
+    python -m benchmarks.saturation_search [--seeds 40] [--jobs 2] [--only NAME ...]
+
+Every network is searched with the defaults of ``loads: {saturation: {}}``, once for each seed. What is true is found by
+long runs: searches of other seeds with windows of up to :data:`LONG` packets of a full channel.
+"""
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.fluid.certain import certain_limit
+from flitlab.models.scenario import Scenario
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.saturation import bisect
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
+from flitlab.sim.measure.saturation import SEARCHED, bracket
+
+TOLERANCE, LONGEST = 0.01, 16
+"""Of a search, as by default."""
+
+LONG, LONG_SEEDS = 400_000, (1001, 1002, 1003)
+"""Packets of a full channel in the longest windows of long runs, and their seeds."""
+
+VCT = "switching: {vcs: 4, buffer_flits: 32, header_ticks: 2, link_ticks: 4}"
+NETWORKS = {
+    "ring of 8, minimal": (
+        "topology: {kind: torus, dims: [8], hosts_per_switch: 1}\nrouting: {kind: minimal}\n"
+        "switching: {mode: ideal}\ntraffic: {kind: uniform, packet_flits: 4}"
+    ),
+    "imase(16, 3), minimal": (
+        f"topology: {{kind: imase, n: 16, degree: 3, hosts_per_switch: 2}}\n"
+        f"routing: {{kind: minimal}}\n{VCT}\ntraffic: {{kind: uniform, packet_flits: 8}}"
+    ),
+    "imase(16, 3), hot-potato": (
+        f"topology: {{kind: imase, n: 16, degree: 3, hosts_per_switch: 2}}\n"
+        f"routing: {{kind: deflection}}\n{VCT}\ntraffic: {{kind: uniform, packet_flits: 8}}"
+    ),
+    "6 x 6 mesh, wormhole": (
+        "topology: {kind: mesh, dims: [6, 6]}\nrouting: {kind: dor}\n"
+        "switching: {mode: wormhole, vcs: 4, buffer_flits: 8}\n"
+        "traffic: {kind: transpose, packet_flits: 4}".replace("[6, 6]", "[8, 8]")
+    ),
+    "rrg(32, 5), permutation": (
+        f"topology: {{kind: rrg, n: 32, degree: 5, hosts_per_switch: 2}}\n"
+        f"routing: {{kind: minimal, vc_policy: hop}}\n{VCT.replace('vcs: 4', 'vcs: 6')}\n"
+        "traffic: {kind: permutation, packet_flits: 4}"
+    ),
+    "fat tree(4), adaptive": (
+        f"topology: {{kind: fat_tree, k: 4}}\nrouting: {{kind: minimal, select: adaptive}}\n{VCT}\n"
+        "traffic: {kind: permutation, packet_flits: 4}"
+    ),
+    "8 x 8 torus, dimension order": (
+        f"topology: {{kind: torus, dims: [8, 8]}}\nrouting: {{kind: dor}}\n{VCT}\n"
+        "traffic: {kind: uniform, packet_flits: 4}"
+    ),
+    "slim fly(5), minimal, ideal": (
+        "topology: {kind: slim_fly, q: 5, hosts_per_switch: 4}\nrouting: {kind: minimal}\n"
+        "switching: {mode: ideal}\ntraffic: {kind: uniform, packet_flits: 4}"
+    ),
+    "mddp(64, 6), Valiant": (
+        f"topology: {{kind: mddp, n: 64, degree: 6, hosts_per_switch: 4}}\n"
+        f"routing: {{kind: valiant}}\n{VCT.replace('vcs: 4', 'vcs: 8')}\n"
+        "traffic: {kind: uniform, packet_flits: 4}"
+    ),
+    "dragonfly(8, 4, 4), Valiant": (
+        "topology: {kind: dragonfly, a: 8, p: 4, h: 4}\nrouting: {kind: valiant}\n"
+        "switching: {vcs: 8, buffer_flits: 64, header_ticks: 4, link_ticks: 10}\n"
+        "traffic: {kind: adversarial, packet_flits: 4}"
+    ),
+}
+"""Name -> what its configuration says."""
+
+
+class Found(NamedTuple):
+    """What a search came to. cpu: seconds."""
+
+    lower: float
+    value: float
+    upper: float
+    cpu: float
+
+
+@cache
+def scenario(name: str) -> tuple[Scenario, Measure, float]:
+    """(the scenario, its first window, the load that it certainly does not carry)."""
+    text = NETWORKS[name] + "\nloads: {saturation: {}}\nceilings: []\n"
+    case = read("benchmark.yaml", text=text).cases[0]
+    assert case.scenario is not None and isinstance(case.measure.warmup, int)
+    first = Measure(case.measure.warmup, case.measure.ticks, resolution=1.0, longest=LONGEST)
+    return case.scenario, first, min(certain_limit(case.scenario.instance), 1.0)
+
+
+def search(job: tuple[str, int, float, int]) -> Found:
+    """The search of a seed. job: (name of the network, seed, tolerance, longest window over the first)."""
+    name, seed, tolerance, longest = job
+    case, how, top = scenario(name)
+    began, rows, steps = process_time(), [], bisect(top, tolerance)
+    answer = None
+    while True:
+        try:
+            question = steps.send(answer)
+        except StopIteration:
+            break
+        wanted = Measure(how.warmup, how.ticks, resolution=question.resolution, longest=longest)
+        row = measure("compiled", case, question.load, seed, wanted).row | {"load": question.load, SEARCHED: True}
+        rows.append(row)
+        answer = [row]
+    found = bracket(rows, top)
+    return Found(found.lower, found.value, found.upper, process_time() - began)
+
+
+def long_run(name: str) -> Iterator[tuple[str, int, float, int]]:
+    """The jobs that find what is true of a network."""
+    case, how, _ = scenario(name)
+    packets = how.ticks / case.source.mean_flits
+    return ((name, seed, 0.001, max(int(LONG / packets), LONGEST)) for seed in LONG_SEEDS)
+
+
+def main() -> None:
+    """Prints a row for every network."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
+    options = parser.parse_args()
+    print(
+        "| network | channels | long runs | searches, mean | bracket | misses | CPU-s |\n|---|---|---|---|---|---|---|"
+    )
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for name in options.only:
+            truths = list(pool.map(search, long_run(name)))
+            truth = float(np.mean([one.value for one in truths]))
+            jobs = [(name, seed, TOLERANCE, LONGEST) for seed in range(1, options.seeds + 1)]
+            found = list(pool.map(search, jobs))
+            low, value, high, cpu = (float(np.mean(column)) for column in zip(*found, strict=True))
+            missed = sum(not one.lower <= truth <= one.upper for one in found)
+            ends = min(one.lower for one in truths), max(one.upper for one in truths)
+            print(
+                f"| {name} | {scenario(name)[0].topology.channels} | {truth:.4f} ({ends[0]:.4f} .. {ends[1]:.4f}) | "
+                f"{value:.4f} | {low:.4f} .. {high:.4f} | {missed} of {len(found)} | {cpu:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
