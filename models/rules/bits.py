@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sets of output ports as 64-bit masks."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,8 @@ def select(mask: Int, index: int) -> int:
     for _ in range(index):
         rest &= rest - np.uint64(1)
     return _trailing_zeros(rest)
+
+
+def port_set(ports: Iterable[int]) -> np.uint64:
+    """The 64-bit mask of some ports, which are below 64."""
+    return np.uint64(sum(1 << port for port in ports))

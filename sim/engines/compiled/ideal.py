@@ -13,12 +13,13 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
+from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.route import at_target, next_port, usable_ports
+from flitlab.models.rules.route import at_target, next_port, route_word, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
@@ -29,6 +30,7 @@ from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
     LATE,
+    NEVER,
     NOBODY,
     PACKET,
     Net,
@@ -44,6 +46,8 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.ugal import set_way
 from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+
+_ONE = np.uint64(1)
 
 FRONT, BACK = range(2)
 """Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
@@ -165,24 +169,43 @@ def ahead(const, state, here, port, tick):
 
 
 @inner
-def _shortest(const, state, packet, ports, here, target, tick):
-    """Find the output that has the fewest flits to send, with those of a polarized detour; the lowest of several.
+def _cost(const, state, packet, here, target, port, tick):
+    """Count the flits that an output has still to send, with those of a polarized packet's detour.
 
-    ports: uint64, a bit each, of switch ``here``.
+    here, target: switches, that of the output and that of the packet's destination. port: of the output.
     """
-    record = state.pool.packet[packet]
-    origin, own = np.int64(record.way), np.int64(record.flits)
-    best, fewest = np.int64(0), NOBODY
-    while ports:
-        output = np.int64(const.net.ports.out_base[here]) + lowest(ports)
-        ports &= ports - np.uint64(1)
-        flits = _unsent(state, output, tick)
-        if const.routes.form == POLARIZED:
-            there = np.int64(const.routes.dst[const.net.ports.out_channel[output]])
-            flits += detour(const.routes, origin, target, here, there, own)
-        if flits < fewest:
-            best, fewest = output, flits
-    return best
+    output = np.int64(const.net.ports.out_base[here]) + port
+    cost = _unsent(state, output, tick)
+    if const.routes.form == POLARIZED:
+        record, there = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+        cost += detour(const.routes, np.int64(record.way), target, here, there, np.int64(record.flits))
+    return cost
+
+
+@inner
+def _choose(const, state, packet, ports, here, target, tick):
+    """Choose one of the ports of switch ``here`` that an adaptive packet may take (see ``rules.adaptive``).
+
+    A polarized packet takes that of least cost. ports: uint64, a bit each. target: as in :func:`_cost`.
+    """
+    if popcount(ports) == 1:
+        return lowest(ports)
+    record, least, tied, left = state.pool.packet[packet], NEVER, np.uint64(0), ports
+    while left:
+        port = lowest(left)
+        left &= left - _ONE
+        cost = _cost(const, state, packet, here, target, port, tick)
+        if cost < least:
+            least, tied = cost, np.uint64(0)
+        if cost == least:
+            tied |= _ONE << np.uint64(port)
+    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+    drawn = drawn_channel(ports, word)
+    if const.routes.form != POLARIZED:
+        unsent = _unsent(state, np.int64(const.net.ports.out_base[here]) + drawn, tick)
+        if keeps_drawn(unsent, least, np.int64(record.flits)):
+            return drawn
+    return drawn_tie(tied, word)
 
 
 @inner
@@ -196,7 +219,8 @@ def _output(const, state, packet, here, tick):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
         ports = usable_ports(const.routes, way, hop, here, target)
-        return _shortest(const, state, packet, ports, here, target, tick)
+        port = _choose(const, state, packet, ports, here, target, tick)
+        return np.int64(const.net.ports.out_base[here]) + port
     source, sequence = np.int64(record.source), np.int64(record.sequence)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop

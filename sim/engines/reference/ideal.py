@@ -3,17 +3,20 @@
 
 A packet joins the queue of its output as soon as its header has been read; those that do so in the same tick join in
 the order of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, each
-packet for as many ticks as it has flits. Under adaptive routing a packet takes the output for which the fewest flits
-have still to be sent, polarized ones with those of a detour (ties: the lowest port). A channel counts a packet when its
-header has been read at the far end.
+packet for as many ticks as it has flits. An adaptive packet takes its drawn output unless another is much better
+(``flitlab.models.rules.adaptive``); the cost of an output is the flits that it has still to send. A polarized packet
+takes the output of least cost, its detour included (ties are drawn). A channel counts a packet when its header has been
+read at the far end.
 """
 
 from collections import deque
 from heapq import heapify, heappop, heappush
 
+from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
+from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import is_stranded
-from flitlab.models.rules.tables import VIA
+from flitlab.models.rules.tables import POLARIZED, VIA
 from flitlab.models.rules.ugal import MINIMALLY
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
@@ -130,11 +133,17 @@ class Switch(Allocator):
     def queue(self, packet: Packet, now: int) -> None:
         """Put a packet into the queue of the output that it chooses."""
         ports = self.network.allowed_ports(packet, self.index)
-        if ports:
-            output = min((self.outputs[port] for port in ports), key=lambda output: self._cost(packet, output, now))
-        else:
-            output = self.ejection[packet.destination]
+        output = self.outputs[self._choose(packet, ports, now)] if ports else self.ejection[packet.destination]
         output.queue.append(packet)
+
+    def _choose(self, packet: Packet, ports: list[int], now: int) -> int:
+        """The port that a packet takes, of those that it may take."""
+        cost = {port: self._cost(packet, self.outputs[port], now) for port in ports}
+        least, word = min(cost.values()), self.network.route_word(packet)
+        drawn = int(drawn_channel(port_set(ports), word))
+        if self.network.routes.form != POLARIZED and keeps_drawn(cost[drawn], least, packet.flits):
+            return drawn
+        return int(drawn_tie(port_set(port for port in ports if cost[port] == least), word))
 
     def _cost(self, packet: Packet, output: Output, now: int) -> int:
         """Flits that an output has still to send, and those of a polarized packet's detour."""

@@ -15,7 +15,16 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
 from flitlab.models.rules.polarized import detour
-from flitlab.models.rules.route import ON_ESCAPE, another_path, at_target, choose_way, next_port, usable_ports, way_from
+from flitlab.models.rules.route import (
+    ON_ESCAPE,
+    another_path,
+    at_target,
+    choose_way,
+    next_port,
+    route_word,
+    usable_ports,
+    way_from,
+)
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ESCAPE,
@@ -336,6 +345,10 @@ class Network(Generic[D]):
                 packet.sequence, hop,
             )
         ]  # fmt: skip
+
+    def route_word(self, packet: Packet) -> int:
+        """The draw that belongs to the decision of a packet at the switch where it is."""
+        return int(route_word(self.seed, packet.source, packet.sequence, packet.hop))
 
     def detour(self, packet: Packet, here: int, channel: int) -> int:
         """Flits by which a packet puts a channel back that gains less than others; 0 where it is not polarized."""
