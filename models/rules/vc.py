@@ -134,6 +134,8 @@ def _escape_vcs(
     return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 
+_BEFORE_RESORTS = np.int64(1) << np.int64(32)
+
 NOT_HELD = np.int64(-1)
 """In place of the VC that a packet holds, where that is of an injection channel."""
 
@@ -215,6 +217,12 @@ def allowed_vcs(
 
 
 @kernel
+def is_last_resort(worth: Int) -> bool:
+    """Whether the VC whose :func:`appeal` is ``worth`` is a last resort, where there are such VCs."""
+    return worth < _BEFORE_RESORTS
+
+
+@kernel
 def last_resorts(r: Tables, policy: int) -> int:
     """How many VCs, the first ones, are taken only if none of the others has room."""
     if policy == RESERVE:
@@ -226,9 +234,6 @@ def last_resorts(r: Tables, policy: int) -> int:
 def is_kept(resorts: Int, first: Int, vc: Int) -> bool:
     """Whether a VC that comes after the ``first`` one of a packet is a last resort of others, which it may not take."""
     return first < vc and vc < resorts
-
-
-_BEFORE_RESORTS = np.int64(1) << np.int64(32)
 
 
 @kernel

@@ -15,10 +15,12 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
+from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import POLARIZED, PROGRESSIVE
-from flitlab.models.rules.vc import appeal, is_kept
+from flitlab.models.rules.vc import appeal, is_kept, is_last_resort
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
@@ -202,17 +204,18 @@ class Switch(Allocator):
             return False
         packet = vc.queue[0]
         appeal: Appeal = self.network.appeal_to(packet) if self.network.resorts else _credits
-        best = None
+        offers = {}
         for output, vcs in [self._cheapest(packet)] if self.network.polarized else packet.outlets:
             if output.free_at > now:
                 self.wake(output.free_at)
                 continue
             room = preferred(vcs, packet.flits, appeal)  # without room, returning credits wake this switch
-            if room is not None and (best is None or appeal(room) > appeal(best[1])):
-                best = output, room
-        if best is None:
+            if room is not None:
+                offers[output] = room
+        output = self._choose(vc, offers, appeal, now) if len(packet.outlets) > 1 else next(iter(offers), None)
+        if output is None:
             return False
-        output, room = best
+        room = offers[output]
         room.credits -= packet.flits
         vc.leave(now)
         if isinstance(room, InputVC):
@@ -223,8 +226,37 @@ class Switch(Allocator):
         output.carry(self.network, packet, now, room)
         return True
 
+    def _choose(self, vc: InputVC, offers: dict[Output, Room], appeal: Appeal, now: int) -> Output | None:
+        """The output that the packet at the front of an input VC takes (see ``flitlab.models.rules.adaptive``).
+
+        offers: for each output that is free, the VC in which there is room for it. appeal: how much the packet prefers
+        a VC. Returns None if there is no such output, or while the packet waits for its drawn channel.
+        """
+        packet: Packet = vc.queue[0]
+        if not offers or self.network.polarized:
+            return next(iter(offers), None)
+        costs = {output: self._cost(output, appeal(room)) for output, room in offers.items()}
+        least, word = min(costs.values()), self.network.route_word(packet)
+        outlets: dict[int, tuple[Output, Sequence[Room]]] = {
+            self.outputs.index(o): (o, vcs) for o, vcs in packet.outlets
+        }
+        drawn, vcs = outlets[int(drawn_channel(port_set(outlets), word))]
+        since = max(vc.age >> 32, vc.reader.free_at)
+        if drawn in offers and keeps_drawn(costs[drawn], least, packet.flits):
+            return drawn
+        if drawn.free_at > now and waits_for_drawn(drawn.free_at, since, packet.flits):
+            room = preferred(vcs, packet.flits, appeal)
+            if room is not None and keeps_drawn(self._cost(drawn, appeal(room)), least, packet.flits):
+                return None
+        return self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
+
+    def _cost(self, output: Output, worth: int) -> int:
+        """The cost of an output to a packet; worth: appeal of the VC that it would take."""
+        used = sum(vc.size - vc.credits for vc in output.vcs)
+        return int(channel_cost(used, self.network.resorts > 0 and is_last_resort(worth)))
+
     def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[Room]]:
-        """The output of least cost to a polarized packet (ties: the lowest), of those that it may take."""
+        """The output of least cost to a polarized packet (ties are drawn), of those that it may take."""
         outlets: list[tuple[Output, Sequence[Room]]] = packet.outlets
         if len(outlets) == 1:
             return outlets[0]
@@ -234,11 +266,18 @@ class Switch(Allocator):
             queued: int = sum(vc.size - vc.credits for vc in output.vcs)
             return queued + self.network.detour(packet, self.index, output.channel)
 
-        return min(outlets, key=lambda outlet: cost(outlet[0]))
+        costs = {self.outputs.index(output): cost(output) for output, _ in outlets}
+        tied = port_set(port for port in costs if costs[port] == min(costs.values()))
+        chosen = self.outputs[drawn_tie(tied, self.network.route_word(packet))]
+        return next(outlet for outlet in outlets if outlet[0] is chosen)
 
 
 class VctChanges(DrainingChanges):
     """What happens to a network of virtual cut-through; network: a :class:`VctNetwork`."""
+
+    def _fail(self, channel: int) -> None:
+        super()._fail(channel)
+        self.network.outputs[channel][1].wake(self.clock.now)  # no head waits for a drawn channel that has failed
 
     def _lose_on_link(self, packet: Packet) -> None:
         room: Any = packet.moved.value

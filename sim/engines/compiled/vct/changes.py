@@ -133,6 +133,10 @@ class ChangingVct(DrainingRun):
         state.rows["busy"][self._output[back]] = self._free_at[back]
         for channel in np.flatnonzero(back):
             wake(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
+        base = self._constants.net.ports.out_base
+        for switch in np.unique(self._topology.src[failed]):  # no head waits for a drawn channel that has failed
+            for output in range(base[switch], base[switch + 1]):
+                wake(state.outputs, output, tick)
 
     def _lose_waiting(self, tick: int) -> None:
         _lose_waiting(self._constants, self._state, self._of_outputs(~self._works), tick, self._lost)

@@ -89,6 +89,7 @@ def split(
             leaving=make_due(ticks, records),
             members=np.zeros_like(whole.members),
             cursor=np.zeros_like(whole.cursor),
+            offer=np.zeros_like(whole.offer),
             outputs=make_wheel(len(cut.output), whole.outputs.mask + 1),
             senders=make_wheel(len(cut.host), whole.senders.mask + 1),
             mail=mails[region],

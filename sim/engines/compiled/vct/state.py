@@ -50,6 +50,9 @@ OUTPUT = np.dtype(
 )
 OUTPUT_WORDS, HEADS_AT, INLINE = 8, 2, 3
 
+# What an output offers the adaptive head that is visited: a VC, and its cost (``rules.adaptive``).
+VC_OFFERED, COST = range(2)
+
 
 class VctConstants(NamedTuple):
     """The constants of a run of virtual cut-through; times are in ticks."""
@@ -95,7 +98,8 @@ class VctState(NamedTuple):
     leaving: Due  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
-    used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (POLARIZED)
+    offer: Ints  # int64 [outputs of a switch, 2]: scratch, see ``VC_OFFERED``
+    used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
     outputs: Wheel
     senders: Wheel
     mail: Mail
@@ -167,6 +171,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         leaving=make_due(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
+        offer=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
         used=np.full((outputs, 2), -1, np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),

@@ -6,12 +6,15 @@ Heads may wait for several of them (adaptive routing), or an input may send one 
 
 import numpy as np
 
-from flitlab.models.jit import inner
-from flitlab.models.rules.bits import lowest
+from flitlab.models.jit import inner, routine
+from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
+from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.polarized import detour
-from flitlab.models.rules.tables import POLARIZED
+from flitlab.models.rules.route import route_word
+from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
+from flitlab.models.rules.vc import is_last_resort
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
-from flitlab.sim.engines.compiled.records import LATE, NOBODY
+from flitlab.sim.engines.compiled.records import LATE, NEVER, NOBODY
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
 from flitlab.sim.engines.compiled.vct.room import used_behind, wait_for_room
 from flitlab.sim.engines.compiled.vct.rows import (
@@ -28,7 +31,10 @@ from flitlab.sim.engines.compiled.vct.rows import (
     want_at,
     withdraw,
 )
+from flitlab.sim.engines.compiled.vct.state import COST, VC_OFFERED
 from flitlab.sim.engines.compiled.wheel import wake
+
+_ONE = np.uint64(1)
 
 
 @inner
@@ -52,24 +58,100 @@ def _used(const, state, output, tick):
 
 
 @inner
+def _word(const, state, packet):
+    """Make the draw that belongs to the decision of a packet at the switch where it is."""
+    record = state.pool.packet[packet]
+    return route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+
+
+@inner
 def _cheapest(const, state, packet, here, tick):
-    """Find the output of least cost to a polarized packet (ties: the lowest), of those that it may take at a switch.
+    """Find the output of least cost to a polarized packet (ties are drawn), of those that it may take at a switch.
 
     The cost is in flits: the credit in use on the channel, and what its detour is put back by.
     """
     record = state.pool.packet[packet]
     target = np.int64(const.net.host_switch[record.destination])
     origin, flits = np.int64(record.way), np.int64(record.flits)
-    ports, base = ports_of(const, state, packet, here), const.net.ports.out_base[here]
-    cheapest, least = NOBODY, np.int64(0)
+    ports, base = ports_of(const, state, packet, here), np.int64(const.net.ports.out_base[here])
+    least, tied = NEVER, np.uint64(0)
     while ports:
-        output = base + lowest(ports)
-        ports &= ports - np.uint64(1)
-        there = np.int64(const.routes.dst[channel_of(state, output)])
-        cost = _used(const, state, output, tick) + detour(const.routes, origin, target, here, there, flits)
-        if cheapest == NOBODY or cost < least:
-            cheapest, least = output, cost
-    return cheapest
+        port = lowest(ports)
+        ports &= ports - _ONE
+        there = np.int64(const.routes.dst[channel_of(state, base + port)])
+        cost = _used(const, state, base + port, tick) + detour(const.routes, origin, target, here, there, flits)
+        if cost < least:
+            least, tied = cost, np.uint64(0)
+        if cost == least:
+            tied |= _ONE << np.uint64(port)
+    if popcount(tied) == 1:
+        return base + lowest(tied)
+    return base + drawn_tie(tied, _word(const, state, packet))
+
+
+@inner
+def _offer(const, state, k, output, next_vc, worth, tick):
+    """Note that the ``k``-th output that is served has room for the head that is visited, in a VC, and at which cost.
+
+    worth: appeal of the VC.
+    """
+    state.offer[k, VC_OFFERED] = next_vc
+    last_resort = const.resorts > 0 and is_last_resort(worth)
+    state.offer[k, COST] = channel_cost(_used(const, state, output, tick), last_resort)
+
+
+@inner
+def _defer(const, state, awake, offers, tick):
+    """Have a head visited at a tick, and when credits return, for the outputs that have room for it.
+
+    awake, offers: see :func:`_choose`.
+    """
+    while offers:
+        output = np.int64(awake[lowest(offers)])
+        offers &= offers - _ONE
+        wake(state.outputs, output, tick)
+        wait_for_room(const, state, output, np.int64(0), const.vcs)
+
+
+@routine
+def _choose(const, state, awake, offers, key, since, tick):
+    """Choose one of the outputs that have room for an adaptive head (see ``rules.adaptive``).
+
+    awake: uint32, outputs of the switch, ascending. offers: uint64, places in ``awake`` of those that have room, a bit
+    each. key: of the head. since: tick from which on it could have been granted an idle output. Returns the place in
+    ``awake``, or NOBODY if the head waits for its drawn channel.
+    """
+    vc = key & 0xFFFFFFFF
+    packet, here = np.int64(state.vc[vc].front), np.int64(state.vc[vc].switch)
+    ports, flits = ports_of(const, state, packet, here), np.int64(state.pool.packet[packet].flits)
+    if popcount(ports) == 1:
+        return lowest(offers)
+    least, tied, left = NEVER, np.uint64(0), offers
+    while left:
+        k = lowest(left)
+        left &= left - _ONE
+        cost = state.offer[k, COST]
+        if cost < least:
+            least, tied = cost, np.uint64(0)
+        if cost == least:
+            tied |= _ONE << np.uint64(k)
+    word = _word(const, state, packet)
+    drawn = np.int64(const.net.ports.out_base[here]) + drawn_channel(ports, word)
+    busy = np.int64(state.rows[drawn].busy)
+    if busy <= tick:
+        for k in range(len(awake)):
+            if awake[k] == drawn and offers >> np.uint64(k) & _ONE and keeps_drawn(state.offer[k, COST], least, flits):
+                return k
+    elif waits_for_drawn(busy, since, flits):
+        want = want_at(const, state, drawn, first_not_before(const, state, drawn, key))
+        next_vc, worth = room_for(const, state, drawn, want)
+        if next_vc != NOBODY:
+            last_resort = const.resorts > 0 and is_last_resort(worth)
+            cost = channel_cost(_used(const, state, drawn, tick), last_resort)
+            if keeps_drawn(cost, least, flits):
+                _defer(const, state, awake, offers, busy)
+                return NOBODY
+    return drawn_tie(tied, word)
 
 
 @inner
@@ -97,9 +179,9 @@ def _serve_switch(const, state, awake, count, tick):
         vc = oldest & 0xFFFFFFFF
         packet = np.int64(state.vc[vc].front)
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
-        best, best_vc, most = NOBODY, NOBODY, np.int64(0)
-        wanted = NOBODY
-        if const.routes.form == POLARIZED and state.pool.packet[packet].output == NOBODY:
+        best, best_vc, offers, wanted = NOBODY, NOBODY, np.uint64(0), NOBODY
+        chooses = const.rule == ADAPTIVE and state.pool.packet[packet].output == NOBODY
+        if const.routes.form == POLARIZED and chooses:
             wanted = _cheapest(const, state, packet, np.int64(state.vc[vc].switch), tick)
         for k in range(count):
             output = np.int64(awake[k])
@@ -117,15 +199,21 @@ def _serve_switch(const, state, awake, count, tick):
             else:
                 next_vc, worth = room_for(const, state, output, want_at(const, state, output, cursor[k] - 1))
                 if next_vc != NOBODY:
-                    if worth > most:
-                        best, best_vc, most = k, next_vc, worth
+                    best, best_vc = k, next_vc
+                    if chooses and wanted == NOBODY:
+                        offers |= _ONE << np.uint64(k)
+                        _offer(const, state, k, output, next_vc, worth, tick)
                     continue
                 low, high = vcs_in(want_at(const, state, output, cursor[k] - 1))
                 wait_for_room(const, state, output, low, high)
+        if offers:
+            since = max(eligible_from(const, state, oldest), blocked_until)
+            best = _choose(const, state, awake[:count], offers, oldest, since, tick)
+            best_vc = state.offer[best, VC_OFFERED] if best != NOBODY else NOBODY
         if best == NOBODY:
             continue
         granted = np.int64(awake[best])
-        if state.pool.packet[packet].output == NOBODY:
+        if chooses:
             here = np.int64(state.vc[vc].switch)
             ports = ports_of(const, state, packet, here)
             while ports:
@@ -137,7 +225,7 @@ def _serve_switch(const, state, awake, count, tick):
         else:
             dequeue(const, state, granted, cursor[best] - 1)
         cursor[best] = LATE
-        if wanted != NOBODY:
+        if chooses:
             state.used[granted, 0] += np.int64(state.pool.packet[packet].flits)
         grant(const, state, packet, vc, granted, best_vc, tick)
     for k in range(count):
