@@ -49,8 +49,9 @@ class Minimal(RoutingSpec):
     """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
 
     ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
-    switch, ``adaptive`` takes, every tick anew, the free channel with most credits (ties: lowest). On a fat tree it is
-    up to a nearest common ancestor and down. Where there are more than 16,384 switches, the next hops of imase (a = 1)
+    switch, ``adaptive`` decides every tick anew: a packet takes the channel that it has drawn unless another
+    has a packet less, and less than half, committed to it (ties are drawn). On a fat tree it is up to a nearest common
+    ancestor and down. Where there are more than 16,384 switches, the next hops of imase (a = 1)
     and gdbg graphs are computed from the numbers of the switches, and those of others are in a table of gigabytes.
 
     ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which a packet
@@ -60,7 +61,8 @@ class Minimal(RoutingSpec):
 
     Example: ``routing: {kind: minimal, select: adaptive, vc_policy: hop}``
 
-    Source: UNI section III-B; Duato 1993, doi:10.1109/71.250114 (escape).
+    Source: UNI section III-B; Duato 1993, doi:10.1109/71.250114 (escape); Kim, Dally, Abts, SC 2006,
+    doi:10.1145/1188455.1188552 (adaptive: random sampling and imprecise queue lengths).
     """
 
     select: Literal["random", "hash", "adaptive"] = "random"

@@ -6,8 +6,9 @@ Per tick and switch, both steps seeing it as the tick began:
 1. *VC allocation.* An input VC whose front packet has no VC of an output yet asks for all those that the packet may
    take and nobody holds; credits do not matter. Output VCs offer themselves to input VCs, and these accept
    (``islip``). If routing is adaptive, input VCs are visited instead, oldest T first (ties: lowest input port, then
-   VC), and a packet takes the one with most credits (ties: the lowest), if any has one. With an escape VC, that comes
-   last, and the others need credits for the whole packet.
+   VC). A packet chooses among the channels that have a free VC with a credit (``flitlab.models.rules.adaptive``), and
+   takes the one with most credits there (ties: the lowest). With an escape VC, that comes last, and the others need
+   credits for the whole packet.
 2. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front flit is
    there, may be switched, and the VC has a credit. Outputs offer themselves to inputs, and these accept, likewise; an
    input that sends then chooses among its VCs that ask for that output.
@@ -27,9 +28,11 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
+from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import appeal
+from flitlab.models.rules.vc import appeal, is_last_resort
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
@@ -83,13 +86,18 @@ class Channel:
         self.turn = Turn()
         self.works = True
 
+    @property
+    def committed(self) -> int:
+        """Flits of credit in use, and those that the packets that hold its VCs have yet to send."""
+        return sum(vc.unsent + vc.to.size - vc.credits for vc in self.vcs if vc.to is not None)
+
 
 class OutputVC:
     """A virtual channel as seen by who sends on it.
 
     place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
     the sender knows of. holder: the input VC whose packet has it. packet: which that is. turn: of the input VCs that
-    ask for it. flying: flits on their way to the buffer.
+    ask for it. flying: flits on their way to the buffer. unsent: flits of the packet that have not been sent.
     """
 
     def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: int):
@@ -102,6 +110,7 @@ class OutputVC:
         self.packet: Packet | None = None
         self.turn = Turn()
         self.flying: deque[Flit] = deque()
+        self.unsent = 0
         if to is not None:
             to.feeder = self
 
@@ -113,15 +122,18 @@ class OutputVC:
     def take(self, holder: "InputVC") -> None:
         """Give it to the packet at the front of an input VC."""
         self.holder, self.packet = holder, holder.flits[0].packet
+        self.unsent = self.packet.flits
 
     def release(self) -> None:
         """Take it from the packet that has it."""
         assert self.holder is not None
         self.holder.outlet = self.holder = self.packet = None
+        self.unsent = 0
 
     def send(self, flit: Flit, now: int) -> None:
         """Send a flit to the buffer, or the host, at the other end."""
         arrival, packet = now + self.channel.delay, flit.packet
+        self.unsent -= 1
         if self.to is None:
             if flit.is_tail:
                 packet.moved.set(arrival, ARRIVALS, None)
@@ -312,14 +324,6 @@ def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
     return matched
 
 
-def preferred(outlets: list[OutputVC], packet: Packet, net: "WormholeNetwork") -> OutputVC | None:
-    """The free VC that an adaptive packet prefers (ties: the lowest), None if it can have none."""
-    resorts, vcs = net.resorts, net.times.vcs
-    worth = {o: appeal(resorts, o.place % vcs, o.credits, packet.flits) for o in outlets if o.is_free}
-    best = min(worth, key=lambda o: (-worth[o], o.place), default=None)
-    return best if best and worth[best] else None
-
-
 class Switch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
@@ -375,11 +379,36 @@ class Switch(Allocator):
             return given
         given = {}
         for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
-            choice = preferred(vc.outlets, vc.flits[0].packet, self.network)
+            choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
                 given[vc] = choice
                 choice.take(vc)
         return given
+
+    def _choose(self, outlets: list[OutputVC], packet: Packet) -> OutputVC | None:
+        """The VC that an adaptive packet takes (see ``flitlab.models.rules.adaptive``), None if it can have none.
+
+        outlets: the VCs that it may take.
+        """
+        net = self.network
+        worth = {o: int(appeal(net.resorts, o.place % net.times.vcs, o.credits, packet.flits)) for o in outlets}
+        allowed = {outlet.channel.place for outlet in outlets}
+        offers: dict[int, OutputVC] = {}
+        for outlet in outlets:  # in their order, so that of equal VCs of a channel the lowest is taken
+            best = offers.get(outlet.channel.place)
+            if outlet.is_free and worth[outlet] and (best is None or worth[outlet] > worth[best]):
+                offers[outlet.channel.place] = outlet
+        if not offers or len(allowed) == 1:
+            return next(iter(offers.values()), None)
+        cost = {
+            place: int(channel_cost(o.channel.committed, net.resorts > 0 and is_last_resort(worth[o])))
+            for place, o in offers.items()
+        }
+        least, word = min(cost.values()), net.route_word(packet)
+        drawn = int(drawn_channel(port_set(allowed), word))
+        if drawn in offers and keeps_drawn(cost[drawn], least, packet.flits):
+            return offers[drawn]
+        return offers[int(drawn_tie(port_set(place for place in cost if cost[place] == least), word))]
 
 
 class WormholeChanges(DrainingChanges):

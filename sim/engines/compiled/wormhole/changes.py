@@ -201,6 +201,8 @@ class ChangingWormhole(DrainingRun):
         holders = np.flatnonzero(fresh & (self._blocked() & NO_VC == 0))
         output, given = vc["output"][holders], vc["next_vc"][holders]
         state.vc["holder"][given] = NOBODY
+        if self._constants.rule == ADAPTIVE:
+            state.vc["asker"][given] = state.vc["carried"][given]
         np.bitwise_or.at(state.stock["free"], output, ONE << (given - state.stock["first"][output]).astype(U))
         state.stock["free"][self._output[~self._works]] = 0
 

@@ -81,7 +81,8 @@ _VC = np.dtype(
         ("next_vc", np.uint32),  # the VC there that it has been given
         ("credits", np.uint32),  # flits that may be sent here
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
-        ("asker", np.uint32),  # the input VC that it was last given to
+        ("asker", np.uint32),  # the input VC that it was last given to; if routing is adaptive, ``carried`` when the
+        # packet that it was last given to has been sent
         ("given", np.uint32),  # the VC that was last given to the packet at its front
         ("switch", np.uint32),  # whose input it is
         ("feeder", np.uint32),  # the line in which packets wait for it, or ``lines`` + its host
@@ -337,6 +338,8 @@ def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
     vc = records_in_lines(inputs + scenario.topology.hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
     vc["holder"] = vc["asker"] = vc["given"] = NOBODY
+    if scenario.routes.select == ADAPTIVE:
+        vc["asker"] = 0
     vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
     vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
     vc["feeder"][:inputs] = np.repeat(_feeders(scenario, ports), model.vcs)

@@ -7,12 +7,14 @@ Packets that wait for a VC wait in a line: one for each output, or, if routing i
 import numpy as np
 
 from flitlab.models.jit import inner, routine
+from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.allocate import first_after
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, ANY
-from flitlab.models.rules.vc import appeal
+from flitlab.models.rules.vc import appeal, is_last_resort
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NEVER, NOBODY
 from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import mark, push, take
@@ -220,28 +222,71 @@ def _match_all(const, state, asking, given, tick):
 
 
 @routine
-def _preferred(const, state, vc):
-    """Find the output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it gets none."""
+def _best_vc(const, state, vc, packet, output):
+    """Find the free VC of an output that an adaptive packet prefers (ties: the lowest), and its appeal.
+
+    The appeal is 0 if the packet can have none.
+    """
+    free = choices_at(const, state, vc, packet, output) & state.stock[output].free
+    best, most, flits = _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
+    while free:
+        k = U(lowest(free))
+        free &= free - ONE
+        next_vc = U(state.stock[output].first) + k
+        worth = appeal(const.resorts, np.int64(k), credits(state, next_vc), flits)
+        if worth > most:
+            best, most = next_vc, worth
+    return best, most
+
+
+@inner
+def _cost(const, state, output, worth):
+    """Find the cost of an output to a packet (see ``rules.adaptive``); worth: appeal of the VC that it would take.
+
+    Counted are flits of credit in use, and those that the packets that hold its VCs have yet to send.
+    """
+    first, flits = U(state.stock[output].first), np.int64(0)
+    for next_vc in range(first, first + U(const.vcs)):
+        vc_record = state.vc[next_vc]
+        flits += const.buffer_flits - np.int64(vc_record.credits)
+        flits += np.int64((U(vc_record.asker) - U(vc_record.carried)) & VC_OF)
+    return channel_cost(flits, const.resorts > 0 and is_last_resort(worth))
+
+
+@routine
+def _choose(const, state, vc):
+    """Choose the output, and the VC there, that an adaptive packet takes (see ``rules.adaptive``); NOBODY: none."""
     packet = front_packet(state, vc)
     base, ports = outputs_of(const, state, vc, packet)
-    best_output, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
-    while ports:
+    if popcount(ports) == 1:
         output = base + U(lowest(ports))
-        ports &= ports - ONE
-        free = choices_at(const, state, vc, packet, output) & state.stock[output].free
-        while free:
-            k = U(lowest(free))
-            free &= free - ONE
-            next_vc = U(state.stock[output].first) + k
-            worth = appeal(const.resorts, np.int64(k), credits(state, next_vc), flits)
-            if worth > most:
-                best_output, best, most = output, next_vc, worth
-    return best_output, best
+        return output, _best_vc(const, state, vc, packet, output)[0]
+    record, least, tied, left = state.pool.packet[packet], NEVER, U(0), ports
+    while left:
+        port = U(lowest(left))
+        left &= left - ONE
+        _, worth = _best_vc(const, state, vc, packet, base + port)
+        if worth == 0:
+            continue
+        cost = _cost(const, state, base + port, worth)
+        if cost < least:
+            least, tied = cost, U(0)
+        if cost == least:
+            tied |= ONE << port
+    if not tied:
+        return U(0), _NOBODY
+    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+    output = base + U(drawn_channel(ports, word))
+    best, worth = _best_vc(const, state, vc, packet, output)
+    if worth > 0 and keeps_drawn(_cost(const, state, output, worth), least, np.int64(record.flits)):
+        return output, best
+    output = base + U(drawn_tie(tied, word))
+    return output, _best_vc(const, state, vc, packet, output)[0]
 
 
 @inner
 def _visit_all(const, state, asking, given):
-    """Let adaptive packets take what they prefer, those who wait first, oldest first; the new ``given``.
+    """Let adaptive packets take what they choose, those who wait first, oldest first; the new ``given``.
 
     asking: length of the list ``state.asking`` of those who ask for the first time.
     """
@@ -251,11 +296,13 @@ def _visit_all(const, state, asking, given):
     for i in range(waited + asking):
         vc = (state.contender[i] if i < waited else state.asking[i - waited]) & VC_OF
         vc_record = state.vc[vc]
-        output, next_vc = _preferred(const, state, vc)
+        output, next_vc = _choose(const, state, vc)
         vc_record.output = output
         if next_vc == _NOBODY:
             _wait(state, vc, U(vc_record.switch))
         else:
+            flits = U(state.pool.packet[front_packet(state, vc)].flits)
+            state.vc[next_vc].asker = U(state.vc[next_vc].carried) + flits
             given = _give(state, output << OUTPUT_AT | vc, vc_record, state.stock[output], next_vc, given)
     return given
 
