@@ -4,9 +4,11 @@
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Masks
+from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.updown import updown_ports
+from flitlab.models.rules.bits import popcount, select
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -20,18 +22,23 @@ def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
     grid = line_grid(topology)
     if grid is not None and not grid.wrap:
         ports, longest = dimension_order_ports(topology, grid)
-        return _lowest(ports), "dor", longest
+        return _one_each(ports), "dor", longest
     if topology.directed:
         raise SpecError(
             "escape channels follow dor or updown, and this uni-directional topology has neither; hop serves it",
             key="vc_policy",
         )
     ports, longest, roots = updown_ports(topology)
-    return _lowest(ports), f"updown from {switch_names(topology).values(roots)}", longest
+    return _one_each(ports), f"updown from {switch_names(topology).values(roots)}", longest
 
 
-def _lowest(ports: Masks) -> Bytes:
-    """uint8: the position of the lowest set bit; 0 for empty sets."""
-    lowest = ports & (~ports + np.uint64(1))
-    place: Bytes = np.log2(np.maximum(lowest, np.uint64(1)).astype(float)).astype(np.uint8)
+@njit
+def _one_each(ports: Masks) -> Bytes:
+    """uint8: one port of each set, in turn by destination and switch, so that they share the load; 0 of empty sets."""
+    place = np.zeros(ports.shape, np.uint8)
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            count = popcount(ports[t, v])
+            if count > 0:
+                place[t, v] = select(ports[t, v], (t + v) % count)
     return place
