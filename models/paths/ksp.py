@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The k shortest loopless paths between switches, and the equal-cost ones among them."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.models.arrays import Bools, Int, Integers, Ints, Ints32
+from flitlab.models.arrays import Bools, Floats, Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.paths.search import search_to
@@ -17,75 +18,98 @@ _UNLIMITED = 1 << 40
 
 
 @njit
-def _detour(
+def _uniform(draws: Ints) -> float:
+    """The next draw of a pair of switches, in (0, 1]; draws: int64 [4], seed, source, target, and draws made so far."""
+    word = draw(draws[0], PATH_TIES, draws[1], draws[2] << 32 | draws[3])
+    draws[3] += 1
+    return (word + 1) * 2.0**-63
+
+
+@njit
+def _count_detours(
     start: int,
-    done: int,
     target: int,
     limit: int,
-    out_start: Integers,
-    dst: Integers,
+    outward: tuple[Integers, Integers],
     hops: Integers,
-    forbidden: Bools,
-    banned: Bools,
-    salt: Int,
-    scratch: tuple[Integers, ...],
-    path: Ints32,
-) -> int:
-    """A* search for a shortest path from ``start`` to the target; its length, or -1 if there is none up to ``limit``.
+    marks: tuple[Bools, Bools],
+    search: tuple[Ints, Ints, Floats],
+) -> tuple[int, int]:
+    """Count the shortest paths from ``start`` to the target; (their length, or more than ``limit``, switches reached).
 
-    hops: distances to the target, the lower bound of the search. forbidden: bool [switches], not to be visited.
-    banned: bool [channels], not to be taken out of ``start``. Equally good next steps are tried in an order
-    that ``salt`` decides. scratch: bucket [2 switches] and best [switches], both all -1 before and after;
-    following, at, parent, taken, depth [channels + 1]. path: its elements from ``done`` on become the channels.
+    Breadth-first, among the switches that can lie on a path of some length, which is raised until there is one. Then
+    ``number[target]`` is the number of paths.
+
+    marks: switches that may not be visited and channels that may not be taken. search: ``reached``, int64 [switches],
+    the switches reached; ``level``, int64 [switches], channels from the start to each, -1 for all others;
+    ``number``, float64 [switches], of the shortest paths to each. The other parameters are those of :func:`_yen`.
     """
-    bucket, best, following, at, parent, taken, depth = scratch
-    lowest = hops[start]
-    if lowest < 0 or lowest > limit:
-        return -1
-    # an entry is a way from the start to the switch at[entry]; bucket[f] heads the list of those with
-    # depth + hops == f, last come first served, so that the search runs straight to the target
-    following[0], at[0], parent[0], depth[0] = -1, start, -1, 0
-    bucket[lowest] = 0
-    best[start] = 0
-    entries, highest, length, f = 1, lowest, -1, lowest
-    while f <= highest:
-        entry = bucket[f]
-        if entry < 0:
-            f += 1
-            continue
-        bucket[f] = following[entry]
-        v = at[entry]
-        if depth[entry] > best[v]:
-            continue  # reached on a shorter way since
-        if v == target:
-            length = depth[entry]
-            break
-        first, degree = out_start[v], out_start[v + 1] - out_start[v]
-        mixed = (salt ^ np.uint64(v + 1) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-        turn = np.int64((mixed >> np.uint64(33)) % np.uint64(degree))
-        step = depth[entry] + 1
-        for i in range(degree):
-            c = first + (i + turn) % degree
-            u = dst[c]
-            if hops[u] < 0 or forbidden[u] or (v == start and banned[c]):
-                continue
-            bound = step + hops[u]
-            if bound > limit or (best[u] >= 0 and best[u] <= step):
-                continue
-            best[u] = step
-            following[entries], at[entries], parent[entries], taken[entries] = bucket[bound], u, entry, c
-            depth[entries] = step
-            bucket[bound] = entries
-            entries += 1
-            highest = max(highest, bound)
-    for i in range(done + length - 1, done - 1, -1):
-        path[i] = taken[entry]
-        entry = parent[entry]
-    for i in range(entries):
-        best[at[i]] = -1
-    for bound in range(lowest, highest + 1):
-        bucket[bound] = -1
-    return length
+    (out_start, dst), (forbidden, banned) = outward, marks
+    reached, level, number = search
+    length = hops[start]
+    while length <= limit:
+        reached[0], level[start], number[start] = start, 0, 1.0
+        done, found, longer = 0, 1, len(hops)
+        while done < found:
+            v = reached[done]
+            done += 1
+            step = level[v] + 1
+            for c in range(out_start[v], out_start[v + 1]):
+                u = dst[c]
+                if step + hops[u] > length:
+                    if step + hops[u] < longer and not forbidden[u] and not banned[c]:
+                        longer = step + hops[u]
+                    continue
+                if forbidden[u] or banned[c]:
+                    continue
+                if level[u] < 0:
+                    level[u], number[u] = step, 0.0
+                    reached[found] = u
+                    found += 1
+                if level[u] == step:
+                    number[u] += number[v]
+        if level[target] >= 0:
+            return length, found
+        _forget(found, search)
+        length = longer
+    return limit + 1, 0
+
+
+@njit
+def _forget(found: int, search: tuple[Ints, Ints, Floats]) -> None:
+    """Make ``search`` ready for another search after one that has reached ``found`` switches."""
+    for i in range(found):
+        search[1][search[0][i]] = -1
+
+
+@njit
+def _draw_detour(
+    target: int,
+    last: int,
+    inward: tuple[Integers, Integers, Integers],
+    banned: Bools,
+    search: tuple[Ints, Ints, Floats],
+    draws: Ints,
+    path: Ints32,
+) -> None:
+    """Draw one of the paths that :func:`_count_detours` has counted, with equal probability.
+
+    last: its channels become those of ``path`` before this place. The other parameters are those of :func:`_yen`.
+    """
+    in_start, in_tail, in_channel = inward
+    _, level, number = search
+    u = target
+    while level[u] > 0:
+        left, before = _uniform(draws) * number[u], u
+        for i in range(in_start[u], in_start[u + 1]):
+            v = in_tail[i]
+            if level[v] == level[u] - 1 and not banned[in_channel[i]]:
+                before, path[last - 1] = v, in_channel[i]
+                left -= number[v]
+                if left <= 0:
+                    break
+        u = before
+        last -= 1
 
 
 @njit
@@ -107,23 +131,88 @@ def _ban(channels_of: Ints32, length: Ints, found: int, i: int, new: Ints32, ban
 
 
 @njit
-def _shortest(length: Ints, birth: Ints) -> int:
-    """Slot of the shortest candidate, of equals the oldest; -1 without any."""
+def _precedes(length: int, key: float, other_length: int, other_key: float) -> bool:
+    """Whether one candidate comes before another: it is shorter, or as long and has the smaller key."""
+    return length < other_length or (length == other_length and key < other_key)
+
+
+@njit
+def _first(length: Ints, key: Floats) -> int:
+    """Slot of the candidate that comes first; -1 without any."""
     slot = -1
     for i in range(len(length)):
-        if birth[i] >= 0 and (slot < 0 or (length[i], birth[i]) < (length[slot], birth[slot])):
+        if key[i] >= 0 and (slot < 0 or _precedes(length[i], key[i], length[slot], key[slot])):
             slot = i
     return slot
 
 
 @njit
-def _longest(length: Ints, birth: Ints) -> int:
-    """Slot of the longest candidate; of equals the last."""
+def _last(length: Ints, key: Floats) -> int:
+    """Slot of the candidate that comes last; -1 without any."""
     slot = -1
     for i in range(len(length)):
-        if birth[i] >= 0 and (slot < 0 or length[i] >= length[slot]):
+        if key[i] >= 0 and (slot < 0 or _precedes(length[slot], key[slot], length[i], key[i])):
             slot = i
     return slot
+
+
+@njit
+def _number_of(key: Floats) -> int:
+    """How many candidates there are."""
+    number = 0
+    for value in key:
+        number += value >= 0
+    return number
+
+
+@njit
+def _free_slot(key: Floats) -> int:
+    """The first slot without a candidate, of some."""
+    slot = 0
+    while key[slot] >= 0:
+        slot += 1
+    return slot
+
+
+@njit
+def _deviate(
+    v: int,
+    target: int,
+    prefix: Ints32,
+    needed: int,
+    limit: int,
+    parent: tuple[int, float],
+    outward: tuple[Integers, Integers],
+    inward: tuple[Integers, Integers, Integers],
+    hops: Integers,
+    marks: tuple[Bools, Bools],
+    search: tuple[Ints, Ints, Floats],
+    draws: Ints,
+    waiting: tuple[Ints32, Ints, Ints, Floats],
+) -> None:
+    """Add the candidate of all paths that begin with ``prefix``, up to switch v, and go on by no banned channel.
+
+    needed: how many candidates may be kept. parent: length and key of the path that has been accepted last.
+    The other parameters are those of :func:`_yen`.
+    """
+    candidate, length, deviation, key = waiting
+    done = len(prefix)
+    full = _number_of(key) == needed
+    last = _last(length, key)
+    most = min(limit, length[last]) if full and last >= 0 else limit
+    if needed == 0 or done + hops[v] > most:
+        return
+    rest, reached = _count_detours(v, target, most - done, outward, hops, marks, search)
+    whole = done + rest
+    if whole > most:
+        return
+    time = (parent[1] if whole == parent[0] else 0.0) - math.log(_uniform(draws)) / search[2][target]
+    if not full or _precedes(whole, time, length[last], key[last]):
+        slot = last if full else _free_slot(key)
+        _copy(prefix, candidate[slot], 0, done)
+        _draw_detour(target, whole, inward, marks[1], search, draws, candidate[slot])
+        length[slot], deviation[slot], key[slot] = whole, done, time
+    _forget(reached, search)
 
 
 @njit
@@ -131,72 +220,66 @@ def _yen(
     source: int,
     target: int,
     limit: int,
-    out_start: Integers,
-    dst: Integers,
+    outward: tuple[Integers, Integers],
+    inward: tuple[Integers, Integers, Integers],
     hops: Integers,
-    salt: Int,
     marks: tuple[Bools, Bools],
-    scratch: tuple[Integers, ...],
+    search: tuple[Ints, Ints, Floats],
+    draws: Ints,
     accepted: tuple[Ints32, Ints],
-    waiting: tuple[Ints32, Ints, Ints, Ints],
-    trial: Ints32,
+    waiting: tuple[Ints32, Ints, Ints, Floats],
 ) -> int:
     """Yen's algorithm for one pair; the number of paths found, no longer than ``limit``.
 
-    A candidate stands for all paths that begin like it up to where it deviates from its parent, and go on
-    by none of the channels that accepted paths take there: it is a shortest of them (Lawler). No more
-    candidates are kept than may still be needed.
+    A candidate stands for all paths that begin like it up to where it deviates from its parent, and go on by none of
+    the channels that accepted paths take there: it is one of the shortest of them (Lawler). No more candidates are kept
+    than may still be needed.
 
-    marks: bool [switches] and bool [channels], all False before and after. accepted: int32 [k, switches] and
-    int64 [k], the paths and their lengths. waiting: the same of candidates, and int64 [k] each the place of
-    deviation and the birth number, -1 for a free slot.
+    Of equally long paths those with the smallest keys are accepted. The keys of all paths are independent times of
+    exponential distribution and mean 1. The first of n of these comes after a time of mean 1 / n, at each of the n
+    with equal probability, and from then on the others have the same distribution as at the beginning. So the key of
+    a candidate is drawn from the number of the shortest paths that it stands for.
+
+    limit: below the number of switches. outward: ``out_start`` and ``dst`` of the topology. inward: the channels to
+    switch v are in_channel[in_start[v]:in_start[v + 1]], from the switches in_tail: in_start, in_tail, in_channel.
+    hops: int64 [switches], distances to the target. marks: bool [switches] and bool [channels], all False before and
+    after. search: see :func:`_count_detours`. draws: see :func:`_uniform`. accepted: int32 [k, switches] and int64 [k],
+    the paths and their lengths. waiting: the same of candidates, int64 [k] the place of deviation and float64 [k] the
+    key of each, -1 for a free slot.
     """
     forbidden, banned = marks
     path, path_length = accepted
-    candidate, length, deviation, birth = waiting
+    candidate, length, deviation, key = waiting
     k = len(path_length)
-    birth[:] = -1
-    length[0] = _detour(source, 0, target, limit, out_start, dst, hops, forbidden, banned, salt, scratch, candidate[0])
-    deviation[0], birth[0] = 0, 0
-    candidates, found, births = 1, 0, 1
-    while candidates > 0:
-        slot = _shortest(length, birth)
-        new, hops_of_new, since = path[found], length[slot], deviation[slot]
-        _copy(candidate[slot], new, 0, hops_of_new)
-        path_length[found] = hops_of_new
-        birth[slot] = -1
-        candidates -= 1
-        found += 1
-        if found == k:
-            break
-        if candidates > k - found:
-            birth[_longest(length, birth)] = -1
-            candidates -= 1
+    key[:] = -1
+    parent = 0, 0.0
+    _deviate(source, target, path[0, :0], k, limit, parent, outward, inward, hops, marks, search, draws, waiting)
+    for found in range(k):
+        slot = _first(length, key)
+        if slot < 0:
+            return found
+        new, since, parent = path[found], deviation[slot], (length[slot], key[slot])
+        path_length[found] = length[slot]
+        _copy(candidate[slot], new, 0, length[slot])
+        key[slot] = -1
+        needed = k - found - 1
+        if _number_of(key) > needed:
+            key[_last(length, key)] = -1
         v = source
-        for i in range(hops_of_new):
-            full = candidates == k - found
-            most = min(limit, length[_longest(length, birth)] - 1) if full else limit
-            if i >= since and i + hops[v] <= most:
-                _ban(path, path_length, found, i, new, banned, True)
-                salt = salt * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                rest = _detour(v, i, target, most - i, out_start, dst, hops, forbidden, banned, salt, scratch, trial)
-                _ban(path, path_length, found, i, new, banned, False)
-                if rest >= 0:
-                    slot = _longest(length, birth) if full else 0
-                    while not full and birth[slot] >= 0:
-                        slot += 1
-                    candidates += not full
-                    _copy(new, candidate[slot], 0, i)
-                    _copy(trial, candidate[slot], i, i + rest)
-                    length[slot], deviation[slot], birth[slot] = i + rest, i, births
-                    births += 1
+        for i in range(path_length[found]):
+            if i >= since:
+                _ban(path, path_length, found + 1, i, new, banned, True)
+                _deviate(
+                    v, target, new[:i], needed, limit, parent, outward, inward, hops, marks, search, draws, waiting
+                )
+                _ban(path, path_length, found + 1, i, new, banned, False)
             forbidden[v] = True
-            v = dst[new[i]]
+            v = outward[1][new[i]]
         v = source
-        for i in range(hops_of_new):
+        for i in range(path_length[found]):
             forbidden[v] = False
-            v = dst[new[i]]
-    return found
+            v = outward[1][new[i]]
+    return k
 
 
 @njit
@@ -206,35 +289,27 @@ def _k_shortest_to(
     k: int,
     extra: int,
     seed: int,
-    out_start: Integers,
-    dst: Integers,
-    in_start: Integers,
-    in_tail: Integers,
+    outward: tuple[Integers, Integers],
+    inward: tuple[Integers, Integers, Integers],
 ) -> tuple[Ints, Ints, Ints32]:
     """(number of paths of each source, length of each path, channels of all paths)."""
-    n, channels = len(out_start) - 1, len(dst)
+    n = len(outward[0]) - 1
     hops = np.empty(n, np.int64)
-    search_to(target, in_start, in_tail, hops, np.empty(n, np.int64))
-    marks = np.zeros(n, np.bool_), np.zeros(channels, np.bool_)
-    entries = np.empty((5, channels + 1), np.int64)
-    scratch = (
-        np.full(2 * n + 1, -1, np.int64), np.full(n, -1, np.int64),
-        entries[0], entries[1], entries[2], entries[3], entries[4],
-    )  # fmt: skip
+    search_to(target, inward[0], inward[1], hops, np.empty(n, np.int64))
+    hops[hops < 0] = n
+    marks = np.zeros(n, np.bool_), np.zeros(len(outward[1]), np.bool_)
+    search = np.empty(n, np.int64), np.full(n, -1, np.int64), np.empty(n)
     accepted = np.empty((k, n), np.int32), np.empty(k, np.int64)
-    waiting = np.empty((k, n), np.int32), np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
-    trial = np.empty(n, np.int32)
+    waiting = np.empty((k, n), np.int32), np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
     counts, lengths = np.zeros(len(sources), np.int64), np.empty(len(sources) * k, np.int64)
     flat = np.empty(1024, np.int32)
     paths = filled = 0
     for index in range(len(sources)):
         source = sources[index]
-        if source == target or hops[source] < 0:
+        if source == target or hops[source] == n:
             continue
-        salt = np.uint64(draw(seed, PATH_TIES, source, target))
-        counts[index] = _yen(
-            source, target, hops[source] + extra, out_start, dst, hops, salt, marks, scratch, accepted, waiting, trial
-        )
+        limit, draws = min(hops[source] + extra, n - 1), np.array([seed, source, target, 0])
+        counts[index] = _yen(source, target, limit, outward, inward, hops, marks, search, draws, accepted, waiting)
         for p in range(counts[index]):
             lengths[paths] = accepted[1][p]
             if filled + lengths[paths] > len(flat):
@@ -255,7 +330,7 @@ def k_shortest_to(
 
     extra: only paths at most so many hops longer than the shortest; 0 gives the equal-cost paths. A pair has
     fewer than k paths where no more exist, none if source and target are the same. Which of several paths of
-    equal length are among the k is drawn from the seed for each pair, though not with equal probability;
+    equal length are among the k is drawn from the seed for each pair, every choice of them with equal probability;
     other pairs asked for along with it play no part.
 
     Source: Yen, Management Science 17, 1971, doi:10.1287/mnsc.17.11.712; Lawler, Management Science 18, 1972,
@@ -265,7 +340,8 @@ def k_shortest_to(
         raise ValueError("k must be at least 1")
     counts, lengths, channel = _k_shortest_to(
         target, np.asarray(sources, np.int64), k, _UNLIMITED if extra is None else extra, seed,
-        topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels],
+        (topology.out_start, topology.dst),
+        (topology.in_start, topology.src[topology.in_channels], topology.in_channels),
     )  # fmt: skip
     return PathSet(starts(counts), starts(lengths), channel)
 

@@ -35,12 +35,12 @@ class KShortest(SourceRouted):
 
     Which path is drawn with equal probability at the source: anew for each packet (``per: packet``) or by a hash of
     the pair of hosts (``flow``). Pairs that have fewer than k paths use all they have; the notes say how many
-    pairs those are. Which of equally long paths are among the k is drawn from ``seed``; or with ``ties: lexicographic``
-    they are the first by the numbers of the switches they visit, as programs have it that list paths in that order.
-    These share their first hops, and the links of low numbers.
+    pairs those are. Which of equally long paths are among the k is drawn from ``seed`` for each pair, every choice with
+    equal probability; or with ``ties: lexicographic`` they are the first by the numbers of the switches they visit, as
+    programs have it that list paths in that order. These share their first hops, and the links of low numbers.
 
     Memory: 8 bytes a path and a pair, and 1 a hop: 110 MB for the 8 shortest paths of 1,024 switches, which are found
-    in about 10 s.
+    in about 20 s.
 
     Example: ``routing: {kind: ksp, k: 8}``
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loopless paths against exhaustive enumeration, networkx and closed forms."""
 
-from itertools import islice, permutations
+from collections import Counter
+from itertools import combinations, islice, permutations
 
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from flitlab.models.paths.ksp import all_k_shortest, k_shortest_paths, k_shortest_to
 from flitlab.models.paths.lengths import k_shortest_lengths
@@ -54,6 +56,43 @@ def test_k_shortest_paths_are_k_shortest_paths(topology, k, seed):
         assert set(paths) <= set(expected)
         assert set(as_tuples(equal.of(i))) == {path for path in expected if len(path) == len(expected[0])}
         assert set(as_tuples(longer.of(i))) == {path for path in expected if len(path) <= len(expected[0]) + 1}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pair", "k"),
+    [
+        ({"kind": "hypercube", "dim": 3}, (0, 7), 3),  # 3 of 6 of length 3
+        ({"kind": "torus", "dims": [8, 8]}, (0, 10), 4),  # all 3 of length 3, and one of 11 of length 5
+        ({"kind": "fat_tree", "k": 4}, (0, 6), 2),  # 2 of 4 of length 4
+        ({"kind": "hyperx", "dims": [2, 3], "multiplicity": 2}, (0, 4), 2),  # 2 of 8, over parallel channels
+    ],
+)
+def test_ties_are_drawn_with_equal_probability(parameters, pair, k):
+    """Every choice of so many of the paths of one length, by a listing of all paths."""
+    topology = make("topology", **parameters).build()
+    lengths = k_shortest_paths(topology, [pair], k).lengths
+    limit = int(lengths[-1])
+    paths = nx.all_simple_edge_paths(topology.to_networkx(), *pair, cutoff=limit)
+    tied = [path for path in (tuple(c for _, _, c in path) for path in paths) if len(path) == limit]
+    choices = Counter(
+        frozenset(
+            path for path in as_tuples(k_shortest_paths(topology, [pair], k, seed=seed).of(0)) if len(path) == limit
+        )
+        for seed in range(4000)
+    )
+    assert set(choices) == set(map(frozenset, combinations(tied, int((lengths == limit).sum()))))
+    assert chisquare(list(choices.values())).pvalue > 1e-3
+
+
+def test_one_path_of_each_pair_loads_all_cores_of_a_fat_tree_alike():
+    topology = make("topology", kind="fat_tree", k=8).build()
+    edges = np.flatnonzero(topology.host_count)
+    into = np.zeros(topology.switches)
+    for target in edges:
+        usage = k_shortest_to(topology, target, edges[edges != target], 1, extra=0).usage(topology.channels)
+        into += np.bincount(topology.dst, usage, topology.switches)
+    cores = into[-16:]
+    assert cores.sum() == 32 * 28 and chisquare(cores).pvalue > 1e-3
 
 
 @given(small(), st.integers(1, 12))
