@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bools, Ints32, Masks
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import SpecError, register, warn
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
@@ -63,6 +63,37 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
         rest[w] = 0
         ports[rest + 1 == hops[v], v] |= np.uint64(1) << place[c]
     return ports, int(hops.max(initial=0))
+
+
+def two_global_channels(topology: Topology, ports: Masks) -> bool:
+    """Whether shortest paths of a dragonfly cross more than one global channel.
+
+    ports: uint64 [t, v], the channels of v on a shortest path to t. False for networks without complete groups.
+    """
+    try:
+        group = router_groups(topology)
+    except SpecError:
+        return False
+    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    for c in np.flatnonzero(group[topology.src] != group[topology.dst]):
+        taken = (ports[:, topology.src[c]] >> place[c]) & np.uint64(1) > 0
+        if (taken & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
+            return True
+    return False
+
+
+def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> None:
+    """Issue a warning where shortest paths are not the minimal routing of a dragonfly.
+
+    ports: as of :func:`two_global_channels`. key: ``kind`` of a routing that takes them, or its ``legs``.
+    """
+    if two_global_channels(topology, ports):
+        here = "" if key == "kind" else f", and {key}: dragonfly here"
+        warn(
+            "takes shortest paths by hops, some of which cross two global channels of this dragonfly; what papers on "
+            f"dragonflies call minimal (local, global, local: Kim et al., ISCA 2008) is routing: dragonfly{here}",
+            key=key,
+        )
 
 
 @register("routing", "dragonfly")

@@ -7,6 +7,7 @@ from typing import Literal
 from flitlab.models.arrays import Masks
 from flitlab.models.held import WhileHeld
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.dragonfly import warn_of_two_global_channels
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes, RoutingSpec
@@ -51,7 +52,8 @@ class Minimal(RoutingSpec):
     ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
     switch, ``adaptive`` decides every tick anew: a packet takes the channel that it has drawn unless another
     has a packet less, and less than half, committed to it (ties are drawn). On a fat tree it is up to a nearest common
-    ancestor and down. Where there are more than 16,384 switches, the next hops of imase (a = 1)
+    ancestor and down; on a dragonfly some cross two global channels, and what papers call minimal there is the routing
+    ``dragonfly``. Where there are more than 16,384 switches, the next hops of imase (a = 1)
     and gdbg graphs are computed from the numbers of the switches, and those of others are in a table of gigabytes.
 
     ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which a packet
@@ -76,6 +78,7 @@ class Minimal(RoutingSpec):
         ports, farthest = known or minimal_ports(topology)
         if known is None:
             _shortest.keep(topology.content_hash, ports, farthest)
+        warn_of_two_global_channels(topology, ports, "kind")
         routes = Routes(self.kind, ports, SELECT[self.select], farthest)
         if not escapes:
             return routes

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import PROGRESSIVE, Routes
-from flitlab.models.routing.valiant import ViaSpec
+from flitlab.models.routing.valiant import ViaSpec, without_mean_hops
 from flitlab.models.topology.graph import Topology
 
 
@@ -43,4 +43,4 @@ class Par(ViaSpec):
         if topology.hosts and not topology.host_count.all():
             raise SpecError("needs hosts on all routers, as any may begin a leg (ugal serves others)", key="kind")
         routes = self.over_all(topology, PROGRESSIVE, self.threshold)
-        return replace(routes, hops_max=routes.hops_max + 1, notes={"legs": self.legs})
+        return replace(without_mean_hops(routes), hops_max=routes.hops_max + 1)

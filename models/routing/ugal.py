@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Universal globally adaptive load-balanced routing: minimal or over a random intermediate switch."""
 
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.valiant import ViaSpec
+from flitlab.models.routing.valiant import ViaSpec, without_mean_hops
 from flitlab.models.rules.tables import UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.topology.graph import Topology
 
@@ -51,4 +50,4 @@ class Ugal(ViaSpec):
 
     def routes(self, topology: Topology) -> Routes:
         routes = self.over_all(topology, UGAL_LOCAL if self.mode == "local" else UGAL_GLOBAL, self.threshold)
-        return replace(routes, notes={"legs": self.legs})  # how long they are on average, traffic decides
+        return without_mean_hops(routes)

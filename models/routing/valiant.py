@@ -9,7 +9,7 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.registry import SpecError, make, register
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
-from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups
+from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups, warn_of_two_global_channels
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.planned import HopPlan, PlannedSpec, Weigh, WeighedHops
@@ -58,12 +58,15 @@ class ViaSpec(RoutingSpec):
 
     def by_legs(self, topology: Topology, ports: Masks, longest: int, select: int, threshold: int = 0) -> Routes:
         """The routes by legs that take the next hops ``ports``, ``longest`` channels at most."""
+        if self.legs in ("minimal", "optimal"):
+            warn_of_two_global_channels(topology, ports, "legs")
         leg = route_hops(topology, ports)
         if longest > 127 or topology.switches > MAX_SWITCHES:
             raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
         return Routes(
             self.kind, ports, select, 2 * longest, form=VIA, leg=leg,
-            notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)}, threshold=threshold,
+            notes={"legs": self.legs, **_intermediate(topology), "hops_mean": mean_hops(topology, leg)},
+            threshold=threshold,
             group=router_groups(topology) if self.legs == "dragonfly" else None,
         )  # fmt: skip
 
@@ -87,7 +90,8 @@ class Valiant(ViaSpec, PlannedSpec):
     It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``optimal``, ``dor``, ``updown`` or
     ``dragonfly``; next hops that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of
     hosts. If the switch drawn is the source or the destination, one leg is left. A packet that passes its destination
-    on the first leg goes on.
+    on the first leg goes on. On a dragonfly, too, it is a switch that is drawn, not a group as in Kim et al. 2008, and
+    legs with at most one global channel each are ``dragonfly``.
 
     ``legs: optimal`` are shortest paths, too, but a switch draws next hops by weight (of 8 bits). Whatever hosts send,
     each leg carries no more than all-to-all traffic between all hosts, each to itself too, and the weights are those
@@ -133,9 +137,19 @@ class Valiant(ViaSpec, PlannedSpec):
         return super().routes(topology) if self.weighed else self.over_all(topology, PER[self.per])
 
 
+def _intermediate(topology: Topology) -> dict[str, str]:
+    """The note on a dragonfly, as Kim et al. 2008 draw a group there and go over any of its switches."""
+    return {"intermediate": "a switch, not a group"} if topology.kind == "dragonfly" else {}
+
+
 def mean_hops(topology: Topology, leg: Bytes) -> float:
     """Mean channels of a route, between hosts drawn with equal probability that may be the same."""
     ends = ends_of(topology)
     weight = topology.host_count[ends] if topology.hosts else np.ones(len(ends))
     share = weight / weight.sum()
     return float(2 * share @ leg[np.ix_(ends, ends)] @ share)
+
+
+def without_mean_hops(routes: Routes) -> Routes:
+    """The routes without the note on their mean length, where the congestion decides how many legs a packet takes."""
+    return replace(routes, notes={name: note for name, note in routes.notes.items() if name != "hops_mean"})

@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.failures import restricted
@@ -119,7 +119,8 @@ class Timeline:
         if (planned := self.planned.get(left.topology.content_hash)) is not None:
             return planned
         try:
-            return self.routing.build(left.topology)
+            with recorded_warnings():  # those of the network as it was built have been shown
+                return self.routing.build(left.topology)
         except SpecError as error:
             raise SpecError(f"{self.routing.kind} does not serve what is left: {error}", key="timeline") from error
 

@@ -166,9 +166,13 @@ class PartsBuilder:
         if spec is None:
             return None
         result = self._made(name, spec, on)
-        for warning in self._warnings[_made_key(name, spec, on)]:
-            draft.warn((name, *parse_path(warning.key or "")), str(warning))
+        self._warn(_made_key(name, spec, on), name, draft)
         return _found(result, name, draft)
+
+    def _warn(self, key: Hashable, name: str, draft: Page) -> None:
+        """Show the warnings of what is known by a key at a component's place."""
+        for warning in self._warnings[key]:
+            draft.warn((name, *parse_path(warning.key or "")), str(warning))
 
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
         """The routes, or None once they are refused, or where they would be made for traffic that is."""
@@ -176,7 +180,7 @@ class PartsBuilder:
             return self._part("routing", spec, (topology,), draft)
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
-        return _found(self._planned(spec, topology, traffic), "routing", draft)
+        return _found(self._planned(spec, topology, traffic, draft), "routing", draft)
 
     def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
         """The routes for the same demand in what is left of a topology. Raises ``SpecError``."""
@@ -186,8 +190,13 @@ class PartsBuilder:
         routes: Routes = found
         return routes
 
-    def _planned(self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None) -> Any:
-        """The routes of a routing that is made for a demand, or the exception that it raises."""
+    def _planned(
+        self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: Page | None = None
+    ) -> Any:
+        """The routes of a routing that is made for a demand, or the exception that it raises.
+
+        draft: shows the warnings of the routing; None: they are known already.
+        """
         from flitlab.fluid.weights import planned_routes
 
         of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
@@ -195,7 +204,10 @@ class PartsBuilder:
         if isinstance(demand, BaseException):
             return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
-        return self.once(key, lambda: planned_routes(spec, topology, demand))
+        routes = self.once(key, lambda: planned_routes(spec, topology, demand))
+        if draft is not None:
+            self._warn(key, "routing", draft)
+        return routes
 
     def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""
