@@ -137,6 +137,19 @@ def test_a_tie_goes_to_all_channels_alike(engine_name, mode, routing):
     assert up.sum() > 350 and (np.abs(up / up.sum() - 0.25) < 4 * np.sqrt(0.1875 / up.sum())).all()
 
 
+def test_deflected_packets_take_all_free_outputs_alike(engine_name):
+    """Three hosts send to one that takes half of it: what its switch cannot hold leaves by any channel."""
+    topology = built("hyperx", dims=[6]).with_hosts([1, 1, 1, 1, 0, 0])
+    made = scenario(
+        topology, routing={"kind": "deflection"}, traffic={"kind": "matrix", "text": "1,0,1\n2,0,1\n3,0,1\n"},
+        source=Source(flits=(2,)), hold_packets=4, **ONE_TICK,
+    )  # fmt: skip
+    run = start(engine_name, made, 0.95, 1)
+    run.advance(6000)
+    out = run.snapshot().channel_flits[topology.src == 0] / 2
+    assert out.sum() > 1000 and (np.abs(out / out.sum() - 0.2) < 4 * np.sqrt(0.16 / out.sum())).all()
+
+
 @pytest.mark.parametrize("keys", [{}, {"shared_input": False, "oldest_first": True}, {"header": 3, "credit": 6}])
 def test_engines_agree_whenever_a_head_is_visited(keys, monkeypatch):
     """A head that waits for its drawn channel is granted in the same tick if it is visited in every tick meanwhile."""
