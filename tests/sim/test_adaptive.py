@@ -3,6 +3,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -49,8 +50,28 @@ def with_delays(topology: Topology) -> Topology:
     return replace(topology, delay=np.array([0, 0, 10, 40])[(7 * ends[0] + 3 * ends[1]) % 4])
 
 
+def extended_generalized_fat_tree(children: list[int], parents: list[int]) -> Topology:
+    """XGFT(h; children; parents), whose level 0 are the hosts (Öhring et al., IPPS 1995).
+
+    A switch of a level has a digit for each level: of ``parents`` up to its own, of ``children`` above.
+    """
+    levels = range(1, len(children) + 1)
+    names = [(level, digits) for level in levels for digits in product(*map(range, parents[:level] + children[level:]))]
+    number = {name: i for i, name in enumerate(names)}
+    links = [
+        (i, number[level + 1, (*digits[:level], parent, *digits[level + 1 :])])
+        for (level, digits), i in number.items()
+        if level < len(children)
+        for parent in range(parents[level])
+    ]
+    hosts = [children[0] if level == 1 else 0 for level, _ in names]
+    return Topology.from_links("xgft", len(names), links).with_hosts(hosts)
+
+
 TREES = {  # and the largest load that the narrowest tier carries
     "fat tree, 8 ports": (lambda: built("fat_tree", k=8), 1.0),
+    "fat tree, failed links": (lambda: built("fat_tree", k=8, failures={"links": 4}), 0.75),
+    "XGFT": (lambda: extended_generalized_fat_tree([4, 4, 4], [1, 2, 2]), 0.25),
     "leaf-spine": (lambda: built("leaf_spine", leaves=8, spines=4, hosts_per_leaf=4), 1.0),
     "leaf-spine, two spines": (lambda: built("leaf_spine", leaves=16, spines=2, hosts_per_leaf=2), 1.0),
     "leaf-spine, 3 : 1": (lambda: built("leaf_spine", leaves=8, spines=4, hosts_per_leaf=12), 0.4),
