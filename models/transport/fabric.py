@@ -186,6 +186,13 @@ class SpraySession:
         """Whether the receiver of each flow answers, bool [flows]."""
         return np.array([rules.answers != 0 for rules in self.transports])[self.kind]
 
+    @property
+    def idle_entries(self) -> Ints:
+        """int64 [hosts]: entries of the idle list of each pacer: one for each packet that it gives credit for."""
+        granted = np.array([rules.credit == RCCC for rules in self.transports])[self.kind]
+        hosts = self.topology.hosts
+        return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
+
     def ticks(self, seconds: float | Fraction) -> int:
         """Ticks in so many seconds, rounded up."""
         return ceil(_exact(seconds) / self.tick_s)

@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.rules.draw import draw as random_bits
 from flitlab.models.rules.spray import layout as at
-from flitlab.models.rules.spray.credit import claim, make_pacers, next_pull, on_pull, pull_target
+from flitlab.models.rules.spray.credit import (
+    claim,
+    count_arrival,
+    make_pacers,
+    next_pull,
+    on_pull,
+    pull_target,
+)
 from flitlab.models.rules.spray.layout import Rules, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import (
     LEAST_LEVEL,
@@ -26,6 +34,7 @@ from flitlab.models.rules.spray.queues import evicts, is_marked
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
 from flitlab.models.rules.spray.spread import choose_entropy, learn
+from flitlab.models.rules.spray.streams import CREDIT_RATE
 from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
@@ -449,7 +458,25 @@ def test_a_sender_asks_for_what_it_lacks_and_loses_its_first_credit_with_the_fir
     assert senders.seq[0, at.CREDIT] == 64 * 256
     want = 22 * MTU - 64 * 256 - (MTU - senders.seq[0, at.LAST_SIZE])
     assert pull_target(rules, senders, 0, 0) == 64 + -(-want // 256)
-    assert pull_target(rules, senders, 0, 4) == 64 + -(-(want // 4) // 256)
+    assert [pull_target(rules, senders, 0, waiting) for waiting in (1, 2, 4)] == [
+        64 + -(-(want // part) // 256) for part in (1, 2, 4)
+    ]
+
+
+def test_the_target_of_a_sender_with_credit_to_spare_does_not_advance():
+    """It asks for less than it was granted, though never for less than nothing."""
+    rules, senders, _ = parties(session({"kind": "rccc"}, sizes=(100_000,)))
+    sent(rules, senders, 20)
+    on_pull(rules, senders, 0, 64)
+    targets = []
+    for granted in range(128, 257, 64):
+        targets.append(pull_target(rules, senders, 0, 1))
+        on_pull(rules, senders, 0, granted)
+    backlog = 100_000 + 25 * 64 - 20 * MTU
+    assert targets == [-(-backlog // 256)] * 3  # as it had no credit left before the first pull
+    assert pull_target(rules, senders, 0, 1) == -(-backlog // 256)
+    senders.seq[0, at.CREDIT] = 10**6
+    assert pull_target(rules, senders, 0, 1) == 0
 
 
 def test_a_pacer_serves_in_turn_at_its_rate():
@@ -470,6 +497,80 @@ def test_a_pacer_serves_in_turn_at_its_rate():
     while pacers.due[127] >= 0 and next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) >= 0:
         slow += 1
     assert slow == 3 * -(-262_926 // (64 * 256))  # each up to 1.5 products beyond its target
+
+
+def test_a_connection_becomes_active_whenever_its_target_advances():
+    """The grant is then 0 and the next service 4 quanta later; each time it gets another turn among the idle ones."""
+    rules, _, receivers = parties(session({"kind": "rccc"}, sizes=(10**6,) * 2))
+    pacers = make_pacers(128, 2)
+    now, served = 1000, []
+
+    def serve():
+        nonlocal now
+        flow = next_pull(rules, receivers, pacers, 127, now)
+        served.append((flow, int(pacers.due[127]) - now))
+        now = int(pacers.due[127])
+
+    for flow in range(2):
+        claim(rules, receivers, pacers, 127, flow, 4, False, now)
+    for _ in range(4):
+        serve()
+    full, empty = round(64 * 256 / 0.99), round(4 * 256 / 0.99)
+    assert served == [(0, empty), (1, empty), (0, full), (1, full)]  # 4 quanta each, then beyond the target
+    for target, owed in ((5, False), (5, False), (6, False), (2, True)):
+        claim(rules, receivers, pacers, 127, 0, target, owed, now)
+        serve()
+    assert served[4:] == [(0, empty), (0, full), (0, empty), (0, empty)]  # the second claim was no advance
+    served.clear()
+    for _ in range(10):
+        serve()
+    assert [flow for flow, _ in served] == [1, 0, 0, 0, 0] * 2
+    assert receivers.got[:, at.GIVEN].tolist() == [4 + 64 * 10, 4 + 64 * 3]
+
+
+def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
+    """Against a program that keeps the timer, for packets of any kind at any time."""
+    of = session({"kind": "rccc", "oversubscription": 4.0}, sizes=(10**7,))
+    rules, _, receivers = parties(of)
+    pacers, draw = make_pacers(128, 1), Random(5)
+
+    def period(number):
+        part = random_bits(rules.seed, CREDIT_RATE, 127, number) / 2**63
+        return int(1.5 * rules.rtt0 * (0.75 + 0.5 * part)) + 1
+
+    rate, share, rises, timer, adjustments = 1.0, 0.0, 0, period(0), 0
+    counted = dict.fromkeys(("all", "trimmed", "untrimmed", "marked"), 0)
+    now, rates = 0, []
+    for _ in range(3_000):
+        now += draw.choice([1, 400, 4_000, 60_000, 2_000_000 if draw.random() < 0.01 else 1])
+        while timer < now:
+            part = counted["marked"] / counted["untrimmed"] if counted["untrimmed"] else 0.0
+            share = share / 2 + part / 2
+            if counted["trimmed"]:
+                rate -= counted["trimmed"] / counted["all"]
+            if share > 0.3:
+                rate *= 1 - 0.5 * (share - 0.3)
+            if not counted["trimmed"] and share <= 0.3:
+                rate += 0.01 * (1 if counted["marked"] else 2 ** min(rises, 30))
+                rises += 1
+            else:
+                rises = 0
+            rate = min(max(rate, 0.9 / 4), 1.0)
+            counted, adjustments = dict.fromkeys(counted, 0), adjustments + 1
+            timer += period(adjustments)
+        if draw.random() < 0.5:
+            what = draw.choices([at.GOOD, at.MARKED, at.TRIMMED, at.TIMED_OUT], [60, 30, 1, 9])[0]
+            count_arrival(rules, pacers, 127, what, now)
+            counted["all"] += 1
+            counted["trimmed"] += what == at.TRIMMED
+            counted["untrimmed"] += what in (at.GOOD, at.MARKED)
+            counted["marked"] += what == at.MARKED
+        else:
+            next_pull(rules, receivers, pacers, 127, now)
+            rates.append((pacers.rate[127], rate))
+    found, expected = zip(*rates, strict=True)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert min(found) < 0.3 and max(found) == 1.0 and len(set(found)) > 50
 
 
 def test_ndp_grants_a_packet_for_each_that_came():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Int, Ints
+from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.spray.layout import (
@@ -16,12 +16,11 @@ from flitlab.models.rules.spray.layout import (
     CREDIT,
     GIVEN,
     GRANTED,
-    LISTED,
+    IS_ACTIVE,
     MARKED,
     NDP,
     NEXT,
     NO_WINDOW,
-    OWED,
     PACKETS,
     PULLS,
     RCCC,
@@ -41,45 +40,57 @@ from flitlab.models.rules.spray.streams import CREDIT_RATE
 PULL_ENTROPIES = 128
 """Entropies that the pulls of a connection go through, one after the other."""
 
-_ACTIVE, _IDLE = 1, 2
+_IDLE_PER_FLOW = 64
+"""Entries of the idle list for each flow, where nobody says how many."""
 
-# Columns of Pacers.tally, int64: packets that came since the last look.
+# Columns of Pacers.tally, int64: data packets that arrived since the last adjustment of the rate.
 ALL, CUT, WHOLE, HEEDED = 0, 1, 2, 3  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
 RISES = 4  # increases of the rate in a row
-LOOKS = 5  # at the rate so far
+ADJUSTMENTS = 5  # of the rate so far
 COUNTS = 8
 
 _LEAST, _HIGH_SHARE, _STEP = 0.9, 0.3, 0.01
 
 
 class Pacers(NamedTuple):
-    """The pacers of all hosts, each with a list of connections to be granted credit, and one of those satisfied.
+    """The pacers of all hosts, each with a list of active connections and one of idle ones, both served in turn.
 
-    due: int64 [hosts], tick of the next pull, -1: nobody waits. look: int64 [hosts], tick at which the rate is looked
-    at, -1: not. head, tail: int64 [3, hosts], first and last flow of a list, -1 if it is empty; rows 1 and 2 are used.
-    after, before: int64 [flows], neighbours in the list. rate: float64 [hosts], part of the full rate. share: float64
-    [hosts], running share of marked packets. tally: int64 [hosts, COUNTS].
+    A connection is active until its target is satisfied. Whenever that happens it gets another entry in the idle list,
+    which is served while no connection is active.
+
+    due: int64 [hosts], tick of the next pull, -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next
+    adjustment of the rate, -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow,
+    head -1: there is none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle
+    lists, a ring for each host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1].
+    idle_first, idle_end: int64 [hosts], entries taken off and put into each ring so far. rate: float64 [hosts], part of
+    the full rate. share: float64 [hosts], running share of marked packets. tally: int64 [hosts, COUNTS].
     """
 
     due: Ints
-    look: Ints
+    adjust_at: Ints
     head: Ints
     tail: Ints
     after: Ints
-    before: Ints
+    idle: Ints32
+    idle_start: Ints
+    idle_first: Ints
+    idle_end: Ints
     rate: Floats
     share: Floats
     tally: Ints
 
 
-def make_pacers(hosts: int, flows: int) -> Pacers:
-    """The pacers of so many hosts, to whom there are so many flows; nobody waits."""
-    nobody = np.full(hosts, -1, np.int64)
-    lists = np.full((3, hosts), -1, np.int64)
-    links = np.full(flows, -1, np.int64)
+def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
+    """The pacers of so many hosts, to whom there are so many flows, with empty lists.
+
+    idle: int64 [hosts], entries that the idle list of each has space for, None: 64 for each flow.
+    """
+    none, zero = np.full(hosts, -1, np.int64), np.zeros(hosts, np.int64)
+    space = np.full(hosts, _IDLE_PER_FLOW * flows) if idle is None else idle
+    start = np.append(0, np.cumsum(space))
     return Pacers(
-        nobody, nobody.copy(), lists, lists.copy(), links, links.copy(), np.ones(hosts), np.zeros(hosts),
-        np.zeros((hosts, COUNTS), np.int64),
+        none, none.copy(), none.copy(), none.copy(), np.full(flows, -1, np.int64), np.zeros(start[-1], np.int32), start,
+        zero, zero.copy(), np.ones(hosts), np.zeros(hosts), np.zeros((hosts, COUNTS), np.int64),
     )  # fmt: skip
 
 
@@ -104,7 +115,10 @@ def backlog(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
-    """The credit, cumulative, that sender i asks for, while ``waiting`` others of its host wait to send."""
+    """The credit, cumulative, that sender i asks for.
+
+    waiting: how many connections wait at its host for their turn to send, itself included; they share what it asks for.
+    """
     seq = s.seq[i]
     if r.credit != RCCC:
         return np.int64(0)
@@ -112,12 +126,13 @@ def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
     want = min(want, np.int64(most_credit(r)))
     if r.window != NO_WINDOW:
         want = min(want, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
-    want = max(want - seq[CREDIT], np.int64(0))
+    want -= seq[CREDIT]
     if seq[SPECULATES] != 0 and seq[NEXT] < seq[PACKETS]:
         want = max(want, np.int64(r.mtu))
     if waiting > 1:
         want = want // np.int64(waiting)
-    return seq[GRANTED] + (want + r.quantum - 1) // r.quantum
+    # packets carry no negative number, and a target below 0 never advances either
+    return max(seq[GRANTED] + (want + r.quantum - 1) // r.quantum, np.int64(0))
 
 
 @kernel
@@ -144,49 +159,40 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
 
 
 @kernel
-def _append(p: Pacers, g: Receivers, which: Int, host: Int, i: Int) -> None:
-    g.got[i, LISTED] = which
-    p.after[i], p.before[i] = -1, p.tail[which, host]
-    if p.tail[which, host] >= 0:
-        p.after[p.tail[which, host]] = i
+def _activate(p: Pacers, host: Int, i: Int) -> None:
+    """Put flow i at the end of the active list of a host."""
+    p.after[i] = -1
+    if p.head[host] < 0:
+        p.head[host] = i
     else:
-        p.head[which, host] = i
-    p.tail[which, host] = i
+        p.after[p.tail[host]] = i
+    p.tail[host] = i
 
 
 @kernel
-def _remove(p: Pacers, g: Receivers, host: Int, i: Int) -> None:
-    which, before, after = g.got[i, LISTED], p.before[i], p.after[i]
-    if which == 0:
-        return
-    if before >= 0:
-        p.after[before] = after
-    else:
-        p.head[which, host] = after
-    if after >= 0:
-        p.before[after] = before
-    else:
-        p.tail[which, host] = before
-    g.got[i, LISTED] = 0
+def _put_idle(p: Pacers, host: Int, i: Int) -> None:
+    """Put flow i at the end of the idle list of a host, if that has space."""
+    start, space = p.idle_start[host], p.idle_start[host + 1] - p.idle_start[host]
+    if p.idle_end[host] - p.idle_first[host] < space:
+        p.idle[start + p.idle_end[host] % space] = i
+        p.idle_end[host] += 1
 
 
 @routine
 def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, owed: bool, now: Int) -> None:
     """What a packet of flow i says to the pacer of its destination: a pull target, cumulative.
 
-    owed: whether it came trimmed or asks to send, so that a pull is due in any case. With NDP each packet earns one.
-    The pacer that has been waiting for somebody serves at its next turn in this tick (``Pacers.due`` is ``now``).
+    owed: whether it came trimmed or asks to send. The flow then joins the list of active connections, as it does
+    whenever its target advances, though that may not exceed what it was granted. With NDP each packet earns a pull. An
+    idle pacer serves at its next turn in this tick (``Pacers.due`` is ``now``).
     """
     got = g.got[i]
-    if r.credit == NDP:
-        got[TARGET] += 1
-    else:
-        got[TARGET] = max(got[TARGET], np.int64(target))
-        if owed:
-            got[OWED] = 1
-    if got[LISTED] != _ACTIVE and (got[TARGET] > got[GIVEN] or got[OWED] != 0):
-        _remove(p, g, host, i)
-        _append(p, g, _ACTIVE, host, i)
+    wanted = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
+    joins = owed or wanted > got[TARGET]
+    got[TARGET] = max(got[TARGET], wanted)
+    if joins and got[IS_ACTIVE] == 0:
+        got[IS_ACTIVE] = 1
+        _activate(p, host, i)
         if p.due[host] < 0:
             p.due[host] = now
 
@@ -197,22 +203,15 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
 
     The pull carries what the flow was granted so far, ``Receivers.got[flow, GIVEN]``.
     """
-    i, grant = p.head[_ACTIVE, host], np.int64(0)
+    _adjust_rate(r, p, host, now)
+    i, grant = np.int64(p.head[host]), np.int64(r.pull_quanta)
     if i >= 0:
-        got = g.got[i]
-        _remove(p, g, host, i)
-        grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[GIVEN]), np.int64(0)))
-        got[OWED] = 0
-        if got[TARGET] > got[GIVEN] + grant:
-            _append(p, g, _ACTIVE, host, i)
-        elif r.credit == RCCC:
-            _append(p, g, _IDLE, host, i)
+        grant = np.int64(_grant(r, g, p, host, i))
+    elif p.idle_first[host] < p.idle_end[host]:
+        i = np.int64(_next_idle(r, g, p, host))
     else:
-        i = np.int64(_satisfied(r, g, p, host))
-        if i < 0:
-            p.due[host] = -1
-            return np.int64(-1)
-        grant = np.int64(r.pull_quanta)
+        p.due[host] = -1
+        return np.int64(-1)
     g.got[i, GIVEN] += grant
     g.got[i, PULLS] += 1
     paid = float((grant if grant > 0 else np.int64(r.empty_quanta)) * r.quantum)
@@ -221,26 +220,40 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
 
 
 @kernel
-def _satisfied(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
-    """The next connection without a claim that may have credit beyond it; those that have enough leave the list."""
-    while p.head[_IDLE, host] >= 0:
-        i = p.head[_IDLE, host]
-        _remove(p, g, host, i)
-        if (g.got[i, GIVEN] - g.got[i, TARGET]) * r.quantum < most_credit(r):
-            _append(p, g, _IDLE, host, i)
-            return np.int64(i)
-    return np.int64(-1)
+def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
+    """What flow i, the first active one, is granted: quanta. It is active until its target is satisfied, then idle."""
+    got = g.got[i]
+    p.head[host] = p.after[i]
+    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[GIVEN]), np.int64(0)))
+    if got[TARGET] > got[GIVEN] + grant:
+        _activate(p, host, i)
+        return grant
+    got[IS_ACTIVE] = 0
+    if r.credit == RCCC:
+        _put_idle(p, host, i)
+    return grant
+
+
+@kernel
+def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
+    """The first flow of an idle list, which is not empty; its entry goes once it has the most credit with this pull."""
+    i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
+    p.idle_first[host] += 1
+    if (g.got[i, GIVEN] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < most_credit(r):
+        _put_idle(p, host, i)
+    return i
 
 
 @kernel
 def throttles(r: Rules) -> bool:
-    """Whether receivers look at what the network does to their packets."""
+    """Whether receivers reduce the rate of their credit while the network trims or marks their packets."""
     return r.oversubscription > 1.0
 
 
 @routine
 def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
     """A data packet came to a host: GOOD, MARKED, or TRIMMED before the last hop, or TIMED_OUT for one on the last."""
+    _adjust_rate(r, p, host, now)
     count = p.tally[host]
     count[ALL] += 1
     if what == TRIMMED:
@@ -248,20 +261,32 @@ def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
     elif what <= MARKED:
         count[WHOLE] += 1
         count[HEEDED] += what
-    if p.look[host] < 0:
-        p.look[host] = now + _period(r, p, host)
 
 
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
-    """Ticks until the rate of a host is looked at again: 1.5 round trips, a quarter more or less."""
-    drawn = float(draw(r.seed, CREDIT_RATE, host, p.tally[host, LOOKS])) / 2.0**63
+    """Ticks from one adjustment of the rate of a host to the next: 1.5 round trips, a quarter more or less."""
+    drawn = float(draw(r.seed, CREDIT_RATE, host, p.tally[host, ADJUSTMENTS])) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 
+@kernel
+def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
+    """Make all adjustments of the rate of a host that are due before a tick.
+
+    They follow a timer that runs from tick 0. Only pulls read the rate, and only arrivals change what it depends on, so
+    both catch up with the timer, and engines need none.
+    """
+    if throttles(r):
+        if p.adjust_at[host] < 0:
+            p.adjust_at[host] = _period(r, p, host)
+        while p.adjust_at[host] < now:
+            _adjust_once(r, p, host)
+
+
 @routine
-def look(r: Rules, p: Pacers, host: Int, now: Int) -> None:
-    """Let a host look at its rate; it stops where nothing came and the rate is full."""
+def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
+    """Make the next adjustment of the rate of a host, by what arrived since the last one."""
     count, share = p.tally[host], 0.0
     if count[WHOLE] > 0:
         share = float(count[HEEDED]) / float(count[WHOLE])
@@ -277,7 +302,6 @@ def look(r: Rules, p: Pacers, host: Int, now: Int) -> None:
     else:
         count[RISES] = 0
     p.rate[host] = min(max(rate, _LEAST / r.oversubscription), 1.0)
-    rests = count[ALL] == 0 and p.rate[host] == 1.0
     count[: HEEDED + 1] = 0
-    count[LOOKS] += 1
-    p.look[host] = -1 if rests else now + _period(r, p, host)
+    count[ADJUSTMENTS] += 1
+    p.adjust_at[host] += _period(r, p, host)

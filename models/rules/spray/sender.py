@@ -95,7 +95,7 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
 def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int, int, int, int]:
     """Let sender i send a packet, as it may: its number, bytes, flags, entropy and pull target.
 
-    waiting: how many other connections of its host wait for their turn.
+    waiting: how many connections of its host wait for their turn, itself included.
     """
     seq, number, again = s.seq[i], following(r, s, i), s.seq[i, AGAIN] > 0
     size = size_of(r, s, i, number)
@@ -280,7 +280,10 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
 
 @routine
 def request(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int]:
-    """Let sender i request to send: entropy and pull target of the request."""
+    """Let sender i request to send: entropy and pull target of the request.
+
+    waiting: how many connections of its host wait for their turn.
+    """
     s.seq[i, RTS_AT] = now
     s.seq[i, RTS_OUT] = 1
     return choose_entropy(r, s, i), pull_target(r, s, i, waiting)

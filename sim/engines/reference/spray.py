@@ -20,7 +20,6 @@ from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
     count_arrival,
-    look,
     make_pacers,
     next_pull,
     on_pull,
@@ -71,7 +70,7 @@ from flitlab.sim.engines.reference.spray_links import (
 from flitlab.sim.engines.spray import base
 from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
 
-_START, _TIMEOUT, _PACE, _PULL, _LOOK, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(6))
+_START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above these stands a flow or host."""
 
 _LAST = EventPriority(ARRIVALS + (1 << 64))
@@ -104,7 +103,7 @@ class ReferenceSpray:
         self.of = [session.transports[kind] for kind in session.kind.tolist()]
         self.senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
         self.receivers = make_receivers(self.senders)
-        self.pacers = make_pacers(topology.hosts, len(flows.source))
+        self.pacers = make_pacers(topology.hosts, len(flows.source), session.idle_entries)
         self.salts = np.zeros(topology.switches + 1, np.int64)
         make_salts(session.seed, self.salts)
         self.switches = make_switches(
@@ -158,7 +157,6 @@ class ReferenceSpray:
         self._claim = _code(claim, r, g, p, 0, 0, 0, False, 0)
         self._next_pull = _code(next_pull, r, g, p, 0, 0)
         self._count_arrival = _code(count_arrival, r, p, 0, 0, 0)
-        self._look_at = _code(look, r, p, 0, 0)
         self._way_of = _code(way_of, t, salts, 0, 0, 0, 0, 0)
         self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
         self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
@@ -229,7 +227,7 @@ class ReferenceSpray:
         return bool(self._may_send(self.of[flow], self.senders, flow))
 
     def next_packet(self, flow: int, waiting: int) -> Packet:
-        """The packet that a connection sends, which it may, while so many others wait."""
+        """The packet that a connection sends, which it may; waiting: connections at its host, itself included."""
         number, size, flags, entropy, wanted = self._send(self.of[flow], self.senders, flow, waiting, self.clock.now)
         packet = self._packet(DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, wanted
@@ -336,7 +334,6 @@ class ReferenceSpray:
             if packet.trimmed:
                 what = layout.TIMED_OUT if packet.last_hop else layout.TRIMMED
             self._count_arrival(self.rules, self.pacers, host.index, what, now)
-            self._look(host)
         if reply is not None:
             host.post(reply)
 
@@ -405,17 +402,6 @@ class ReferenceSpray:
             packet = self._packet(PULL, flow, (int(got[layout.PULLS]) - 1) % PULL_ENTROPIES)
             packet.granted = int(got[layout.GIVEN])
             host.post(packet)
-
-    def _look(self, host: Host) -> None:
-        tick = int(self.pacers.look[host.index])
-        if tick >= 0 and (-1 - host.index, tick) not in self.pulls:
-            self.pulls.add((-1 - host.index, tick))
-            self._ring(tick, _LOOK, host.index, self._look_again)
-
-    def _look_again(self, index: int) -> None:
-        self.pulls.remove((-1 - index, self.clock.now))
-        self._look_at(self.rules, self.pacers, index, self.clock.now)
-        self._look(self.hosts[index])
 
     # the run
 

@@ -286,7 +286,7 @@ class Host(Link):
             flow = self.waiting.popleft()
             if network.may_send(flow):
                 self.counts[base.ACCEPTED] += 1
-                self.serve(network.next_packet(flow, len(self.waiting)))
+                self.serve(network.next_packet(flow, len(self.waiting) + 1))
                 if network.may_send(flow):
                     self.waiting.append(flow)
                 return True

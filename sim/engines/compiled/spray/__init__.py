@@ -22,7 +22,6 @@ from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
     deliver,
     expire,
-    look_again,
     look_for_probe,
     pull,
     settle_nic,
@@ -47,7 +46,6 @@ from flitlab.sim.engines.compiled.spray.state import (
     HOST,
     KIND,
     KIND_BITS,
-    LOOK_TIMER,
     MARKED,
     MOST,
     PACE_TIMER,
@@ -120,8 +118,6 @@ def _ring(const, state, key, now):
         expire(const, state, host, index, now)
     elif kind == PULL_TIMER:
         pull(const, state, host, now)
-    elif kind == LOOK_TIMER:
-        look_again(const, state, host, now)
     elif kind == PROBE_TIMER:
         look_for_probe(const, state, host, index, now)
     elif kind != SETTLE_TIMER:

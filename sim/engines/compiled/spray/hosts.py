@@ -8,7 +8,6 @@ from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
     count_arrival,
-    look,
     next_pull,
     on_pull,
     throttles,
@@ -68,7 +67,6 @@ from flitlab.sim.engines.compiled.spray.state import (
     KINDS,
     LAST_HOP,
     LAST_TURN,
-    LOOK_TIMER,
     MARK,
     NACK,
     NOT_LISTED,
@@ -148,7 +146,7 @@ def _next_data(const, state, host, tick):
         state.turn[flow] = NOT_LISTED
         rules = rules_of(const, flow)
         if may_send(rules, state.senders, flow):
-            number, size, flags, entropy, target = send(rules, state.senders, flow, nic[WAITING], tick)
+            number, size, flags, entropy, target = send(rules, state.senders, flow, nic[WAITING] + 1, tick)
             kind = DATA
             if flags & ASKS != 0:
                 kind |= ASKED
@@ -263,10 +261,7 @@ def _receive(const, state, host, packet, now):
         what = np.int64(marked)
         if trimmed:
             what = np.int64(TIMED_OUT if kind & LAST_HOP != 0 else TRIMMED)
-        looks = state.pacers.look[host] >= 0
         count_arrival(const.rules, state.pacers, host, what, now)
-        if not looks:
-            set_timer(const, state, state.pacers.look[host], LOOK_TIMER, host)
     if answers:
         _post(const, state, host, packet, now)
 
@@ -370,11 +365,3 @@ def pull(const, state, host, now):
         packet = _packet(const, state, flow, PULL, const.rules.control, entropy, np.int64(0))
         state.packet[packet, VALUE] = got[GIVEN]
         _post(const, state, host, packet, now)
-
-
-@inner
-def look_again(const, state, host, now):
-    """Let a receiving host look at its rate."""
-    look(const.rules, state.pacers, host, now)
-    if state.pacers.look[host] >= 0:
-        set_timer(const, state, state.pacers.look[host], LOOK_TIMER, host)

@@ -66,9 +66,9 @@ NIC = 8
 NOT_LISTED = np.int64(-2)
 
 # Kinds of timers, in the order in which those of one tick ring.
-START_TIMER, TIMEOUT_TIMER, PACE_TIMER, PULL_TIMER, LOOK_TIMER = (np.int64(kind) for kind in range(5))
-SETTLE_TIMER = np.int64(5)  # of an interface that is watched
-PROBE_TIMER = np.int64(6)  # of a sender that finds losses itself
+START_TIMER, TIMEOUT_TIMER, PACE_TIMER, PULL_TIMER = (np.int64(kind) for kind in range(4))
+SETTLE_TIMER = np.int64(4)  # of an interface that is watched
+PROBE_TIMER = np.int64(5)  # of a sender that finds losses itself
 KIND_BITS = 3
 
 # Entries of SprayState.wants: flags, and how many entries of the trace there are.
@@ -161,7 +161,7 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
         timers=_first_timers(session, constants),
         senders=senders._replace(seq=in_lines(senders.seq)),
         receivers=receivers._replace(got=in_lines(receivers.got)),
-        pacers=make_pacers(hosts, count),
+        pacers=make_pacers(hosts, count, session.idle_entries),
         lost=np.zeros((links, 2), np.int64),
         trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
@@ -236,7 +236,7 @@ def _ticks(ratio: Ints, size: int) -> Ints:
 
 
 def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
-    """Make the heap of timers, in which flows begin; there is room for two of each flow and three of each host.
+    """Make the heap of timers, in which flows begin; there is room for two of each flow and of each host.
 
     Those of a program begin when it posts them.
     """
@@ -244,7 +244,7 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     paced = np.array([each.credit == PACED for each in session.transports])[session.kind]
     kind = np.where(paced, PACE_TIMER, START_TIMER)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
-    timers = np.zeros(2 * flows + 3 * session.topology.hosts + 1, np.int64)
+    timers = np.zeros(2 * (flows + session.topology.hosts) + 1, np.int64)
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
