@@ -30,11 +30,11 @@ declare(
            report="not_begun"),
     Column("flows", "not_opened", "Subflows that had begun, but whose SYN or its answer was dropped, and that had not "
            "opened when the run ended (`transport.syn_rto_ms`).", report="not_opened"),
-    Column("flows", "marks", "Packets that a queue marked, in the window."),
+    Column("flows", "marks", "Packets that queues marked, each counted once, in the window."),
     Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
     Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
     Column("flows", "nacks", "Trimmed packets that receivers asked for again, in the window (spray)."),
-    Column("flows", "pulls", "Pulls that receivers sent, in the window (spray)."),
+    Column("flows", "pulls", "Pulls that receivers sent, also beyond the target of a sender, in the window (spray)."),
     Column("flows", "rtt_ms_mean", "Round trip time that senders saw, on average.", "ms", "mean round trip time"),
     Column("flows", "queue_mean", "Packets in a queue, on average over queues and time.", "packets", "mean queue"),
     Column("flows", "queue_mean_max", "Packets in the queue that was fullest on average.", "packets", "fullest queue"),
