@@ -36,6 +36,7 @@ from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_time
 from flitlab.models.rules.spray.spread import choose_entropy, learn
 from flitlab.models.rules.spray.streams import CREDIT_RATE
 from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
@@ -612,11 +613,76 @@ def test_every_kind_that_sprays_has_rules():
         assert replace(spraying) == spraying
 
 
-@pytest.mark.parametrize(("spines", "ratio"), [(16, 1), (8, 2), (4, 4)])
+def pods_of_leaves(pods: int, leaves: int, uplinks: int, cores: int, hosts: int = 4) -> Topology:
+    """A tree of three tiers: pods of leaves, each linked to ``uplinks`` switches, and each of these to ``cores``."""
+    links = []
+    for pod in range(pods):
+        for above in range(uplinks):
+            middle = pods * leaves + pod * uplinks + above
+            links += [(pod * leaves + leaf, middle) for leaf in range(leaves)]
+            links += [(middle, pods * (leaves + uplinks) + above * cores + core) for core in range(cores)]
+    count = pods * (leaves + uplinks) + uplinks * cores
+    return Topology.from_links("tree", count, links).with_hosts(hosts * (np.arange(count) < pods * leaves))
+
+
+@pytest.mark.parametrize(("spines", "ratio"), [(16, 1), (8, 2), (4, 4), (3, 16 / 3), (32, 1)])
 def test_oversubscription_is_hosts_over_links_up(spines, ratio):
     leaf_spine = make("topology", kind="leaf_spine", leaves=8, spines=spines, hosts_per_leaf=16).build()
     assert oversubscription(leaf_spine) == pytest.approx(ratio)
     capacity = leaf_spine.capacity.copy()
     capacity[:2] = 0.25
     assert oversubscription(replace(leaf_spine, capacity=capacity)) == pytest.approx(ratio)
-    assert oversubscription(make("topology", kind="fat_tree", k=4).build()) == 1.0
+    assert oversubscription(replace(leaf_spine, host_capacity=4.0)) == pytest.approx(max(1, 64 / spines))
+
+
+@pytest.mark.parametrize(
+    ("pods", "leaves", "uplinks", "cores", "ratio"),
+    [
+        (8, 4, 4, 4, 1),
+        (8, 4, 4, 2, 2),
+        (8, 4, 4, 1, 4),
+        (2, 4, 4, 1, 4),
+        (8, 4, 2, 4, 2),
+        (8, 4, 2, 2, 4),
+        (3, 6, 1, 6, 4),
+    ],
+)
+def test_oversubscription_of_a_tree_is_hosts_of_a_leaf_or_pod_over_its_links_up(pods, leaves, uplinks, cores, ratio):
+    """Traffic inside pods does not count: 4 of 4:1, the product of 2 and 2, and of 4 above leaves alone."""
+    tree = pods_of_leaves(pods, leaves, uplinks, cores)
+    assert oversubscription(tree) == pytest.approx(ratio)
+    slow = tree.capacity.copy()
+    slow[[3, -3]] = 0.1
+    assert oversubscription(replace(tree, capacity=slow)) == pytest.approx(ratio)
+    above = np.maximum(tree.src, tree.dst) >= pods * (leaves + uplinks)  # links of the highest tier at a quarter
+    slow_tier = oversubscription(replace(tree, capacity=np.where(above, 0.25, 1.0)))
+    assert slow_tier == pytest.approx(max(ratio, 4 * leaves * 4 / (uplinks * cores)))
+
+
+def test_oversubscription_of_planes_and_rails_is_that_of_their_pods():
+    plane = {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 16}
+    for spines, ratio in ((16, 1), (4, 4)):
+        planes = make("topology", kind="planes", count=4, capacity=0.25, of={**plane, "spines": spines}).build()
+        assert oversubscription(planes) == pytest.approx(ratio)
+    for nvlink in (None, 1.0):
+        rail = make("topology", kind="rail", servers=8, gpus=4, servers_per_pod=4, spines=2, nvlink=nvlink).build()
+        assert oversubscription(rail) == pytest.approx(2)
+
+
+def test_oversubscription_of_a_direct_network_is_the_load_of_uniform_traffic():
+    ring = Topology.from_arcs("ring", 5, [(v, (v + 1) % 5) for v in range(5)]).with_hosts(1)
+    assert oversubscription(ring) == pytest.approx((1 + 2 + 3 + 4) / 4)
+    torus = make("topology", kind="torus", dims=[8, 8], hosts_per_switch=2).build()
+    assert oversubscription(torus) == pytest.approx(128 * 4 * 64 / 63 / 256)
+    line = Topology.from_links("line", 2, [(0, 1)])
+    assert oversubscription(line.with_hosts([10, 2])) == pytest.approx(2)  # as much as two hosts receive
+    assert oversubscription(line.with_hosts([4, 0])) == 1.0
+
+
+def test_receivers_throttle_where_a_network_is_oversubscribed():
+    for cores, ratio in ((1, 4), (4, 1)):
+        tree = pods_of_leaves(8, 4, 4, cores)
+        routes = make("routing", kind="ecmp", ways=64).build(tree)
+        flows = Flows(*(np.array([value]) for value in (0, 100, 10**6, 0)))
+        transport = make("transport", kind="rccc").spraying()
+        assert make_spray_session(tree, routes, transport, Fabric(), flows, 1).rules.oversubscription == ratio
