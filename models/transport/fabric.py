@@ -11,20 +11,19 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.paths import farthest, longest
 from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.rules.datagram import service_ticks
 from flitlab.models.rules.spray.layout import Rules
 from flitlab.models.rules.spray.ports import BY_HASH, FLOWLET, HASH_UNLESS_WORST, LEAST_LEVEL, ROUND_ROBIN
 from flitlab.models.rules.tables import DIGITS, TABLE, Tables
-from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.posted import Posted
-from flitlab.models.transport.session import LATEST, check_hop, ratio_of
+from flitlab.models.transport.session import LATEST, check_hop, ratio_of, ratios
 from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
+from flitlab.models.transport.unloaded import channels_of, equal_hops, longest_round_trip
 
 __all__ = [
     "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "Lines", "SpraySession", "SprayedFlows", "lines_at",
@@ -146,6 +145,7 @@ class SpraySession:
     transport, of the one with credit if there is one. transports: the rules of each, and names, theirs; kind: int64
     [flows], whose rules a flow has. at_switch: what switches choose by (BY_HASH ...); fresh, silence: ticks, of levels
     and of flowlets. program: on the hosts, whose messages flows are. changes: what happens to the network, in order.
+    hops: as :func:`~flitlab.models.transport.unloaded.equal_hops` gives them for the network as it is at first.
     """
 
     topology: Topology
@@ -167,6 +167,7 @@ class SpraySession:
     kind: Ints
     program: Posted | None = None
     changes: tuple[FabricChange, ...] = ()
+    hops: np.ndarray | None = None
 
     @property
     def slowest(self) -> Ints:
@@ -228,22 +229,23 @@ def make_spray_session(
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     delay = _delays(topology, fabric, tick)
-    short, slowest = (
-        all(one.credit == NDP for one in several),
-        int(ratio_of(topology, capacity[-1:], "host_capacity")[0]),
-    )
-    made = [_rules(topology, routes, one, fabric, delay, slowest, tick, seed, short) for one in several]
+    short = all(one.credit == NDP for one in several)
+    ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
+    check_hop(delay, ratio, fabric.mtu_bytes, "capacity", "link_us")
+    channels, host = channels_of(topology, delay, ratio)
+    hops = equal_hops(topology, routes, channels)
+    trip = longest_round_trip(topology, routes, channels, host, hops, fabric.mtu_bytes, fabric.control_bytes)
+    made = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, short) for one in several]
     transports, room = tuple(rules for rules, _ in made), made[0][1]
     rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
     lines = _lines(topology, fabric, rules, room, capacity)
-    check_hop(delay, lines.ratio, fabric.mtu_bytes, "capacity", "link_us")
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (NDP, RCCC) for one in several):
         lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
         topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
         AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), transports, names,
-        np.zeros(len(flows.source), np.int64) if kind is None else kind, program,
+        np.zeros(len(flows.source), np.int64) if kind is None else kind, program, hops=hops,
     )  # fmt: skip
 
 
@@ -304,24 +306,16 @@ def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
     return SprayedFlows(flows.source, flows.destination, size, packets, last, flows.start)
 
 
-def _channels_of_longest(topology: Topology, routes: Routes) -> int:
-    """Channels between switches of the longest route between hosts."""
-    if routes.form == PATHS:
-        assert routes.paths is not None
-        return longest(routes.paths)
-    return farthest(topology) if routes.hops_max <= int(distances(topology).max(initial=0)) else routes.hops_max
-
-
 def _rules(
-    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, delay: Ints, ratio: int, tick: Fraction,
-    seed: int, short: bool,
+    topology: Topology, spraying: Spraying, fabric: Fabric, trip: int, ratio: int, tick: Fraction, seed: int,
+    short: bool,
 ) -> tuple[Rules, int]:  # fmt: skip
-    """The rules of hosts, and bytes of room in the queue of a channel as fast as they are. short: as of NDP alone."""
-    mtu, channels, hosts = fabric.mtu_bytes, topology.channels, topology.hosts
-    hops = _channels_of_longest(topology, routes)
-    way = int(delay[channels]) + int(delay[channels + hosts]) + hops * int(delay[:channels].max(initial=0))
-    trip = 2 * way + (hops + 2) * (service_ticks(ratio, mtu) + service_ticks(ratio, fabric.control_bytes))
-    rate = topology.host_capacity / _fastest(topology)
+    """The rules of hosts, and bytes of data that the queue of a channel as fast as they are has space for.
+
+    trip: the longest round trip of the network without queues, ticks. ratio: ticks of a byte on the channel of a host,
+    times 2**RATIO_BITS. short: whether queues are those of NDP alone.
+    """
+    mtu, rate = fabric.mtu_bytes, topology.host_capacity / _fastest(topology)
     product = trip * rate
     room = fabric.queue_bytes
     if room is None:

@@ -12,7 +12,7 @@ from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.topology.distances import distances
+from flitlab.models.transport.alone_sprayed import alone_ticks
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.spray.base import (
@@ -164,39 +164,6 @@ def _times(session: SpraySession, after: Counters) -> Times:
     both = ends(session, after.flow), after.flow[:, COMPLETE]
     sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
     return Times(sender, receiver, sender / alone_ticks(session))
-
-
-def alone_ticks(session: SpraySession) -> Floats:
-    """float64 [flows]: ticks from a flow's start until its sender knows that all of it has arrived, if it is alone.
-
-    It goes by a shortest route and never waits for its window. Where channels are faster than hosts this is what no
-    flow falls below.
-    """
-    topology, rules, flows = session.topology, session.rules, session.flows
-    place = topology.host_switch
-    hops = distances(topology)[place[flows.source], place[flows.destination]].astype(np.int64)
-    channels, nic = topology.channels, topology.channels
-    quickest = int(session.ratio[:channels].min(initial=session.ratio[nic]))
-    delay = (
-        session.delay[nic] + session.delay[-1] + hops * int(session.delay[:channels].min(initial=session.delay[nic]))
-    )
-    size = np.where(flows.packets > 1, rules.mtu, flows.last_size)
-
-    def services(bytes_: Ints) -> Ints:
-        """Of a packet on all links."""
-        return 2 * _served(session.ratio[nic], bytes_) + hops * _served(quickest, bytes_)
-
-    more = np.maximum(flows.packets - 2, 0) * _served(session.ratio[nic], np.full(len(hops), rules.mtu))
-    tail = np.where(flows.packets > 2, _served(session.ratio[nic], flows.last_size), 0)
-    answers = np.where(session.answers, services(np.full(len(hops), rules.control)) + delay, 0)
-    ticks: Floats = (services(size) + delay + more + tail + answers).astype(float)
-    return ticks
-
-
-def _served(ratio: int, size: Ints) -> Ints:
-    """Ticks of packets of so many bytes, int64 [packets]."""
-    ticks: Ints = (size * int(ratio) + 65535) >> 16
-    return ticks
 
 
 def _ends(times: Times, milliseconds: float) -> dict[str, Any]:

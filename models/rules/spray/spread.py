@@ -53,6 +53,16 @@ def choose_entropy(r: Rules, s: Senders, i: Int) -> int:
     return _by_feedback(r, s, i)
 
 
+@kernel
+def first_entropy(r: Rules, i: Int, number: Int) -> int:
+    """The entropy of packet ``number`` of sender i as :func:`choose_entropy` chooses it before any feedback."""
+    if r.spread == REPS_LIST and number < r.paths:
+        return (number + 1) % r.paths
+    if r.spread == REPS or r.spread == REPS_LIST:
+        return below(draw(r.seed, ENTROPY, i, number if r.spread == REPS else number - r.paths), r.paths)
+    return number % r.paths ^ below(draw(r.seed, ROUND_MASK, i, number // r.paths), r.paths)
+
+
 @routine
 def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
     if r.spread == BITMAP:

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a flow of sprayed packets takes at least: what its completion time is compared with."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Floats, Int, Ints
+from flitlab.models.jit import kernel, njit, routine
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.datagram import precedence, service_ticks
+from flitlab.models.rules.route import next_hops
+from flitlab.models.rules.spray.layout import PACED, Rules
+from flitlab.models.rules.spray.ports import (
+    BY_HASH,
+    LEAST_LEVEL,
+    ROUND_ROBIN,
+    flow_key,
+    hashed_port,
+    make_salts,
+    way_of,
+)
+from flitlab.models.rules.spray.spread import first_entropy
+from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.unloaded import (
+    Channels,
+    HostLinks,
+    by_distance,
+    channels_of,
+    crossing_ticks,
+    fastest,
+)
+
+_ONE = np.uint64(1)
+
+_FEW = 32
+"""Packets of the longest flow that is followed packet by packet."""
+
+
+class Taken(NamedTuple):
+    """Which paths the packets of flows may take, and how long the fastest of them take.
+
+    one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. full, last, back: int64
+    [flows], ticks between switches of a full packet, of the last one and of an answer.
+    """
+
+    one_way: Bools
+    one_back: Bools
+    full: Ints
+    last: Ints
+    back: Ints
+
+
+def alone_ticks(session: SpraySession) -> Floats:
+    """float64 [flows]: the least ticks from a flow's start until its sender knows that all of it has arrived.
+
+    Every packet takes the fastest path that it may, forward and back, and waits only for packets of its own flow, never
+    for window, credit or another flow. That is what a flow takes if it is alone, exactly, where all of its paths take
+    equally long and neither window nor credit hold it up. Where paths differ it is what no flow falls below.
+    """
+    topology, flows, rules = session.topology, session.flows, session.rules
+    channels, host = channels_of(topology, session.delay, session.ratio)
+    source, target = topology.host_switch[flows.source], topology.host_switch[flows.destination]
+    one = np.array([each.paths == 1 for each in session.transports])[session.kind]
+    taken = Taken(
+        one & (session.at_switch == BY_HASH),
+        one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
+        *_times(session, channels, source, target),
+    )
+    gap = np.array([each.gap if each.credit == PACED else 0 for each in session.transports])[session.kind]
+    salts = np.zeros(topology.switches + 1, np.int64)
+    make_salts(session.seed, salts)
+    ticks, short = np.zeros(len(source), np.int64), np.zeros(len(source), bool)
+    _fill(
+        session.routes, salts, channels, host, taken, source, target, flows.packets, flows.last_size, gap,
+        session.answers, rules.mtu, rules.control, ticks, short,
+    )  # fmt: skip
+    if session.at_switch == BY_HASH:
+        for kind, each in enumerate(session.transports):
+            if len(some := np.flatnonzero(short & (session.kind == kind))):
+                _follow(
+                    each, session.routes, salts, channels, host, taken, some, source, target, flows.packets,
+                    flows.last_size, gap, session.answers, flows.start, ticks,
+                )  # fmt: skip
+    return ticks.astype(float)
+
+
+def _times(session: SpraySession, n: Channels, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints]:
+    """Ticks over the fastest paths of the flows between such switches, as in :class:`Taken`."""
+    last, mtu, control = session.flows.last_size, session.rules.mtu, session.rules.control
+    if session.hops is not None:
+        there, back = session.hops[source, target], session.hops[target, source]
+        return by_distance(there, n, mtu), by_distance(there, n, last), by_distance(back, n, control)
+    same = np.ones(len(source), np.int64)
+    return (
+        fastest(session.routes, n, source, target, same * mtu), fastest(session.routes, n, source, target, last),
+        fastest(session.routes, n, target, source, same * control),
+    )  # fmt: skip
+
+
+@routine
+def _walk(
+    r: Tables, salts: Ints, n: Channels, source: Int, target: Int, key: Int, paths: Int, entropy: Int, path: Ints
+) -> tuple[int, bool]:
+    """Put the channels of a path into ``path``: how many they are, and whether the pair of switches has other paths.
+
+    entropy: of a packet, of so many that its flow has, which chooses the path.
+    """
+    here, hops, several = np.int64(source), np.int64(0), False
+    if here == target:
+        return hops, False
+    if r.form == PATHS:
+        pair = source * r.switches + target
+        chosen = np.int64(r.pair_start[pair])
+        several = r.pair_start[pair + 1] - chosen > 1
+        chosen = np.int64(way_of(r, salts, paths, source, target, key, entropy))
+        for place in range(r.path_start[chosen], r.path_start[chosen + 1]):
+            path[hops] = n.out_start[here] + np.int64(r.path_port[place])
+            here = n.dst[path[hops]]
+            hops += 1
+        return hops, several
+    while here != target:
+        ports = next_hops(r, np.int64(0), hops, here, target)
+        several |= popcount(ports) > 1
+        path[hops] = n.out_start[here] + hashed_port(r, salts, ports, here, target, key, entropy)
+        here = n.dst[path[hops]]
+        hops += 1
+    return hops, several
+
+
+@routine
+def _in_line(
+    n: Channels, host: HostLinks, path: Ints, hops: Int, packets: Int, full: Int, last: Int, gap: Int
+) -> int:  # fmt: skip
+    """Ticks of all packets of a flow along one path, first come, first served.
+
+    full, last: bytes of the last packet and of each before it; gap: ticks between packets that the sender leaves.
+    """
+    more = packets - 1
+    first = np.int64(service_ticks(host.ratio, full))
+    period = max(gap, first)
+    last_end, delay = more * period + np.int64(service_ticks(host.ratio, last)), np.int64(host.delay_in)
+    for hop in range(hops + 1):
+        ratio = n.ratio[path[hop]] if hop < hops else np.int64(host.ratio)
+        service = np.int64(service_ticks(ratio, full))
+        first += delay + service
+        period = max(period, service)
+        ready = last_end + delay
+        if more > 0:
+            ready = max(ready, first + (more - 1) * period)
+        last_end = ready + np.int64(service_ticks(ratio, last))
+        delay = np.int64(n.delay[path[hop]] if hop < hops else host.delay_out)
+    return last_end + delay
+
+
+@routine
+def _first_hops(r: Tables, n: Channels, source: Int, target: Int, found: Ints) -> int:
+    """Put the channels by which packets may leave their first switch into ``found``: how many they are."""
+    count = np.int64(0)
+    if r.form != PATHS:
+        ports = next_hops(r, np.int64(0), np.int64(0), source, target)
+        while ports != 0:
+            found[count] = n.out_start[source] + lowest(ports)
+            ports &= ports - _ONE
+            count += 1
+        return count
+    pair = source * r.switches + target
+    for chosen in range(r.pair_start[pair], r.pair_start[pair + 1]):
+        channel = n.out_start[source] + np.int64(r.path_port[r.path_start[chosen]])
+        place = np.int64(0)
+        while place < count and found[place] != channel:
+            place += 1
+        if place == count:
+            found[count] = channel
+            count += 1
+    return count
+
+
+@routine
+def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -> tuple[int, int]:
+    """Ticks in which some channels together can send so many packets, and those of one on the slowest; 0: at once.
+
+    apart: ticks between packets that come; channels that can send as many never hold them up.
+    """
+    share, slowest, quickest = 0.0, np.int64(0), np.int64(1) << 60
+    for channel in channels:
+        service = np.int64(service_ticks(n.ratio[channel], size))
+        share += 1.0 / float(service)
+        slowest, quickest = max(slowest, service), min(quickest, service)
+    if share * float(apart) >= 1.0:
+        return np.int64(0), slowest
+    low, high = np.int64(0), packets * quickest
+    while low < high:
+        middle, sent = (low + high) // 2, np.int64(0)
+        for channel in channels:
+            sent += middle // service_ticks(n.ratio[channel], size)
+        if sent >= packets:
+            high = middle
+        else:
+            low = middle + 1
+    return low, slowest
+
+
+@routine
+def _spread(
+    n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
+    gap: Int,
+) -> int:  # fmt: skip
+    """Ticks below which packets that may take several paths do not all arrive.
+
+    over_full, over_last: ticks of a full packet and of the last one between switches. Others as of :func:`_in_line`.
+    """
+    service, service_last = np.int64(service_ticks(host.ratio, full)), np.int64(service_ticks(host.ratio, last))
+    period = max(gap, service)
+    at_first = service + host.delay_in + over_full  # at the queue of the last channel
+    at_last = (packets - 1) * period + service_last + host.delay_in + over_last
+    end = at_last + service_last
+    if packets > 1:
+        whole = (packets - 1) * service
+        end = max(end, at_first + whole, min(at_first, at_last) + whole + service_last)
+        end = max(end, at_first + (packets - 2) * period + service)
+        count = packets if last == full else packets - 1
+        ticks, slowest = _through(n, first_hops, count, full, period)
+        if ticks > 0:
+            end = max(end, service + host.delay_in + ticks + over_full - slowest + service)
+    return end + host.delay_out
+
+
+@njit
+def _fill(
+    r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, source: Ints, target: Ints, packets: Ints,
+    last: Ints, gap: Ints, answers: Bools, full: Int, answer: Int, ticks: Ints, short: Bools,
+) -> None:  # fmt: skip
+    """``ticks`` of every flow, and whether it is short and may take more if it is alone.
+
+    source, target: its switches.
+    """
+    path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
+    for i in range(len(ticks)):
+        hops, several = _walk(r, salts, n, source[i], target[i], flow_key(i, False), one, none, path)
+        in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
+        if several and not taken.one_way[i]:
+            count = _first_hops(r, n, source[i], target[i], path)
+            ticks[i] = _spread(n, host, path[:count], taken.full[i], taken.last[i], packets[i], full, last[i], gap[i])
+            short[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
+        else:
+            ticks[i] = in_line
+        if not answers[i]:
+            continue
+        back = taken.back[i]
+        if taken.one_back[i]:
+            hops, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), one, none, path)
+            back = np.int64(_over(n, path, hops, answer))
+        ticks[i] += back + _host_ticks(host, answer)
+
+
+@njit
+def _follow(
+    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, some: Ints, source: Ints,
+    target: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
+) -> None:  # fmt: skip
+    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by what they take if they are alone.
+
+    Their packets choose paths before any feedback; others keep the least time. So do those that could take less among
+    other flows, by a packet that is sent again over a faster path.
+    """
+    path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
+    at, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
+    for i in some:
+        count, size, key = packets[i], last[i], flow_key(i, False)
+        period = max(gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
+        first_answer = taken.full[i] + taken.back[i] + _host_ticks(host, rules.mtu) + _host_ticks(host, rules.control)
+        if answers[i] and (count - 1) * period >= first_answer:
+            continue
+        alike = True
+        for number in range(count):
+            entropy = first_entropy(rules, i, number)
+            hops[number], _ = _walk(r, salts, n, source[i], target[i], key, rules.paths, entropy, path[number])
+            length = size if number == count - 1 else np.int64(rules.mtu)
+            over = np.int64(_over(n, path[number], hops[number], length))
+            alike &= over == (taken.last[i] if number == count - 1 else taken.full[i])
+            at[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
+        found = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
+        if answers[i]:
+            entropy = first_entropy(rules, i, np.argmax(at[:count]))
+            back, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), rules.paths, entropy, path[0])
+            found += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control)
+        # the soonest that a packet may be sent again: trimmed at once, or after its timeout
+        again = min(taken.back[i] + 2 * _host_ticks(host, rules.control), np.int64(rules.timeout))
+        if alike or not answers[i] or found - ticks[i] + (count - 1) * period <= again:
+            ticks[i] = found
+
+
+@routine
+def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
+    """Ticks of a packet over so many channels of a path."""
+    ticks = np.int64(0)
+    for hop in range(hops):
+        ticks += crossing_ticks(n, path[hop], size)
+    return ticks
+
+
+@kernel
+def _host_ticks(host: HostLinks, size: Int) -> int:
+    """Ticks of a packet over both channels of hosts."""
+    return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
+
+
+@routine
+def _arrivals(
+    rules: Rules, n: Channels, host: HostLinks, hops: Ints, packets: Int, last: Int, start: Int, path: Ints, at: Ints,
+    free: Ints, passed: Ints,
+) -> int:  # fmt: skip
+    """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
+
+    start: tick of the first one. at: int64 [packets], when each is at its first switch, and afterwards at its host.
+    passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], when each channel, and that of the host, has
+    sent what came before; 0 before and afterwards.
+    """
+    end, left = np.int64(0), np.int64(0)
+    for number in range(packets):
+        passed[number] = 0
+        left += hops[number] + 1
+    while left > 0:
+        earliest = np.int64(-1)  # the packet that is at a queue first
+        for other in range(packets):
+            if passed[other] > hops[other]:
+                continue
+            if earliest < 0 or at[other] < at[earliest]:
+                earliest = np.int64(other)
+            elif at[other] == at[earliest] and passed[other] > 0 and passed[earliest] > 0:
+                now, first, second = (
+                    start + at[earliest],
+                    path[other, passed[other] - 1],
+                    path[earliest, passed[earliest] - 1],
+                )
+                if precedence(rules.seed, now, first) < precedence(rules.seed, now, second):
+                    earliest = np.int64(other)
+        at_last = passed[earliest] == hops[earliest]
+        channel = np.int64(len(n.dst)) if at_last else path[earliest, passed[earliest]]
+        ratio = np.int64(host.ratio) if at_last else n.ratio[channel]
+        size = last if earliest == packets - 1 else np.int64(rules.mtu)
+        free[channel] = max(free[channel], at[earliest]) + service_ticks(ratio, size)
+        at[earliest] = free[channel] + (np.int64(host.delay_out) if at_last else n.delay[channel])
+        passed[earliest] += 1
+        left -= 1
+        end = max(end, at[earliest])
+    for number in range(packets):
+        for hop in range(hops[number]):
+            free[path[number, hop]] = 0
+    free[len(n.dst)] = 0
+    return end

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long packets take through a network without queues: over the fastest or the slowest path of a pair of switches.
+
+A path is a list of channels that the routes allow. A packet is stored and forwarded at every switch: each channel takes
+its service time and its delay.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Int, Ints, Masks
+from flitlab.models.jit import interpreted, kernel, njit, routine
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.datagram import service_ticks
+from flitlab.models.rules.route import next_hops
+from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+
+_PAIRS = 4_000_000
+"""Pairs of switches whose times are in memory together."""
+
+_FIRST = np.uint64(1)
+
+
+class Channels(NamedTuple):
+    """The channels between switches.
+
+    out_start: int64 [switches + 1] and dst: int64 [channels], as of a topology. delay: int64 [channels], ticks; ratio:
+    int64 [channels], ticks of a byte times 2**RATIO_BITS. rate: float64 [channels], capacity, at most that of a host.
+    alike: whether all have the same delay and ratio.
+    """
+
+    out_start: Ints
+    dst: Ints
+    delay: Ints
+    ratio: Ints
+    rate: Floats
+    alike: bool
+
+
+class HostLinks(NamedTuple):
+    """The channels of hosts, all alike: ticks of a byte times 2**RATIO_BITS, and the delay to and from a switch."""
+
+    ratio: int
+    delay_in: int
+    delay_out: int
+
+
+def channels_of(topology: Topology, delay: Ints, ratio: Ints) -> tuple[Channels, HostLinks]:
+    """The channels between switches and those of hosts.
+
+    delay, ratio: int64 [links], as of a :class:`~flitlab.models.transport.fabric.SpraySession`.
+    """
+    count = topology.channels
+    between = delay[:count], ratio[:count]
+    alike = all(len(np.unique(values)) <= 1 for values in between)
+    rate = np.minimum(topology.capacity, topology.host_capacity)
+    channels = Channels(topology.out_start.astype(np.int64), topology.dst.astype(np.int64), *between, rate, alike)
+    return channels, HostLinks(int(ratio[-1]), int(delay[count]), int(delay[-1]))
+
+
+@kernel
+def crossing_ticks(n: Channels, channel: Int, size: Int) -> int:
+    """Ticks of a packet of ``size`` bytes over a channel."""
+    return np.int64(n.delay[channel] + service_ticks(n.ratio[channel], size))
+
+
+@kernel
+def _better(best: Int, ticks: Int, most: bool) -> int:
+    if best < 0:
+        return np.int64(ticks)
+    return np.int64(max(best, ticks) if most else min(best, ticks))
+
+
+@routine
+def _over_paths(r: Tables, n: Channels, source: Int, target: Int, size: Int, least_rate: float, most: bool) -> int:
+    """Ticks over the paths of a pair where routes are whole paths, -1: over none."""
+    pair, best = source * r.switches + target, np.int64(-1)
+    for path in range(r.pair_start[pair], r.pair_start[pair + 1]):
+        here, ticks = np.int64(source), np.int64(0)
+        for place in range(r.path_start[path], r.path_start[path + 1]):
+            channel = n.out_start[here] + np.int64(r.path_port[place])
+            if n.rate[channel] < least_rate:
+                ticks = np.int64(-1)
+                break
+            ticks += crossing_ticks(n, channel, size)
+            here = n.dst[channel]
+        if ticks >= 0:
+            best = np.int64(_better(best, ticks, most))
+    return best
+
+
+@routine
+def _over_next_hops(
+    r: Tables, n: Channels, source: Int, target: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
+    known: Ints, stamp: Int, stack: Ints, rest: Masks,
+) -> int:  # fmt: skip
+    """Ticks over the next hops from a switch to another, -1: over none.
+
+    ticks, known: int64 [switches]: of every switch from which the target is known, those whose ``known`` is ``stamp``.
+    stack, rest: scratch of the depth-first search, int64 and uint64 [switches].
+    """
+    if known[target] != stamp:
+        known[target], ticks[target] = stamp, 0
+    if known[source] == stamp:
+        return np.int64(ticks[source])
+    depth = np.int64(-1)
+    here = np.int64(source)
+    while True:
+        if known[here] != stamp:
+            known[here], ticks[here] = stamp, -1
+            ports = next_hops(r, np.int64(0), np.int64(0), here, target)
+            depth += 1
+            stack[depth], rest[depth] = here, ports & (~ports + _FIRST) if n.alike else ports
+        ports = rest[depth]
+        if ports == 0:
+            if depth == 0:
+                return np.int64(ticks[source])
+            depth -= 1
+            here = stack[depth]
+            continue
+        channel = n.out_start[here] + lowest(ports)
+        after = n.dst[channel]
+        if n.rate[channel] >= least_rate and known[after] != stamp:
+            here = after
+            continue
+        rest[depth] = ports & (ports - _FIRST)
+        if n.rate[channel] >= least_rate and ticks[after] >= 0:
+            ticks[here] = _better(ticks[here], ticks[after] + crossing_ticks(n, channel, size), most)
+
+
+@njit
+def _fill(
+    r: Tables, n: Channels, source: Ints, target: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
+    found: Ints,
+) -> None:  # fmt: skip
+    """``found``: ticks of each packet, -1 where no path has the rate; order: pairs by target and size."""
+    switches, stamp, before = len(n.out_start) - 1, np.int64(0), np.int64(-1)
+    ticks, known, stack = np.zeros(switches, np.int64), np.zeros(switches, np.int64), np.zeros(switches, np.int64)
+    rest = np.zeros(switches, np.uint64)
+    for i in order:
+        if source[i] == target[i]:
+            found[i] = 0
+        elif r.form == PATHS:
+            found[i] = _over_paths(r, n, source[i], target[i], size[i], least_rate, most)
+        else:
+            if before < 0 or target[before] != target[i] or size[before] != size[i]:
+                stamp += 1
+            before = i
+            found[i] = _over_next_hops(
+                r, n, source[i], target[i], size[i], least_rate, most, ticks, known, stamp, stack, rest
+            )
+
+
+def fastest(r: Tables, n: Channels, source: Ints, target: Ints, size: Ints) -> Ints:
+    """Ticks of packets from switch to switch over the fastest path of each, int64 [packets].
+
+    source, target: switches; size: bytes; int64 [packets].
+    """
+    found = np.zeros(len(source), np.int64)
+    _fill(r, n, source, target, size, np.lexsort((size, target)), 0.0, False, found)
+    return found
+
+
+def slowest(r: Tables, n: Channels, source: Ints, target: Ints, size: int) -> Ints:
+    """Ticks of packets from switch to switch over the slowest path of each that is not narrow, int64 [packets].
+
+    Narrow is a path with a channel that is slower than every channel of another path of the pair, and than hosts. Such
+    channels are exceptions that routing and transports do not know of. source, target: switches, int64 [packets].
+    """
+    found, left = np.full(len(source), -1, np.int64), np.arange(len(source))
+    sizes = np.full(len(source), size)
+    for least_rate in np.unique(n.rate)[::-1].tolist() or [0.0]:
+        order = left[np.argsort(target[left], kind="stable")]
+        _fill(r, n, source, target, sizes, order, least_rate, True, found)
+        left = left[found[left] < 0]
+        if not len(left):
+            break
+    return found
+
+
+def equal_hops(topology: Topology, routes: Routes, n: Channels) -> np.ndarray | None:
+    """The distances between switches where they say how long every path takes; else None.
+
+    They do where the routes are shortest paths, over channels that are alike. Integers [switches, switches].
+    """
+    if not n.alike or routes.form == PATHS:
+        return None
+    hops = distances(topology)
+    return hops if routes.hops_max <= int(hops.max(initial=0)) else None
+
+
+def by_distance(hops: np.ndarray, n: Channels, size: Ints | int) -> Ints:
+    """Ticks of packets over so many channels that are alike: int64 [packets].
+
+    hops: integers [packets]; size: bytes, int64 [packets] or one for all.
+    """
+    if not len(n.dst):
+        return np.zeros(len(hops), np.int64)
+    ticks: Ints = hops.astype(np.int64) * (n.delay[0] + interpreted(service_ticks)(n.ratio[0], size))
+    return ticks
+
+
+def longest_round_trip(
+    topology: Topology, routes: Routes, channels: Channels, host: HostLinks, hops: np.ndarray | None, size: int,
+    answer: int,
+) -> int:  # fmt: skip
+    """The longest round trip of the network without queues, ticks.
+
+    It is that of the pair of hosts, and of the two of its paths, that make it longest: a packet of ``size`` bytes goes
+    forward and one of ``answer`` bytes comes back, each by the channels of its own direction. Narrow paths
+    (:func:`slowest`) do not count. hops: as :func:`equal_hops` gives them.
+    """
+    at_hosts = 2 * (host.delay_in + host.delay_out)
+    at_hosts += sum(2 * int(service_ticks(host.ratio, length)) for length in (size, answer))
+    ends = ends_of(topology)
+    if hops is not None:
+        table = hops[np.ix_(ends, ends)]
+        trips = (
+            by_distance(there, channels, size) + by_distance(back, channels, answer)
+            for there, back in zip(table, table.T, strict=True)
+        )
+        return at_hosts + max(int(trip.max()) for trip in trips)
+    tables, most = routes.tables(topology), 0
+    step = max(1, _PAIRS // len(ends))
+    for first in range(0, len(ends), step):
+        some = ends[first : first + step]
+        source, target = np.repeat(ends, len(some)), np.tile(some, len(ends))
+        forward = slowest(tables, channels, source, target, size)
+        most = max(most, int((forward + slowest(tables, channels, target, source, answer)).max(initial=0)))
+    return at_hosts + most
