@@ -343,12 +343,17 @@ def _rules(
         near=float(Fraction(1, 10**6) / tick),
         byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
         oversubscription=spraying.oversubscription or oversubscription(topology), sleek=int(spraying.sleek),
+        weighted=int(short),
     )  # fmt: skip
     return rules, room
 
 
 def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity: Floats) -> Lines:
-    """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host."""
+    """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host.
+
+    The room is in proportion to the capacity. For NDP alone it is the same at any rate, and queues mark nothing unless
+    ``fabric.ecn`` says so.
+    """
     mtu, product, share = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate), topology.host_capacity
     packets = ceil(product / mtu)
     if fabric.ecn is None:
@@ -356,6 +361,9 @@ def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity
     else:
         unit = room if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
-    rooms = np.maximum(np.ceil(room * (capacity / share)), mtu).astype(np.int64)
+    part = np.ones(len(capacity)) if rules.weighted else capacity / share
+    rooms = np.maximum(np.ceil(room * part), mtu).astype(np.int64)
     low, high = (np.ceil(bound * capacity / share).astype(np.int64) for bound in bounds)
+    if rules.weighted and fabric.ecn is None:
+        low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
     return Lines(ratio_of(topology, capacity), rooms, low, np.maximum(low + 1, high))

@@ -30,7 +30,7 @@ from flitlab.models.rules.spray.ports import (
     make_switches,
     way_of,
 )
-from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
 from flitlab.models.rules.spray.spread import choose_entropy, learn
@@ -45,9 +45,9 @@ from flitlab.models.transport.spraying import Spraying
 MTU, MSS = 4150, 4086
 
 
-def session(transport=None, fabric=None, routing=None, sizes=(2_000_000,), seed=1):
+def session(transport=None, fabric=None, routing=None, sizes=(2_000_000,), seed=1, topology=None):
     """A session of flows from host 0 to the last host of a fat tree of 128 hosts."""
-    topology = make("topology", kind="fat_tree", k=8).build()
+    topology = topology or make("topology", kind="fat_tree", k=8).build()
     routes = make("routing", **(routing or {"kind": "ecmp", "ways": 16})).build(topology)
     spraying = make("transport", **(transport or {"kind": "nscc"})).spraying()
     count = len(sizes)
@@ -585,6 +585,29 @@ def test_ndp_grants_a_packet_for_each_that_came():
         assert flow == 0
         pulls, now = pulls + 1, int(pacers.due[127])
     assert (pulls, receivers.got[0, at.GIVEN], now) == (5, 5, 5 * (MTU + 64))
+
+
+def test_a_server_with_weighted_turns_serves_ten_control_packets_for_each_data_packet():
+    turn, data = 0, []
+    for number in range(33):
+        data += [number] if turn == 0 else []
+        turn = next_turn(turn)
+    assert data == [0, 11, 22]
+
+
+def test_queues_of_ndp_alone_hold_eight_packets_at_any_rate_and_mark_only_where_asked():
+    tree = make("topology", kind="fat_tree", k=8).build()
+    capacity = tree.capacity.copy()
+    capacity[[5, 9]] = 0.1, 4.0
+    slow = replace(tree, capacity=capacity)
+    of = session({"kind": "ndp"}, topology=slow)
+    assert of.rules.weighted == 1
+    assert (of.room == 8 * MTU).all() and (of.low > 10**15).all()
+    asked = session({"kind": "ndp"}, topology=slow, fabric=Fabric(ecn=(2, 6)))
+    assert asked.low[0] == 2 * MTU and asked.high[0] == 6 * MTU
+    of = session(topology=slow)
+    assert of.rules.weighted == 0
+    assert of.room[5] == pytest.approx(of.room[0] / 10, abs=1) and of.low[0] < MTU * 20
 
 
 # refusals

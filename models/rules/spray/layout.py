@@ -45,7 +45,8 @@ class Rules(NamedTuple):
     below which a queue counts as empty. byte_gap: ticks of the pacer for a byte of credit. oversubscription: of the
     network, below whose rate receivers throttle their credit; 1: they do not. sleek: 1 where senders find losses
     themselves (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that all the credit
-    that was granted can be lost.
+    that was granted can be lost. weighted: 1 where the outputs of switches serve control and data in weighted turns
+    (:func:`~flitlab.models.rules.spray.queues.next_turn`), 0: control has strict priority.
     """
 
     seed: int
@@ -82,6 +83,7 @@ class Rules(NamedTuple):
     oversubscription: float
     sleek: int
     fallible: int = 0
+    weighted: int = 0
 
 
 # Columns of Senders.seq, int64.

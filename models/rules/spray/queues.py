@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a queue of a switch decides: whom it trims and whom it marks."""
+"""What queues decide: which packet is trimmed, which is marked, and whether control or data is served."""
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import below_wide, draw
 from flitlab.models.rules.spray.streams import ECN, TRIM
+
+CONTROL_TURNS = 10
+"""Control packets that a server with weighted turns serves for each data packet, while both wait.
+
+Of hosts as in the simulator of Ultra Ethernet; of NDP's switches as in Handley et al., SIGCOMM 2017, section 3.1,
+doi:10.1145/3098822.3098825.
+"""
 
 
 @kernel
@@ -23,3 +30,9 @@ def is_marked(seed: Int, link: Int, times: Int, behind: Int, low: Int, high: Int
     if behind > high:
         return True
     return behind > low and below_wide(draw(seed, ECN, link, times), high - low) < behind - low
+
+
+@kernel
+def next_turn(turn: Int) -> int:
+    """The turn after ``turn`` of a server for which control and data wait; data is served in turn 0, else control."""
+    return (turn + 1) % (CONTROL_TURNS + 1)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from simpy.events import EventPriority
 
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
-from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message
@@ -20,9 +20,6 @@ ARRIVALS = 4
 """Priorities in a tick; above ARRIVALS stands the precedence of the link."""
 
 DATA, ACK, NACK, PULL, RTS = range(5)
-
-CONTROL_TURNS = 10
-"""Control packets that a host sends for each data packet, while both wait."""
 
 
 class Network(Protocol):
@@ -131,7 +128,7 @@ class Link:
 
 
 class Queue(Link):
-    """An output of a switch: control before data."""
+    """An output of a switch: control before data, or both in weighted turns."""
 
     def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
         super().__init__(network, number, end)
@@ -142,7 +139,7 @@ class Queue(Link):
         self.data: deque[Packet] = deque()
         self.control: deque[Packet] = deque()
         self.low = self.high = 0
-        self.full = self.drawn = 0
+        self.full = self.drawn = self.turn = 0
         self.works = True
 
     def break_down(self) -> None:
@@ -234,7 +231,11 @@ class Queue(Link):
             self.counts[base.MARKED] += 1
 
     def go_on(self) -> None:
-        if self.control:
+        control = bool(self.control)
+        if self.network.given.rules.weighted and self.control and self.data:
+            control = self.turn != 0
+            self.turn = next_turn(self.turn)
+        if control:
             self.serve(self.control.popleft())
         elif self.data:
             self.serve(self.data.popleft())
@@ -273,7 +274,7 @@ class Host(Link):
         data_first = not self.control
         if self.control and self.waiting:
             data_first = self.turn == 0
-            self.turn = (self.turn + 1) % (CONTROL_TURNS + 1)
+            self.turn = next_turn(self.turn)
         if data_first and self._send_data():
             return
         if self.control:

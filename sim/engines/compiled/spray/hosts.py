@@ -22,6 +22,7 @@ from flitlab.models.rules.spray.layout import (
     TIMED_OUT,
     TRIMMED,
 )
+from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
 from flitlab.models.rules.spray.recovery import PROBE, next_look, probe
 from flitlab.models.rules.spray.sender import (
@@ -91,9 +92,6 @@ from flitlab.sim.engines.compiled.spray.state import (
 )
 from flitlab.sim.engines.compiled.timers import put_timer
 
-_CONTROL_TURNS = 10
-"""Control packets that a host sends for each data packet, while both wait."""
-
 _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
 _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
 
@@ -123,7 +121,7 @@ def _serve(const, state, host, tick):
     data = nic[WAITING] > 0
     if control and data:
         data = nic[CYCLE] == 0
-        nic[CYCLE] = (nic[CYCLE] + 1) % (_CONTROL_TURNS + 1)
+        nic[CYCLE] = next_turn(nic[CYCLE])
     if data:
         packet = _next_data(const, state, host, tick)
     if packet == NOBODY and control:

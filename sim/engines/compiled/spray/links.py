@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
-from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
 from flitlab.sim.engines.compiled.pool import NOBODY, free_record
 from flitlab.sim.engines.compiled.spray.state import (
@@ -144,7 +144,11 @@ def settle(const, state, link, now):
 def _go_on(const, state, link, tick):
     """Let the server of a switch's output, which is idle, begin with what waits."""
     line = state.link[link]
-    if line[CONTROL] != NOBODY:
+    control = line[CONTROL] != NOBODY
+    if const.rules.weighted != 0 and control and line[WHOLE] != NOBODY:
+        control = state.cycle[link] != 0
+        state.cycle[link] = next_turn(state.cycle[link])
+    if control:
         begin(const, state, link, take_first(state, line, CONTROL), tick)
     elif line[WHOLE] != NOBODY:
         begin(const, state, link, take_first(state, line, WHOLE), tick)

@@ -127,6 +127,7 @@ class SprayState(NamedTuple):
     senders: Senders
     receivers: Receivers
     pacers: Pacers
+    cycle: Bytes  # uint8 [links]: turns of the outputs of switches (``Rules.weighted``)
     lost: Ints  # int64 [links, 2]: packets dropped and trimmed
     trace: Ints  # int64 [entries, 3]
     wants: Ints  # int64: what has to grow before the next tick
@@ -162,6 +163,7 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
         senders=senders._replace(seq=in_lines(senders.seq)),
         receivers=receivers._replace(got=in_lines(receivers.got)),
         pacers=make_pacers(hosts, count, session.idle_entries),
+        cycle=np.zeros(links, np.uint8),
         lost=np.zeros((links, 2), np.int64),
         trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
