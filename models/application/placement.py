@@ -42,7 +42,8 @@ class PlacementSpec(Spec):
         """
         if self.named or len(free) == topology.hosts:
             return self.build(topology, program)
-        within = replace(topology, host_switch=topology.host_switch[free])
+        delay = None if topology.host_delay is None else topology.host_delay[free]
+        within = replace(topology, host_switch=topology.host_switch[free], host_delay=delay)
         return np.asarray(free[self.build(within, program)], np.int64)
 
     def looked_at(

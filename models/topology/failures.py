@@ -93,7 +93,7 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
     """The working switches (bool [switches]) and channels (bool [channels]) of a topology, with notes of these."""
     number = np.cumsum(switches) - 1
     place = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
-    hosts = topology.host_switch[switches[topology.host_switch]]
+    stays = switches[topology.host_switch]
     return replace(
         topology,
         switches=int(switches.sum()),
@@ -101,8 +101,10 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
         dst=number[topology.dst[channels]],
         capacity=topology.capacity[channels],
         delay=topology.delay[channels],
+        columns=topology.columns_of(channels),
         reverse=place[topology.reverse[channels]],
-        host_switch=number[hosts],
+        host_switch=number[topology.host_switch[stays]],
+        host_delay=None if topology.host_delay is None else topology.host_delay[stays],
         notes=_notes(topology, switches),
     )
 

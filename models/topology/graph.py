@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
 from flitlab.models.registry import warn
@@ -22,6 +22,10 @@ NAMES = ("labels", "ids", "nodes", "names")
 
 if TYPE_CHECKING:  # only conversions need it, and it takes long to import
     import networkx as nx
+
+
+HOPS, DELAY = "hops", "delay"
+"""Weights of channels by which routings find shortest paths: 1 each, or the latency that a file gives, delay + 1."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,9 @@ class Topology:
     src, dst: int64 [channels]. capacity: float64 [channels], relative to 1 = one flit per tick.
     delay: int64 [channels], ticks added to the link delay of the switching model.
     reverse: int64 [channels]. host_switch: int64 [hosts], non-decreasing.
+    host_delay: int64 [hosts], ticks added to the injection and to the ejection delay of each host's channels; None
+    where no host's channels have a delay of their own. default_weight: ``HOPS`` or ``DELAY``, by which routings find
+    shortest paths unless they are told. columns: float64 [channels] by name, what a file says of channels besides.
     """
 
     kind: str
@@ -62,6 +69,9 @@ class Topology:
     host_capacity: float = 1.0
     hosts_stated: bool = False
     """Whether it has been said how many hosts stand where, be it none; without, a configuration puts them."""
+    host_delay: Ints | None = None
+    default_weight: str = HOPS
+    columns: dict[str, Floats] = field(default_factory=dict)
     grid: Grid | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     """What the construction chose or found (JSON-able), for the manifest and ``simrun topology``."""
@@ -100,6 +110,7 @@ class Topology:
         reverse = np.concatenate([np.arange(count) + count, np.arange(count)])
         capacity = np.tile(np.broadcast_to(np.asarray(capacity, float), count), 2)
         delay = np.tile(np.broadcast_to(np.asarray(delay, np.int64), count), 2)
+        more["columns"] = {name: np.tile(values, 2) for name, values in more.get("columns", {}).items()}
         return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
 
     @classmethod
@@ -140,14 +151,21 @@ class Topology:
             delay=delay[order],
             reverse=place[reverse[order]],
             host_switch=more.pop("host_switch", np.zeros(0, np.int64)),
+            columns={name: np.asarray(values, float)[order] for name, values in more.pop("columns", {}).items()},
             **more,
         )
 
-    def with_hosts(self, per_switch: npt.ArrayLike, host_capacity: float = 1.0) -> "Topology":
-        """A copy of the graph that has ``per_switch`` hosts (a number, or one for each switch)."""
+    def with_hosts(
+        self, per_switch: npt.ArrayLike, host_capacity: float = 1.0, host_delay: npt.ArrayLike | None = None
+    ) -> "Topology":
+        """A copy of the graph that has ``per_switch`` hosts (a number, or one for each switch).
+
+        host_delay: int64 [hosts], see the class; None where all are 0.
+        """
         counts = np.broadcast_to(np.asarray(per_switch, np.int64), self.switches)
         hosts = np.repeat(np.arange(self.switches), counts)
-        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=float(host_capacity))
+        delay = None if host_delay is None or not np.any(host_delay) else np.asarray(host_delay, np.int64)
+        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=float(host_capacity), host_delay=delay)
 
     @property
     def channels(self) -> int:
@@ -158,6 +176,25 @@ class Topology:
     def hosts(self) -> int:
         """Number of hosts."""
         return len(self.host_switch)
+
+    @cached_property
+    def access_delay(self) -> Ints:
+        """int64 [hosts]: ``host_delay``, 0 for all hosts where that is None."""
+        return np.zeros(self.hosts, np.int64) if self.host_delay is None else self.host_delay
+
+    def columns_of(self, channels: Ints | Bools) -> dict[str, Floats]:
+        """The ``columns`` of some channels, int64 or bool [channels], in that order."""
+        return {name: values[channels] for name, values in self.columns.items()}
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether some channel, between switches or of a host, has a delay of its own."""
+        return bool(self.delay.any() or self.access_delay.any())
+
+    @property
+    def longest_delay(self) -> int:
+        """The longest delay, in ticks, that a channel between switches or of a host has of its own."""
+        return int(max(self.delay.max(initial=0), self.access_delay.max(initial=0)))
 
     @property
     def directed(self) -> bool:
@@ -234,7 +271,10 @@ class Topology:
         names = [self.notes[key] for key in NAMES if key in self.notes]
         return content_hash(
             self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
-            repr(self.host_capacity), *([json.dumps(names)] if names else []),
+            repr(self.host_capacity), *([] if self.host_delay is None else [self.host_delay]),
+            *([] if self.default_weight == HOPS else [self.default_weight]),
+            *(part for name in sorted(self.columns) for part in (name, self.columns[name])),
+            *([json.dumps(names)] if names else []),
         )  # fmt: skip
 
     @cached_property
@@ -243,9 +283,10 @@ class Topology:
         return content_hash(self.switches, self.src, self.dst)
 
     def to_networkx(self) -> "nx.MultiDiGraph":
-        """A MultiDiGraph with one edge per channel (attributes: channel, capacity, delay, reverse).
+        """A MultiDiGraph with one edge per channel (key: channel; attributes: capacity, delay, reverse, the columns).
 
-        Nodes are the numbers of switches; their attributes are ``hosts`` and, where they have one, ``label``.
+        Nodes are the numbers of switches; their attributes are ``hosts`` and, where they have one, ``label``, and
+        ``host_delay``, a list, where hosts have delays.
         """
         import networkx as nx
 
@@ -254,11 +295,16 @@ class Topology:
         for v in range(self.switches):
             label = {} if labels[v] is None else {"label": labels[v]}
             graph.add_node(v, hosts=int(self.host_count[v]), **label)
+            if self.host_delay is not None:
+                graph.nodes[v]["host_delay"] = self.host_delay[slice(*self.host_start[v : v + 2])].tolist()
         for c in range(self.channels):
             graph.add_edge(
                 int(self.src[c]), int(self.dst[c]), key=c, capacity=float(self.capacity[c]),
                 delay=int(self.delay[c]), reverse=int(self.reverse[c]),
             )  # fmt: skip
+            graph.edges[int(self.src[c]), int(self.dst[c]), c].update(
+                {name: float(values[c]) for name, values in self.columns.items()}
+            )
         return graph
 
     @classmethod
@@ -268,7 +314,8 @@ class Topology:
         """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
 
         Undirected edges become two channels each; in a directed graph that carries ``reverse``, pairs are kept. Where
-        no node says how many ``hosts`` it has, hosts are not stated. ``notes`` keep the labels of nodes (their
+        no node says how many ``hosts`` it has, hosts are not stated; ``host_delay`` of a node lists the delays of its
+        hosts. Other numbers that every edge has become ``columns``. ``notes`` keep the labels of nodes (their
         attribute ``label`` or ``name``, else the nodes themselves) unless these are 0, 1, 2, ...
 
         Parameters
@@ -291,8 +338,9 @@ class Topology:
         of_nodes = [(f"node {node!r}", data) for node, data in graph.nodes(data=True)]
         capacity = _attribute(of_edges, "capacity", 1.0, float)
         delay = _attribute(of_edges, "delay", 0, int)
+        columns = _columns([data for _, _, data in edges])
         if graph.is_directed():
-            topology = cls.from_arcs(kind, len(index), pairs, capacity=capacity, delay=delay)
+            topology = cls.from_arcs(kind, len(index), pairs, capacity=capacity, delay=delay, columns=columns)
             if edges and all("reverse" in data for _, _, data in edges):
                 # written by to_networkx: channel numbers are those of the canonical order
                 keys = sorted((index[u], index[v], key) for u, v, key in graph.edges(keys=True))
@@ -302,14 +350,15 @@ class Topology:
                     reverse[rank[key]] = rank.get(data["reverse"], -1)
                 topology = replace(topology, reverse=reverse)
         else:
-            topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay)
+            topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay, columns=columns)
         if pair_directions:
             topology = topology.pair_directions()
         topology = replace(topology, notes=_names_of(graph))
         _warn_of_graph(graph, topology, pair_directions)
         if not any("hosts" in data for _, data in of_nodes):
             return topology
-        return topology.with_hosts(_attribute(of_nodes, "hosts", 0, int))
+        counts = _attribute(of_nodes, "hosts", 0, int)
+        return topology.with_hosts(counts, host_delay=_host_delays(of_nodes, counts))
 
     def _repr_html_(self) -> str:
         """Shows it in notebooks, as a table of what it is made of."""
@@ -322,6 +371,36 @@ class Topology:
             "capacity of a host": f"{self.host_capacity:g}",
         }  # fmt: skip
         return facts(f"Topology {self.kind}", about)
+
+
+def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """The attributes that all edges have and that are finite numbers, but for those with a field of their own."""
+    names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+    return {
+        name: [float(data[name]) for data in edges]
+        for name in sorted(name for name in names if isinstance(name, str))
+        if all(is_number(data[name]) for data in edges)
+    }
+
+
+def _host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> list[int] | None:
+    """The delays of all hosts, in their order, from lists at nodes; None where no node has one.
+
+    nodes: (what has it, for messages, all its attributes). counts: hosts of each. Raises ``ValueError``.
+    """
+    if not any("host_delay" in data for _, data in nodes):
+        return None
+    found: list[int] = []
+    for (what, data), count in zip(nodes, counts, strict=True):
+        listed = data.get("host_delay", [0] * count)
+        if not isinstance(listed, list) or len(listed) != count:
+            raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
+        found += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
+    return found
 
 
 def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:

@@ -20,7 +20,7 @@ from flitlab.models.faults import (
     refuse_other,
 )
 from flitlab.models.registry import is_foreign
-from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.graph import DELAY, HOPS, Grid, Topology
 from flitlab.models.topology.limits import MOST
 
 _INTEGERS = ("src", "dst", "delay", "reverse")
@@ -49,12 +49,14 @@ def sound_topology(given: Topology, copy: bool = False, by: str = "graph") -> To
     """
     refuse_other(given, Topology, by)
     refuse(topology_faults(given))
-    arrays = {name: plain(getattr(given, name), np.int64, copy) for name in (*_INTEGERS, "host_switch")}
+    columns = {name: plain(values, np.float64, copy) for name, values in given.columns.items()}
+    whole = [*_INTEGERS, "host_switch", *([] if given.host_delay is None else ["host_delay"])]
+    arrays = {name: plain(getattr(given, name), np.int64, copy) for name in whole}
     grid = given.grid
     if grid is not None:
         grid = Grid(tuple(map(int, grid.dims)), bool(grid.wrap), plain(grid.coordinates, np.int64, copy))
     return rebuilt(
-        Topology, given, **arrays, capacity=plain(given.capacity, np.float64, copy), grid=grid,
+        Topology, given, **arrays, capacity=plain(given.capacity, np.float64, copy), grid=grid, columns=columns,
         switches=int(given.switches), host_capacity=float(given.host_capacity), hosts_stated=bool(given.hosts_stated),
     )  # fmt: skip
 
@@ -108,8 +110,11 @@ def _form_faults(topology: Topology) -> Found:
     for name in _INTEGERS:
         yield from array_faults(name, getattr(topology, name), np.integer, count)
     yield from array_faults("capacity", topology.capacity, np.floating, count)
+    yield from _column_faults(topology, count)
     hosts = len(topology.host_switch) if np.ndim(topology.host_switch) == 1 else 0
     yield from array_faults("host_switch", topology.host_switch, np.integer, hosts)
+    if topology.host_delay is not None:
+        yield from array_faults("host_delay", topology.host_delay, np.integer, hosts)
     if max(count, hosts) > MOST:
         yield "size", f"{count} channels and {hosts} hosts; at most {MOST} each"
     if not isinstance(topology.host_capacity, int | float | np.number):
@@ -121,6 +126,19 @@ def _form_faults(topology: Topology) -> Found:
         yield "grid", "grid must be a Grid whose dims are whole numbers, or None"
     elif is_whole(n):
         yield from array_faults("grid.coordinates", grid.coordinates, np.integer, n, len(grid.dims))
+
+
+def _column_faults(topology: Topology, count: int) -> Found:
+    """Whether the columns hold a finite number for each of ``count`` channels, and the weight is one there is."""
+    if topology.default_weight not in (HOPS, DELAY):
+        yield "default weight", f"default_weight must be {HOPS!r} or {DELAY!r}, and is {topology.default_weight!r}"
+    for name, values in topology.columns.items():
+        if name in ("capacity", "delay", "reverse"):
+            yield "columns", f"columns[{name!r}]: {name} is a field of its own"
+        faults = list(array_faults(f"columns[{name!r}]", values, np.floating, count))
+        yield from faults
+        if not faults and not np.isfinite(values).all():
+            yield "columns", f"columns[{name!r}] must be finite"
 
 
 def _reverse_faults(topology: Topology) -> Found:
@@ -166,6 +184,11 @@ def _host_faults(topology: Topology) -> Found:
         lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {at[host]}, host {host + 1} "
         f"at switch {at[host + 1]}; Topology.with_hosts numbers them",
     )  # fmt: skip
+    if topology.host_delay is not None:
+        delay = topology.host_delay
+        yield from at_first(
+            "host delay", np.flatnonzero(delay < 0), lambda h: f"delay of host {h} is {delay[h]}: it must be 0 or more"
+        )
     if not topology.host_capacity > 0:
         yield "host capacity", f"host_capacity is {topology.host_capacity}: it must be positive"
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.faults import refuse
-from flitlab.models.registry import Spec, SpecError, is_foreign, nested
+from flitlab.models.registry import Spec, SpecError, is_foreign, nested, warn
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
@@ -77,11 +77,11 @@ class TopologySpec(Spec):
             if "hosts_per_switch" in given:
                 raise SpecError("give either hosts or hosts_per_switch", key="hosts")
             refuse_if_huge(sum(counts), "hosts", "hosts")
-            topology = _rehosted(topology, counts)
+            topology = _rehosted(topology, counts, "hosts")
         elif "hosts_per_switch" in given or not topology.hosts_stated:
             places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
             refuse_if_huge(int(places.sum()) * self.hosts_per_switch, "hosts_per_switch", "hosts")
-            topology = _rehosted(topology, places * self.hosts_per_switch)
+            topology = _rehosted(topology, places * self.hosts_per_switch, "hosts_per_switch")
         host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
         return replace(topology, host_capacity=host_capacity)
 
@@ -118,10 +118,19 @@ class TopologySpec(Spec):
             raise SpecError("must be positive and finite", key="capacity")
 
 
-def _rehosted(topology: Topology, counts: npt.ArrayLike) -> Topology:
-    """A topology with other hosts, which have no names of their own any more."""
-    notes = {key: note for key, note in topology.notes.items() if key not in OF_HOSTS}
-    return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity)
+def _rehosted(topology: Topology, counts: npt.ArrayLike, key: str) -> Topology:
+    """A topology with other hosts, which have no names of their own any more.
+
+    Hosts keep their delays where every switch has as many as before; else a warning at ``key`` says that these are
+    dropped.
+    """
+    notes = {name: note for name, note in topology.notes.items() if name not in OF_HOSTS}
+    delay = topology.host_delay
+    if delay is not None and not np.array_equal(np.broadcast_to(counts, topology.switches), topology.host_count):
+        dropped = np.count_nonzero(delay)
+        warn(f"replaces hosts of which {dropped} have channels with delays of their own: these are dropped", key)
+        delay = None
+    return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity, delay)
 
 
 def build_nested(parameters: dict[str, Any], key: str) -> Topology:

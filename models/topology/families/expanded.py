@@ -105,9 +105,11 @@ class Expanded(TopologySpec):
             **extended_names(base, len(hosts) - base.switches),
         }
         topology = Topology.from_links(
-            self.kind, len(hosts), links, capacity=base.capacity[origin], delay=base.delay[origin], notes=notes
-        )
-        return topology.with_hosts(hosts, base.host_capacity)
+            self.kind, len(hosts), links, capacity=base.capacity[origin], delay=base.delay[origin],
+            default_weight=base.default_weight, columns=base.columns_of(np.array(origin)), notes=notes,
+        )  # fmt: skip
+        delay = np.append(base.access_delay, np.zeros(sum(hosts) - base.hosts, np.int64))
+        return topology.with_hosts(hosts, base.host_capacity, delay)
 
     def _steps(self) -> list[tuple[int, Step]]:
         """The steps to carry out, each with its place in ``steps``."""

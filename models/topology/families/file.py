@@ -32,7 +32,8 @@ class File(TopologySpec):
       ``directed`` overrides what the file says;
     * json: what ``simrun topology --export x.json`` writes; nothing is lost;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes
-      both ways, the latency (1 cycle if absent) belongs to the way in which it is written; delay = latency - 1;
+      both ways, the latency (1 cycle if absent) belongs to the way in which it is written, that of a node to its
+      injection and ejection channel; delay = latency - 1, and ``minimal`` goes by latencies unless it has a ``weight``;
     * topobench: lines ``switch neighbour neighbour ...``, every link bi-directional, named once or more;
       topobench_servers: ``switch servers neighbour ...``;
       topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
@@ -51,8 +52,9 @@ class File(TopologySpec):
 
     ``capacity_from``, ``delay_from`` and ``hosts_from`` name other attributes, such as the LinkSpeedRaw of the Topology
     Zoo; a warning names those that look like one and are not read. Numbers are taken as they are, delays rounded to
-    ticks, and ``capacity`` scales all capacities; ``missing`` is
-    the capacity of edges without the attribute, before that, and ``notes`` count them (``capacity_missing``).
+    ticks, and ``capacity`` scales all capacities; ``missing`` is the capacity of edges without the attribute, before
+    that, and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, by which
+    ``minimal`` and ``ecmp`` can find shortest paths (``weight``).
 
     ``component: largest`` takes the largest part that is strongly connected. A warning says what it keeps; less than
     ``component_share`` (a half) of the switches, the links or the hosts is refused.

@@ -88,6 +88,7 @@ class Planes(TopologySpec):
             np.concatenate([copies, ports, ports[:, ::-1]]),
             np.concatenate([reverse, up + len(ports), up]),
             capacity=np.append(np.tile(plane.capacity, self.count), np.full(2 * len(ports), plane.host_capacity)),
-            delay=np.append(np.tile(plane.delay, self.count), np.zeros(2 * len(ports), np.int64)),
+            delay=np.append(np.tile(plane.delay, self.count), np.tile(plane.access_delay, 2 * self.count)),
+            default_weight=plane.default_weight,
             notes={"planes": self.count, "tiers": [["NIC", 0, hosts], *above], **_labels(plane, number)},
         ).with_hosts(np.arange(hosts + number.size) < hosts)  # fmt: skip

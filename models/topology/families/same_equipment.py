@@ -79,5 +79,6 @@ def _drawn(kind: str, given: Topology, classes: list[tuple[bool, np.ndarray]], r
     notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0)), **names}
     return Topology.from_channels(
         kind, n, np.concatenate([pairs, pairs[paired][:, ::-1]]), reverse,
-        capacity=given.capacity[model], delay=given.delay[model], notes=notes,
-    ).with_hosts(given.host_count, given.host_capacity)  # fmt: skip
+        capacity=given.capacity[model], delay=given.delay[model], default_weight=given.default_weight,
+        columns=given.columns_of(model), notes=notes,
+    ).with_hosts(given.host_count, given.host_capacity, given.host_delay)  # fmt: skip

@@ -57,7 +57,9 @@ class Subdivided(TopologySpec):
             notes["tiers"] = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
         topology = Topology.from_channels(
             self.kind, n + inner.size, np.concatenate([ahead, back]), reverse,
-            capacity=base.capacity[of], delay=base.delay[of], notes=notes,
+            capacity=base.capacity[of], delay=base.delay[of], default_weight=base.default_weight,
+            columns=base.columns_of(of), notes=notes,
         )  # fmt: skip
         hosts = np.concatenate([base.host_count, np.full(inner.size, self.path_hosts)])
-        return topology.with_hosts(hosts, base.host_capacity)
+        delay = np.append(base.access_delay, np.zeros(inner.size * self.path_hosts, np.int64))
+        return topology.with_hosts(hosts, base.host_capacity, delay)

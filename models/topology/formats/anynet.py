@@ -1,35 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """BookSim 2 network files (``topology = anynet``)."""
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
-from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.formats.common import (
+    HOST_DELAYS,
+    PAIRS,
+    Network,
+    lost,
+    need_links,
+    text_of,
+    write_lines,
+)
+from flitlab.models.topology.graph import DELAY, HOPS, Topology
 
 
 def write_anynet(topology: Topology, path: FilePath) -> list[str]:
     """Write a line ``router r node h ... router s [latency] ...`` for every switch, all neighbours with latencies.
 
-    The latency, in cycles, is the delay + 1, left out where it is 1, BookSim's own. Parallel links become one
-    of their least delay. Returns what the file does not keep.
+    The latency of a channel and of a node, in cycles, is the delay + 1, left out where it is 1, BookSim's own. Parallel
+    links become one of their least delay. Returns what the file does not keep, among it that packets are routed by hops
+    where latencies differ: BookSim routes such a file by these.
 
     Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
     """
     need_links(topology, "anynet")
-    lines = []
+    lines: list[str] = []
+    written: set[int] = set()
     for v in range(topology.switches):
-        words = [f"router {v}", *(f"node {h}" for h in range(*topology.host_start[v : v + 2]))]
+        hosts = range(*topology.host_start[v : v + 2])
+        words = [f"router {v}", *(_with_latency(f"node {h}", int(topology.access_delay[h])) for h in hosts)]
         delays: dict[int, int] = {}
         for c in range(*topology.out_start[v : v + 2]):
             other, delay = int(topology.dst[c]), int(topology.delay[c])
             delays[other] = min(delay, delays.get(other, delay))
-        words += [f"router {w} {delay + 1}" if delay else f"router {w}" for w, delay in delays.items()]
+        written.update(delays.values())
+        words += [_with_latency(f"router {w}", delay) for w, delay in delays.items()]
         lines.append(" ".join(words))
     write_lines(path, lines)
-    return lost(topology, "hosts", "delays", PAIRS)
+    by_hops = len(written) > 1 and topology.default_weight == HOPS
+    return lost(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
+
+
+def _with_latency(item: str, delay: int) -> str:
+    """
+    >>> _with_latency("node 0", 4), _with_latency("router 1", 0)
+    ('node 0 5', 'router 1')
+    """
+    return f"{item} {delay + 1}" if delay else item
 
 
 def read_anynet(path: Readable) -> Topology:
@@ -37,8 +58,9 @@ def read_anynet(path: Readable) -> Topology:
 
     A line is ``router R`` followed by any number of ``node H`` and ``router S [latency]``, or ``node H`` followed by
     ``router R``. Naming a router once, on either line, makes a bi-directional link; a latency (cycles, 1 if
-    absent) holds for the direction in which it is written. The delay is the latency - 1. Latencies of nodes are
-    ignored (notes: node_latencies_ignored). Hosts are numbered switch by switch; where the file numbers its
+    absent) holds for the direction in which it is written, that of a node for both its injection and its ejection
+    channel. The delay is the latency - 1. Where channels between routers differ in latency, ``default_weight`` is
+    ``delay``: BookSim routes such a file by latencies. Hosts are numbered switch by switch; where the file numbers its
     nodes otherwise, notes["nodes"] lists their numbers in our order.
 
     Raises ``OSError`` or :class:`~flitlab.models.topology.formats.FormatError`, also where BookSim would take the last
@@ -56,8 +78,7 @@ class _AnynetReader:
     def __init__(self, path: Readable) -> None:
         self.network = Network(path)
         self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
-        self.router_of: dict[int, tuple[str, int]] = {}  # node -> router, line
-        self.ignored = 0
+        self.router_of: dict[int, tuple[str, int, int]] = {}  # node -> router, latency, line
 
     def line(self, number: int, words: list[str]) -> None:
         """Take in what one line says; it holds nothing, or a head and what is joined to it."""
@@ -105,10 +126,12 @@ class _AnynetReader:
 
     def _place(self, number: int, node: str, router: str, latency: int | None) -> None:
         self.network.node(router)
-        self.ignored += latency not in (None, 1)
-        known, line = self.router_of.setdefault(int(node), (router, number))
+        value = latency or 1
+        known, known_latency, line = self.router_of.setdefault(int(node), (router, value, number))
         if known != router:
             self.network.fail(number, f"node {node} is at router {known} by line {line}: it cannot be at {router} too")
+        if known_latency != value:
+            self.network.fail(number, f"latency {value} of node {node} contradicts {known_latency} on line {line}")
 
     def topology(self) -> Topology:
         network = self.network
@@ -119,13 +142,14 @@ class _AnynetReader:
             elif u == v:
                 network.channel(line, u, v, "1", "0")
         hosts = dict.fromkeys(network.nodes, 0)
-        for router, _ in self.router_of.values():
+        for router, _, _ in self.router_of.values():
             hosts[router] += 1
-        notes: dict[str, Any] = {"node_latencies_ignored": self.ignored} if self.ignored else {}
-        topology = network.topology("anynet", hosts, **notes)
+        topology = network.topology("anynet", hosts)
         labels = topology.notes.get("labels", [str(v) for v in range(topology.switches)])
         place = {label: i for i, label in enumerate(labels)}
         nodes = sorted(self.router_of, key=lambda node: (place[self.router_of[node][0]], node))
         if not np.array_equal(nodes, range(len(nodes))):
             topology.notes["nodes"] = nodes
-        return topology
+        delay = [self.router_of[node][1] - 1 for node in nodes]
+        weight = DELAY if len(np.unique(topology.delay)) > 1 else HOPS
+        return replace(topology.with_hosts(topology.host_count, topology.host_capacity, delay), default_weight=weight)

@@ -122,12 +122,12 @@ class Attributed:
         if directed and not one_way:
             network.fail(edge.line, "an undirected edge has no direction: leave directed: true out")
         if one_way and (directed is not False or "reverse" in edge.data):
-            network.channel(*about, edge.data.get("reverse", "-1"))
+            network.channel(*about, edge.data.get("reverse", "-1"), edge.data)
             return
         if one_way and source != target and (before := links.get((target, source))):
             network.fail(edge.line, backwards(source, target, before))
         links.setdefault((source, target), edge.line)
-        network.link(*about)
+        network.link(*about, attributes=edge.data)
 
     def _warn_of_unread(self, attributes: Attributes) -> None:
         """Warn of attributes that look like what is read by another name."""

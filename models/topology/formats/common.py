@@ -4,7 +4,9 @@
 import errno
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -55,12 +57,19 @@ PAIRS = "which channels form a bi-directional link"
 """A feature of a topology, in words."""
 
 
+HOST_DELAYS = "delays of hosts' channels"
+"""The feature that hosts' channels have delays of their own, in words."""
+
+COLUMNS = "other columns of channels"
+"""The feature that a topology has columns, in words."""
+
+
 def lost(topology: Topology, *kept: str) -> list[str]:
     """Features of a topology that are not among those a format keeps, in words.
 
-    hosts: how many stand where. host_capacity, capacities, delays: where they are not 1, 1 and 0. parallel
-    channels: several between the same switches. :data:`PAIRS`: where the list of channels does not tell. grid,
-    labels (of switches), names of hosts, notes: if there are any.
+    hosts: how many stand where. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and
+    0. parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not tell.
+    grid, labels (of switches), names of hosts, notes, :data:`COLUMNS`: if there are any.
     """
     ends = topology.src * topology.switches + topology.dst
     features = {
@@ -68,6 +77,8 @@ def lost(topology: Topology, *kept: str) -> list[str]:
         "host_capacity": topology.host_capacity != 1,
         "capacities": bool((topology.capacity != 1).any()),
         "delays": bool(topology.delay.any()),
+        COLUMNS: bool(topology.columns),
+        HOST_DELAYS: topology.host_delay is not None,
         "parallel channels": len(np.unique(ends)) < len(ends),
         PAIRS: bool((topology.reverse >= 0).any()),
         "grid": topology.grid is not None,
@@ -103,6 +114,7 @@ class Network:
         self.ends: list[tuple[int, int]] = []
         self.values: list[tuple[float, int, int]] = []  # capacity, delay, reverse
         self.lines: list[int] = []
+        self.attributes: list[Mapping[str, str]] = []  # of channels, by name
 
     def fail(self, line: int, message: str) -> NoReturn:
         """Refuse the file because of this line."""
@@ -117,18 +129,36 @@ class Network:
         """Order of appearance of a node; a new one is added."""
         return self.nodes.setdefault(label, len(self.nodes))
 
-    def channel(self, line: int, tail: str, head: str, capacity: str, delay: str, reverse: str = "-1") -> None:
-        """Add a channel, its numbers still text."""
+    def channel(
+        self, line: int, tail: str, head: str, capacity: str, delay: str, reverse: str = "-1",
+        attributes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        """Add a channel, its numbers still text; attributes: all that the file says of it, by name."""
         self.ends.append((self.node(tail), self.node(head)))
         rest = self.whole(line, "delay", delay), self.whole(line, "reverse", reverse, -1)
         self.values.append((self._capacity(line, capacity), *rest))
         self.lines.append(line)
+        self.attributes.append(attributes)
 
-    def link(self, line: int, u: str, v: str, capacity: str = "1", delay: str = "0", back: str | None = None) -> None:
+    def link(
+        self, line: int, u: str, v: str, capacity: str = "1", delay: str = "0", back: str | None = None,
+        attributes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         """Add two channels that are each other's reverse; ``back`` is the second one's delay if it differs."""
         first = len(self.ends)
-        self.channel(line, u, v, capacity, delay, str(first + 1))
-        self.channel(line, v, u, capacity, delay if back is None else back, str(first))
+        self.channel(line, u, v, capacity, delay, str(first + 1), attributes)
+        self.channel(line, v, u, capacity, delay if back is None else back, str(first), attributes)
+
+    def columns(self) -> dict[str, list[float]]:
+        """The attributes that every channel has and that are numbers, but for those with a field of their own."""
+        names = set(self.attributes[0]).intersection(*self.attributes[1:]) if self.attributes else set()
+        found = {}
+        for name in sorted(names - {"capacity", "delay", "reverse"}):
+            with suppress(ValueError):
+                numbers = [float(attributes[name]) for attributes in self.attributes]
+                if all(map(math.isfinite, numbers)):
+                    found[name] = numbers
+        return found
 
     def _capacity(self, line: int, text: str) -> float:
         try:
@@ -176,7 +206,9 @@ class Network:
         if wrong is not None:
             self.fail(self.lines[wrong], f"reverse {reverse[wrong]} is not the opposite channel")
         self._look_for_loops(arcs, notes)
-        topology = Topology.from_channels(kind, n, arcs, reverse, capacity=capacity, delay=delay, notes=notes)
+        topology = Topology.from_channels(
+            kind, n, arcs, reverse, capacity=capacity, delay=delay, columns=self.columns(), notes=notes
+        )
         if hosts is None:
             return topology
         if (total := sum(hosts.values())) > MOST:

@@ -4,7 +4,7 @@
 import json
 
 from flitlab.models.readable import FilePath
-from flitlab.models.topology.formats.common import PAIRS, lost, write_lines
+from flitlab.models.topology.formats.common import HOST_DELAYS, PAIRS, lost, write_lines
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -13,8 +13,8 @@ def write_dot(topology: Topology, path: FilePath) -> list[str]:
     """Write a Graphviz digraph: switches 0, 1, ... with their labels, hosts h0, h1, ... small and grey.
 
     A link is one edge without arrow heads if its channels are alike, every other channel an edge of its own.
-    Capacities other than 1 and delays other than 0 are attributes of the edges. Returns what the file does
-    not keep.
+    Capacities other than 1 and delays other than 0, also of hosts, are attributes of the edges. Returns what the file
+    does not keep.
 
     Source: the DOT language, https://graphviz.org/doc/info/lang.html.
     """
@@ -35,9 +35,11 @@ def write_dot(topology: Topology, path: FilePath) -> list[str]:
         lines.append(f"  {u} -> {v}{_attributes(values)};")
     if topology.hosts:
         lines.append("  node [shape=point, width=0.08, color=gray];")
-        lines += [f"  h{h} -> {v} [dir=none, color=gray];" for h, v in enumerate(topology.host_switch)]
+        for h, (v, ticks) in enumerate(zip(topology.host_switch, topology.access_delay.tolist(), strict=True)):
+            values = ["dir=none", "color=gray", *([f"delay={ticks}"] if ticks else [])]
+            lines.append(f"  h{h} -> {v}{_attributes(values)};")
     write_lines(path, [*lines, "}"])
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
+    return lost(topology, "hosts", "capacities", "delays", HOST_DELAYS, "parallel channels", "labels", PAIRS)
 
 
 def _label(text: str) -> str:

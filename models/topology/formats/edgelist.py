@@ -3,6 +3,7 @@
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,7 +81,8 @@ def read_edgelist(
     comments, at the beginning of a line or behind a blank.
 
     A header such as ``source,target,capacity`` names the columns, of which there may be more and in any order:
-    ``capacity`` or ``weight``, ``delay``, and ``type``, whose values are ``directed`` and ``undirected``.
+    ``capacity`` or ``weight``, ``delay``, and ``type``, whose values are ``directed`` and ``undirected``. Numbers in
+    others, and in entries of mappings, are columns of the topology where every line has them.
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ def read_edgelist(
         if asked is not None and edge.arrow and asked != (edge.arrow == "->"):
             network.fail(number, f"{edge.arrow} contradicts directed: {str(asked).lower()}")
         if edge.arrow == "->" or (not edge.arrow and directed):
-            network.channel(number, edge.source, edge.target, edge.capacity, edge.delay)
+            network.channel(number, edge.source, edge.target, edge.capacity, edge.delay, attributes=edge.data)
         else:
             found.link(edge, number)
     if not network.ends:
@@ -137,13 +139,17 @@ ENDS = {"source": "target", "src": "dst", "from": "to", "u": "v", "node1": "node
 
 @dataclass(frozen=True)
 class _Edge:
-    """A line of an edge list: both ends, the arrow between them or '', capacity and delay, as texts."""
+    """A line of an edge list: both ends, the arrow between them or '', capacity and delay, as texts.
+
+    data: what the line says by name, these among it.
+    """
 
     source: str
     arrow: str
     target: str
     capacity: str
     delay: str
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -233,7 +239,7 @@ class _Lines:
             data.setdefault("capacity", lower["weight"])
         self.data.append(data)
         capacity = self.attributes.capacity_of(self.network, number, f"edge {source}-{target}", data)
-        return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data))
+        return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data), data)
 
     def _mapping(self, number: int, values: str) -> tuple[str, dict[str, str] | None]:
         """A line without its attributes, and these; None if it has none."""
@@ -254,7 +260,7 @@ class _Lines:
         if u != v and (v, u) in self.first_line:
             self.network.fail(number, backwards(u, v, self.first_line[v, u]))
         self.first_line.setdefault((u, v), number)
-        self.network.link(number, u, v, edge.capacity, edge.delay)
+        self.network.link(number, u, v, edge.capacity, edge.delay, attributes=edge.data)
 
     def warn_of_unread(self) -> None:
         """Warn of attributes that look like what is read by another name."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, text_of, write_lines
+from flitlab.models.topology.formats.common import COLUMNS, PAIRS, Network, lost, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -21,19 +21,24 @@ Pairs = list[tuple[int, str, Any]]
 def write_gml(topology: Topology, path: FilePath) -> list[str]:
     """Write directed GML: node attributes label, hosts; edge attributes capacity, delay, reverse (-1 or place of it).
 
-    Returns what the file does not keep.
+    Columns whose names are keys of GML are edge attributes, too. Returns what the file does not keep.
     """
     names = switch_names(topology)
     labels = [f'label "{escape(names.label(v))}" ' if names.labelled else "" for v in range(topology.switches)]
     lines = ["graph [", "  directed 1", "  multigraph 1"]
     lines += [f"  node [ id {v} {labels[v]}hosts {count} ]" for v, count in enumerate(topology.host_count)]
-    columns = (topology.src, topology.dst, topology.capacity, topology.delay, topology.reverse)
-    for u, v, capacity, delay, reverse in zip(*(column.tolist() for column in columns), strict=True):
-        lines.append(
-            f"  edge [ source {u} target {v} capacity {capacity!r} delay {delay} reverse {reverse} ]"
-        )  # fmt: skip
+    of_edges = {
+        "source": topology.src, "target": topology.dst, "capacity": topology.capacity, "delay": topology.delay,
+        "reverse": topology.reverse,
+    }  # fmt: skip
+    more = {name: values for name, values in topology.columns.items() if _is_key(name) and name not in of_edges}
+    of_edges |= more
+    for values in zip(*(column.tolist() for column in of_edges.values()), strict=True):
+        pairs = " ".join(f"{name} {value!r}" for name, value in zip(of_edges, values, strict=True))
+        lines.append(f"  edge [ {pairs} ]")
     write_lines(path, [*lines, "]"])
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
+    kept = ["hosts", "capacities", "delays", "parallel channels", "labels", PAIRS]
+    return lost(topology, *kept, *([COLUMNS] if len(more) == len(topology.columns) else []))
 
 
 def read_gml(
@@ -101,6 +106,10 @@ def _flat(pairs: Pairs) -> Iterator[tuple[str, str]]:
             yield from ((f"{name}.{inner}", text) for inner, text in _flat(value))
 
 
+def _is_key(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z]\w*", text) is not None
+
+
 def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
     """(line, token, whether it was in quotes), without comments."""
     line, place = 1, 0
@@ -119,7 +128,7 @@ def _pairs(network: Network, tokens: Iterator[tuple[int, str, bool]], line: int,
             if opened is None:
                 network.fail(line, "] closes nothing")
             return found
-        if quoted or not re.fullmatch(r"[A-Za-z]\w*", key):
+        if quoted or not _is_key(key):
             network.fail(line, f"{key!r} is no key")
         place, value, is_text = next(tokens, (line, "]", False))
         if value == "]" and not is_text:

@@ -2,11 +2,12 @@
 """GraphML, the XML format that networkx, Gephi, yEd and igraph share."""
 
 import xml.sax
+from dataclasses import replace
 from xml.sax.xmlreader import AttributesImpl
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
-from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
+from flitlab.models.topology.formats.common import COLUMNS, PAIRS, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
 
@@ -17,8 +18,8 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     """
     import networkx as nx
 
-    nx.write_graphml_xml(topology.to_networkx(), path)
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
+    nx.write_graphml_xml(replace(topology, host_delay=None).to_networkx(), path)  # GraphML has no lists
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS, COLUMNS)
 
 
 def read_graphml(

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
-from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.graph import HOPS, Grid, Topology
 from flitlab.models.topology.limits import MOST
 
 _Whole = Annotated[int, Field(ge=0)]
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -36,7 +37,8 @@ class _Grid(BaseModel):
 class _Document(BaseModel):
     """The JSON form: one array [src, dst, capacity, delay, reverse] a channel, hosts counted by switch.
 
-    ``reverse`` is the place of the opposite channel in the list, or -1.
+    ``reverse`` is the place of the opposite channel in the list, or -1. host_delay: of each host, switch by switch.
+    columns: more numbers of the channels, by name.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -47,6 +49,9 @@ class _Document(BaseModel):
     switches: Annotated[int, Field(ge=1)]
     host_capacity: _Positive | Literal["inf"] = 1.0
     hosts: list[_Whole]
+    host_delay: list[_Whole] | None = None
+    default_weight: Literal["hops", "delay"] = "hops"
+    columns: dict[str, list[_Finite]] = {}
     grid: _Grid | None = None
     notes: dict[str, Any] = {}
     channels: list[_Channel]
@@ -63,7 +68,7 @@ def write_json(topology: Topology, path: FilePath) -> list[str]:
 
 def json_text(topology: Topology) -> str:
     """What :func:`write_json` writes, without the last line's end."""
-    grid = topology.grid
+    grid, more = topology.grid, {name: values.tolist() for name, values in topology.columns.items()}
     head = {
         "format": "flitlab-topology",
         "version": 1,
@@ -71,6 +76,9 @@ def json_text(topology: Topology) -> str:
         "switches": topology.switches,
         "host_capacity": topology.host_capacity if math.isfinite(topology.host_capacity) else "inf",
         "hosts": topology.host_count.tolist(),
+        **({} if topology.host_delay is None else {"host_delay": topology.host_delay.tolist()}),
+        **({} if topology.default_weight == HOPS else {"default_weight": topology.default_weight}),
+        **({"columns": more} if more else {}),
         "grid": grid and {"dims": grid.dims, "wrap": grid.wrap, "coordinates": grid.coordinates.tolist()},
         "notes": topology.notes,
     }
@@ -108,6 +116,11 @@ def read_json(path: Readable) -> Topology:
         fail(f"{sum(document.hosts)} in all; at most {MOST} are built", "hosts")
     if len(document.hosts) != n:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
+    if document.host_delay is not None and len(document.host_delay) != sum(document.hosts):
+        fail(f"{len(document.host_delay)} entries for {sum(document.hosts)} hosts", "host_delay")
+    for name, values in document.columns.items():
+        if len(values) != len(document.channels):
+            fail(f"{len(values)} entries for {len(document.channels)} channels", "columns", name)
     arcs = np.array([channel[:2] for channel in document.channels], np.int64).reshape(-1, 2)
     unknown = np.flatnonzero((arcs >= n).any(axis=1))
     if len(unknown):
@@ -127,9 +140,10 @@ def read_json(path: Readable) -> Topology:
     topology = Topology.from_channels(
         document.kind, n, arcs, reverse,
         capacity=[channel.capacity for channel in document.channels],
-        delay=[channel.delay for channel in document.channels], grid=grid, notes=document.notes,
+        delay=[channel.delay for channel in document.channels], columns=document.columns,
+        default_weight=document.default_weight, grid=grid, notes=document.notes,
     )  # fmt: skip
-    return topology.with_hosts(document.hosts, float(document.host_capacity))
+    return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay)
 
 
 def _keys(text: str) -> set[str]:

@@ -4,7 +4,7 @@
 import math
 
 from flitlab.models.readable import FilePath
-from flitlab.models.topology.formats.common import lost, write_lines
+from flitlab.models.topology.formats.common import HOST_DELAYS, lost, write_lines
 from flitlab.models.topology.graph import Topology
 
 ENDLESS = 1e6
@@ -22,8 +22,8 @@ def write_simgrid(
     with the sum of their bandwidths and the least of their delays. Returns what the file does not keep.
 
     gbps: bandwidth of capacity 1. speed_gflops: of a host. link_ns, host_ns: latency of a channel, with the switch
-    at its end, and of a host's cable. tick_ns: length of a tick, in which channels have delays. The defaults are
-    those of UNI, sections III and IV. An infinite host capacity is written as a million.
+    at its end, and of a host's cable, to which their own delays are added. tick_ns: length of a tick, in which these
+    are. The defaults are those of UNI, sections III and IV. An infinite host capacity is written as a million.
 
     Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
     """
@@ -43,8 +43,8 @@ def write_simgrid(
     lines += [f'  <router id="s{v}"/>' for v in range(topology.switches)]
     host_gbps = gbps * min(topology.host_capacity, ENDLESS)
     ways = [
-        (end, host_gbps, host_ns)
-        for h, v in enumerate(topology.host_switch)
+        (end, host_gbps, host_ns + tick_ns * delay)
+        for h, (v, delay) in enumerate(zip(topology.host_switch, topology.access_delay.tolist(), strict=True))
         for end in ((f"h{h}", f"s{v}"), (f"s{v}", f"h{h}"))
     ]
     for (u, v), (capacity, delay) in _merged(topology).items():
@@ -54,7 +54,7 @@ def write_simgrid(
     for (a, b), _, _ in ways:
         lines.append(f'  <route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{a}-{b}"/></route>')
     write_lines(path, [*lines, "</zone>", "</platform>"])
-    missing = lost(topology, "hosts", "host_capacity", "capacities", "delays")
+    missing = lost(topology, "hosts", "host_capacity", "capacities", "delays", HOST_DELAYS)
     endless = math.isinf(topology.host_capacity)
     return [*missing, f"an infinite host_capacity ({ENDLESS:g} is written)"] if endless else missing
 
