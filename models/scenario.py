@@ -10,9 +10,11 @@ from typing_extensions import TypeVar
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
+from flitlab.models.routing.costs import Costs, route_costs
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import PROGRAMS, Counted, Discipline
 from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.topology.distances import nearest_hosts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
@@ -83,10 +85,23 @@ class Scenario(Generic[D, W]):
         instance, offered = self.instance.at(load)
         return (self if instance is self.instance else replace(self, instance=instance)), offered
 
-    @property
+    @cached_property
     def zero_load_latency(self) -> int:
         """Ticks that the longest packet takes over the longest route with nobody in its way."""
-        return self.switching.zero_load_latency(self.topology, self.routes.hops_max, max(self.source.flits))
+        longest = max(self.source.flits)
+        if self.topology.has_delays:
+            return self.zero_load_range.most + longest - 1
+        return self.switching.zero_load_latency(self.topology, self.routes.hops_max, longest)
+
+    @cached_property
+    def zero_load_range(self) -> Costs:
+        """Ticks that a packet of one flit takes with nobody in its way: the least and the most over pairs of hosts."""
+        topology, ends = self.topology, self.switching.zero_load_latency(self.topology, 0, 1)
+        hop = self.switching.zero_load_latency(topology, 1, 1) - ends
+        if topology.has_delays:
+            found = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
+            return Costs(ends + found.least, ends + found.most)
+        return Costs(ends + hop * nearest_hosts(topology), ends + hop * self.routes.hops_max)
 
     @cached_property
     def content_hash(self) -> str:

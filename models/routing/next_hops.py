@@ -96,7 +96,7 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     if len(escape) == len(leg) == 0 and _all_end(topology, routes, starts, ends, found):
         return found
     _survey(
-        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), _new_walk(n), _new_walk(n), found
+        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), new_walk(n), new_walk(n), found
     )
     return found
 
@@ -115,7 +115,7 @@ def _all_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, found
     return True
 
 
-class _Walk(NamedTuple):
+class Walk(NamedTuple):
     """A depth-first search along next hops; of every switch, [switches].
 
     state: _NEW, _OPEN (the way has come there and not left) or _DONE. left: ports that have not been tried. stack: the
@@ -130,13 +130,13 @@ class _Walk(NamedTuple):
     least: Ints
 
 
-def _new_walk(n: int) -> _Walk:
+def new_walk(n: int) -> Walk:
     state, left, stack = np.zeros(n, np.int8), np.zeros(n, np.uint64), np.zeros(n + 1, np.int64)
-    return _Walk(state, left, stack, *(np.zeros(n, np.int64) for _ in range(3)))
+    return Walk(state, left, stack, *(np.zeros(n, np.int64) for _ in range(3)))
 
 
 @njit
-def _enter(row: Masks, w: _Walk, top: int, v: Int) -> None:
+def _enter(row: Masks, w: Walk, top: int, v: Int) -> None:
     """The way goes on to switch v."""
     w.stack[top] = v
     w.state[v] = _OPEN
@@ -145,7 +145,7 @@ def _enter(row: Masks, w: _Walk, top: int, v: Int) -> None:
 
 
 @njit
-def _follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints, w: _Walk) -> tuple[int, int]:
+def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints, w: Walk) -> tuple[int, int]:
     """Follow next hops ``row`` [switches] to t from some switches.
 
     Returns (-1, how many switches are done), or (fault, length of w.stack).
@@ -193,7 +193,7 @@ def _note(found: Survey, sort: int, t: Int, stack: Ints, size: int) -> None:
 
 
 @njit
-def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: _Walk, done: int, e: _Walk) -> None:
+def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk, done: int, e: Walk) -> None:
     """Lengthen w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
     for v in w.order[:done]:
         most, ports = e.most[v], row[v]
@@ -206,7 +206,7 @@ def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: _Walk
 
 
 @njit
-def _check_legs(leg: Bytes, ends: Ints, t: Int, w: _Walk, done: int, found: Survey) -> None:
+def _check_legs(leg: Bytes, ends: Ints, t: Int, w: Walk, done: int, found: Survey) -> None:
     """Whether all ways of a leg are as long as it is said to be."""
     for v in w.order[:done]:
         if w.least[v] != w.most[v]:
@@ -226,8 +226,8 @@ def _survey(
     starts: Ints,
     ends: Ints,
     graph: tuple[Ints, Ints],
-    w: _Walk,
-    e: _Walk,
+    w: Walk,
+    e: Walk,
     found: Survey,
 ) -> None:
     """Fill ``found`` with what following all next hops comes to.
@@ -238,14 +238,14 @@ def _survey(
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
     for t in ends:
         row = ports[t]
-        fault, size = _follow(row, out_start, dst, t, starts, w)
+        fault, size = follow(row, out_start, dst, t, starts, w)
         if fault >= 0:
             _note(found, fault, t, w.stack, size)
             continue
         if len(escape) > 0:
             for v in range(len(chain)):
                 chain[v] = np.uint64(1) << np.uint64(escape[t, v])
-            fault, length = _follow(chain, out_start, dst, t, w.order[:size], e)
+            fault, length = follow(chain, out_start, dst, t, w.order[:size], e)
             if fault >= 0:
                 _note(found, _ESCAPE_LOOP, t, e.stack, length)
                 continue

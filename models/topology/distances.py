@@ -169,6 +169,21 @@ def diameter(topology: Topology) -> int:
     return len(distance_counts(topology)) - 1
 
 
+def nearest_hosts(topology: Topology) -> int:
+    """Least distance between two different hosts, in hops; 0 also where there are no two.
+
+    Raises ``ValueError`` if the topology is not strongly connected.
+    """
+    count = topology.host_count
+    if topology.hosts < 2 or count.max() > 1:
+        return 0
+    if (count[topology.src] & count[topology.dst]).any():
+        return 1
+    pairs = distance_counts(topology, count)
+    pairs[0] = 0  # each host with itself
+    return int(np.flatnonzero(pairs)[0])
+
+
 def aspl(topology: Topology) -> float:
     """Mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
 

@@ -11,6 +11,7 @@ import numpy as np
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, study_of
@@ -104,7 +105,7 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
             "hosts": topology.hosts, "directed": topology.directed, "degree_min": int(degree.min()),
             "degree_max": int(degree.max()), "edge_hash": topology.edge_hash,
         },
-        "traffic": _traffic(case), "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
+        "traffic": _traffic(case), "routing": _routing(case), "ticks": case.ticks, **_zero_load(case),
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "window": _window(case), "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
@@ -165,16 +166,32 @@ def _window(case: Case) -> str | None:
     )
 
 
-def _zero_load(ticks: dict[str, int]) -> str | None:
-    """The latency of a packet alone, of L flits over H channels between switches, as a formula."""
-    if not ticks:
-        return None
+def _zero_load(case: Case) -> dict[str, Any]:
+    """The latency of a packet alone, of L flits over H channels between switches.
+
+    zero_load: as a formula, in which D stands for the delays that channels on its route have of their own. delays: the
+    least and the greatest delay of channels between switches, and of those of hosts. zero_load_ticks: the least and the
+    greatest latency of a packet of one flit, over all pairs of hosts. None where packets are not simulated in ticks.
+    """
+    ticks, scenario = case.ticks, case.scenario
+    if not ticks or scenario is None:
+        return {"zero_load": None, "zero_load_ticks": None, "delays": None}
     each, hop = ticks["header"] + ticks["switch"], ticks["link"]
-    ends = ticks["injection"] + ticks["ejection"]
-    return (
-        f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']} "
-        f"+ L - 1 = {each + hop} H + {each + ends} + (L - 1) ticks"
+    ends, own = ticks["injection"] + ticks["ejection"], " + D" * case.topology.has_delays
+    formula = (
+        f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']}{own} "
+        f"+ L - 1 = {each + hop} H + {each + ends}{own} + (L - 1) ticks"
     )
+    found = scenario.zero_load_range
+    return {
+        "zero_load": formula, "zero_load_ticks": [found.least, found.most],
+        "delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)},
+    }  # fmt: skip
+
+
+def _ends(delay: Ints) -> list[int]:
+    """The least and the greatest of some delays."""
+    return [int(delay.min()), int(delay.max())] if len(delay) else [0, 0]
 
 
 def _print(scenario: dict[str, Any]) -> None:
@@ -193,7 +210,11 @@ def _print(scenario: dict[str, Any]) -> None:
     if "switching" in scenario["config"]:
         print(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
-        print(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches")
+        print(
+            f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_own_delays(scenario)}"
+        )
+        least, most = scenario["zero_load_ticks"]
+        print(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
     if scenario["routing"]:
         print(f"  routing      {_kind_and_rest(scenario['routing'])}")
     if scenario["ticks"]:
@@ -209,6 +230,17 @@ def _print(scenario: dict[str, Any]) -> None:
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+
+
+def _own_delays(scenario: dict[str, Any]) -> str:
+    """What D stands for in the formula of the zero-load latency, if it stands there."""
+    found = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
+    named = {"channels": "a channel between switches adds", "hosts": "each of a host's channels adds"}
+    said = [
+        f"{named[name]} {least} to {most}" if least < most else f"{named[name]} {most}"
+        for name, (least, most) in found.items()
+    ]
+    return f"; D: {', '.join(said)} ticks" if said else ""
 
 
 def _keys_and_values(switching: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.switching.discipline import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
@@ -103,7 +103,7 @@ def _scenario(case: Case) -> dict[str, Any]:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
         described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
         if scenario.counted == PACKETS:
-            described |= {"searched": is_search(case), "zero_load_latency": _zero_load(scenario)}
+            described |= {"searched": is_search(case), "zero_load_latency": float(scenario.zero_load_latency)}
     if case.workload is not None:
         described["placement"] = case.resolved.get("placement", {}) | case.workload.notes
     if scenario is not None and case.ticks:
@@ -115,12 +115,6 @@ def _scenario(case: Case) -> dict[str, Any]:
             "certificate": case.certificate,
         }
     return described
-
-
-def _zero_load(scenario: Scenario[Any, Any]) -> float:
-    """Ticks of the longest packet over the longest route with nobody in its way; channels have their mean delay."""
-    delay = scenario.topology.delay
-    return scenario.zero_load_latency + scenario.routes.hops_max * (float(delay.mean()) if len(delay) else 0.0)
 
 
 def _common(values: list[Any]) -> Any:

@@ -16,7 +16,10 @@ ENOUGH = 1e-9
 
 @dataclass(frozen=True)
 class Least:
-    """The least mean latency in ticks, and what it is made of: mean hops between switches, and ticks of each part."""
+    """The least mean latency in ticks, and what it is made of: mean hops between switches, and ticks of each part.
+
+    ends: with the delays of hosts' channels.
+    """
 
     ticks: float
     hops: float
@@ -41,6 +44,7 @@ class ZeroLoad:
             amount = problem.demand.amount
             away = problem.distances(delays.hop + topology.delay.astype(float))
             hops = problem.distances(np.ones(topology.channels))
+        self._access = [(topology.access_delay.astype(float), each) for each in (traffic.rate, traffic.column_sums)]
         within = max(float(traffic.rate.sum()) - float(amount.sum()), 0.0)
         self._amount = np.concatenate([[within], amount])
         self._away, self._hops = (np.concatenate([[0.0], each]) for each in (away, hops))
@@ -48,12 +52,25 @@ class ZeroLoad:
     def least(self, share: float = 1.0) -> Least:
         """Over the nearest pairs that make ``share`` of the demand, as an unfair network may leave others behind."""
         order = np.argsort(self._away, kind="stable")
-        weight = self._amount[order]
-        if share < 1 - ENOUGH:
-            before = np.cumsum(weight) - weight
-            weight = np.clip(share * weight.sum() - before, 0, weight)
+        weight = _nearest(self._amount[order], share)
         network, hops = (_mean(each[order], weight) for each in (self._away, self._hops))
-        return Least(network + self.delays.ends + self.tail, hops, network, self.delays.ends, self.tail)
+        ends = self.delays.ends + sum(_least_mean(delay, amount, share) for delay, amount in self._access)
+        return Least(network + ends + self.tail, hops, network, ends, self.tail)
+
+
+def _nearest(weight: Floats, share: float) -> Floats:
+    """The weights of the first that make ``share`` of the whole, 0 of those behind them."""
+    if share >= 1 - ENOUGH:
+        return weight
+    before = np.cumsum(weight) - weight
+    nearest: Floats = np.clip(share * weight.sum() - before, 0, weight)
+    return nearest
+
+
+def _least_mean(value: Floats, weight: Floats, share: float) -> float:
+    """The mean of the least values that make ``share`` of the whole weight."""
+    order = np.argsort(value, kind="stable")
+    return _mean(value[order], _nearest(weight[order], share))
 
 
 def _mean(value: Floats, weight: Floats) -> float:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The least and the greatest cost of routes between hosts, where every channel has a cost, such as ticks."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
+from flitlab.models.jit import njit
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.next_hops import Walk, follow, new_walk
+from flitlab.models.routing.ways import Routes
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.tables import PATHS, PROGRESSIVE, TABLE, VIA
+from flitlab.models.topology.graph import Topology
+
+_FAR = np.int64(1) << np.int64(60)
+
+
+class Costs(NamedTuple):
+    """The least and the greatest cost of routes between different hosts."""
+
+    least: int
+    most: int
+
+
+def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -> Costs:
+    """The least and the greatest cost of a route between two different hosts; 0 and 0 where there are no two hosts.
+
+    Next hops are followed wherever they lead; escape channels and deflections are left out. Of routes over an
+    intermediate switch, and of those that are computed (DIGITS, POLARIZED), both are bounds. channel: int64 [channels],
+    the cost of each between switches, at least 0. host: int64 [hosts], the cost of the injection channel of each, and
+    of its ejection channel.
+    """
+    local = _within(topology, host)
+    ends = ends_of(topology)
+    low, high = (np.full(topology.switches, value) for value in (_FAR, -_FAR))
+    np.minimum.at(low, topology.host_switch, host)
+    np.maximum.at(high, topology.host_switch, host)
+    if topology.hosts < 2 or len(ends) < 2:
+        return Costs(*local)
+    if routes.form == PATHS:
+        assert routes.paths is not None
+        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, low, high)
+    elif routes.form in (TABLE, VIA):
+        graph = topology.out_start, topology.dst
+        least, most, out, back = _hop_costs(routes.ports, ends, graph, channel, low, high, new_walk(topology.switches))
+        if routes.form == VIA:
+            most = int((out + back)[ends].max())
+            most += int(channel.max(initial=0)) * (routes.select == PROGRESSIVE)
+    else:
+        spread = 2 * int(host.min()), 2 * int(host.max())
+        bounds = spread[0] + int(channel.min()), spread[1] + routes.hops_max * int(channel.max())
+        return Costs(min(bounds[0], local[0]), max(bounds[1], local[1]))
+    return Costs(min(int(least), local[0]), max(int(most), local[1]))
+
+
+def _within(topology: Topology, host: Ints) -> tuple[int, int]:
+    """The least and the greatest cost between two hosts of one switch; (far, 0) where no switch has two."""
+    order = np.lexsort((host, topology.host_switch))
+    place, cost = topology.host_switch[order], host[order]
+    pairs = (cost[:-1] + cost[1:])[place[:-1] == place[1:]]
+    if not len(pairs):
+        return (0, 0) if topology.hosts < 2 else (int(_FAR), 0)
+    return int(pairs.min()), int(pairs.max())
+
+
+@njit
+def _hop_costs(
+    ports: Masks, ends: Ints, graph: tuple[Ints, Ints], channel: Ints, low: Ints, high: Ints, w: Walk
+) -> tuple[Int, Int, Ints, Ints]:
+    """(least, greatest cost between hosts of different switches by next hops; greatest to, and from, each switch).
+
+    ends: switches with hosts. low, high: int64 [switches], the least and the greatest cost of a channel of their hosts.
+    w: scratch.
+    """
+    out_start, dst = graph
+    n = len(ports)
+    low_cost, high_cost = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    least, most = _FAR, np.int64(0)
+    most_to, most_from = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for t in ends:
+        _, done = follow(ports[t], out_start, dst, t, ends, w)
+        low_cost[t] = high_cost[t] = 0
+        for v in w.order[:done]:  # those farther on come first
+            some = ports[t, v]
+            low_cost[v], high_cost[v] = _FAR, 0
+            while some:
+                c = out_start[v] + lowest(some)
+                some &= some - np.uint64(1)
+                low_cost[v] = min(low_cost[v], channel[c] + low_cost[dst[c]])
+                high_cost[v] = max(high_cost[v], channel[c] + high_cost[dst[c]])
+        for s in ends:
+            if s != t:
+                least = min(least, low[s] + low_cost[s] + low[t])
+                most = max(most, high[s] + high_cost[s] + high[t])
+            most_to[t] = max(most_to[t], high[s] + (high_cost[s] if s != t else 0))
+            most_from[s] = max(most_from[s], high[t] + (high_cost[s] if s != t else 0))
+    return least, most, most_to, most_from
+
+
+@njit
+def _path_costs(
+    pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, channel: Ints, low: Ints,
+    high: Ints,
+) -> tuple[Int, Int]:  # fmt: skip
+    """The least and the greatest cost of paths; arguments as of :func:`_hop_costs`."""
+    n, least, most = len(out_start) - 1, _FAR, np.int64(0)
+    for pair in range(n * n):
+        s, t = pair // n, pair % n
+        for p in range(pair_start[pair], pair_start[pair + 1]):
+            v, cost = s, np.int64(0)
+            for i in range(path_start[p], path_start[p + 1]):
+                c = out_start[v] + np.int64(port[i])
+                cost += channel[c]
+                v = dst[c]
+            least = min(least, low[s] + cost + low[t])
+            most = max(most, high[s] + cost + high[t])
+    return least, most
