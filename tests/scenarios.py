@@ -90,9 +90,23 @@ def one_way_ring(switches: int, hosts: int = 1) -> Topology:
 
 
 def slow_channels(topology: Topology, draw: Callable) -> Topology:
-    """The same graph with extra delays on its channels."""
-    delay = draw(st.lists(st.integers(0, 5), min_size=topology.channels, max_size=topology.channels))
-    return replace(topology, delay=np.array(delay, np.int64))
+    """The same graph with extra delays on its channels, and on those of its hosts."""
+    longest = draw(st.sampled_from([5, 40]))
+    delay, access = (
+        draw(st.lists(st.integers(0, longest), min_size=count, max_size=count))
+        for count in (topology.channels, topology.hosts)
+    )
+    host_delay = np.array(access, np.int64) if draw(st.booleans()) else None
+    return replace(topology, delay=np.array(delay, np.int64), host_delay=host_delay)
+
+
+def some_delays(topology: Topology, number: int) -> Topology:
+    """The same graph, for one number of three with delays on its channels and those of its hosts."""
+    if number % 3:
+        return topology
+    rng = np.random.default_rng(number)
+    delay, host_delay = (rng.choice([0, 3, 20], count) for count in (topology.channels, topology.hosts))
+    return replace(topology, delay=delay, host_delay=host_delay)
 
 
 @st.composite
@@ -190,6 +204,7 @@ def vct_scenarios(draw) -> Scenario:
         "buffer_flits": draw(st.integers(longest, 3 * longest)),
         "shared_input": draw(st.booleans()),
         "oldest_first": draw(st.booleans()),
+        "own_credit_path": draw(st.booleans()),
         "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }
@@ -207,6 +222,7 @@ def wormhole_scenarios(draw) -> Scenario:
         "buffer_flits": draw(st.integers(1, 9)),
         "shared_input": draw(st.booleans()),
         "iterations": draw(st.integers(1, 3)),
+        "own_credit_path": draw(st.booleans()),
         "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }

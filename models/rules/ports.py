@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Integers
+from flitlab.models.arrays import Integers, Ints
 from flitlab.models.topology.graph import Topology
 
 
@@ -59,3 +59,15 @@ def make_ports(topology: Topology) -> Ports:
     in_output[inject] = -1 - np.arange(topology.hosts)
     in_switch = np.repeat(np.arange(topology.switches), np.diff(in_base))
     return Ports(out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject)
+
+
+def input_delays(ports: Ports, of_channels: Ints, of_hosts: Ints) -> Ints:
+    """int64 [inputs]: of each input the value of what feeds it, a channel or the injection channel of a host.
+
+    of_channels: int64 [channels]. of_hosts: int64 [hosts].
+    """
+    found = np.zeros(len(ports.in_switch), np.int64)
+    leads_on = ports.out_channel >= 0
+    found[ports.out_input[leads_on]] = of_channels[ports.out_channel[leads_on]]
+    found[ports.inject] = of_hosts
+    return found

@@ -3,11 +3,13 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
@@ -15,6 +17,7 @@ from flitlab.models.switching.discipline import Certify, Setting
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.source import Source
 
 Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
@@ -25,9 +28,10 @@ Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
 class Buffered(Credited):
     """A discipline whose packets wait in buffers.
 
-    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
-    shared_input: an input port sends one packet at a time (wormhole: one flit a tick); False: each of its VCs can be
-    read at once. allow_deadlock: whether to run without a certificate. vc_policy: the VC policy in force
+    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC. shared_input:
+    an input port sends one packet at a time (wormhole: one flit a tick); False: each of its VCs can be read at once.
+    allow_deadlock: whether to run without a certificate. own_credit_path: whether the credits of a channel take the
+    channel's own delay, rather than that of its reverse. vc_policy: the VC policy in force
     (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate. allocators: choices of
     ``allocator``, the default first.
     """
@@ -39,8 +43,39 @@ class Buffered(Credited):
     buffer_flits: int = 0
     shared_input: bool = False
     allow_deadlock: bool = False
+    own_credit_path: bool = False
     vc_policy: int = ANY
     may_deadlock: bool = False
+
+    def credit_delays(self, topology: Topology) -> Ints:
+        """int64 [channels]: ticks that a credit for a channel between switches takes beyond ``credit``.
+
+        They are the delay of the channel's reverse, over which the credit returns, or of the channel itself where it
+        has none and under ``own_credit_path``. The credits of a host's injection channel take its ``host_delay``.
+        """
+        reverse = topology.reverse
+        own = self.own_credit_path | (reverse < 0)
+        return np.where(own, topology.delay, topology.delay[reverse])
+
+    def round_trips(self, topology: Topology) -> Ints:
+        """int64 [channels + hosts]: ticks from the grant of a head to the next one that may use the same buffer slot.
+
+        Those of channels between switches are ``switch + link + header + credit`` and the delays of the channel and of
+        its credits. Behind them stand those of injection channels, ``injection + header + credit`` and twice the host's
+        delay. The head does not wait at the next switch; the flits behind it take no header delay.
+        """
+        between = self.switch + self.link + topology.delay + self.credit_delays(topology)
+        injection = self.injection + 2 * topology.access_delay
+        return np.concatenate([between, injection]) + self.header + self.credit
+
+    def refill(self, topology: Topology, flits: int) -> tuple[int, Floats]:
+        """(flits that the buffer of a VC takes at a time, ticks until it can take them again).
+
+        flits: length of packets. The ticks are float64 [channels + hosts], as of :meth:`round_trips`. Of wormhole
+        switching the flits are all of the buffer, and the ticks those for which they are away on average.
+        """
+        ticks = self.round_trips(topology) - self.header * (1 - 1 / flits)
+        return self.buffer_flits, ticks.astype(np.float64)
 
     @property
     def allocator(self) -> str:
@@ -57,13 +92,15 @@ class Buffered(Credited):
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""
-        return common_form(self.mode, asdict(self)), []
+        own = {"own_credit_path": True} if self.own_credit_path else {}
+        return common_form(self.mode, asdict(self)) | own, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""
         buffers = {
             "mode": self.mode, "vcs": self.vcs, "buffer_flits": self.buffer_flits, "allocator": self.allocator,
             "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
+            "credit_path": "own" if self.own_credit_path else "reverse",
         }  # fmt: skip
         return buffers | self._plain_more() | self._plain_times(flit_ns)
 
@@ -79,17 +116,44 @@ class Buffered(Credited):
                 "(docs/routing.md): do not judge the routing by it"
             )
             yield SpecError(problem, key="routing.vc_policy")
+        yield from self._buffer_warnings(topology, flits)
+
+    def _buffer_warnings(self, topology: Topology, flits: int) -> Iterator[SpecError]:
+        """A warning where buffers are too small for the round trip of credits, so that channels cannot be full."""
+        taken, ticks = self.refill(topology, flits)
+        rate = self.vcs * taken / ticks
+        short = np.flatnonzero(rate < 1)
+        if not len(short):
+            return
+        c = short[np.argmin(rate[short])]
+        part = -(-ceil(ticks[c]) // self.vcs)
+        needed = part + -part % flits if taken % flits == 0 else part
+        problem = (
+            f"{self.vcs} x {taken} flits are too few for {_channel(topology, int(c))}: credits are back after "
+            f"{ticks[c]:g} ticks, so it carries at most {rate[c]:.3g} flits a tick ({len(short)} of {len(rate)} "
+            f"channels carry less than 1); {needed} flits a VC cover the round trip"
+        )
+        yield SpecError(problem, key="switching.buffer_flits")
 
     def longest_step(self, topology: Topology, flits: int) -> int:
         """Ticks that one step of a packet of so many flits takes at most, if it can go on.
 
-        They are all delays, and its flits one in turn with those of all other VCs of the channel.
+        They are all delays, there and back for the credit that it waits for, and its flits one in turn with those of
+        all other VCs of the channel.
         """
-        return self._all_delays(topology) + (self.vcs + 1) * flits
+        return self._all_delays(topology) + topology.longest_delay + (self.vcs + 1) * flits
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the flits that all buffers of the network hold together."""
         return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
+
+
+def _channel(topology: Topology, number: int) -> str:
+    """A channel in words: one between switches or, from ``channels`` on, the injection channel of a host."""
+    if number >= topology.channels:
+        return f"the injection channel of host {number - topology.channels}"
+    source, target = (switch_names(topology).label(end[number]) for end in (topology.src, topology.dst))
+    return f"the channel from switch {source} to {target}"
 
 
 class BufferedSpec(CreditedSpec):
@@ -97,9 +161,10 @@ class BufferedSpec(CreditedSpec):
     may select in place of each of them.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (wormhole ``islip``; vct
-    ``age``, the packet first that has waited longest at the switch, or ``oldest``, that created first). iterations: how
-    often iSLIP matches in a tick. hold_packets, slotted: keys of hot-potato switching, which mean something only where
-    the routing deflects.
+    ``age``, the packet first that has waited longest at the switch, or ``oldest``, that created first).
+    ``credit_path``: credits return over the ``reverse`` channel and take its delay (that of the channel itself where it
+    has none), or take the channel's ``own`` delay, as in BookSim2. iterations: how often iSLIP matches in a tick.
+    hold_packets, slotted: keys of hot-potato switching, which mean something only where the routing deflects.
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
@@ -107,6 +172,7 @@ class BufferedSpec(CreditedSpec):
     allocator: Literal["age", "oldest", "islip"] | None = None
     input_speedup: Literal[1, "vcs"] = 1
     allow_deadlock: bool = False
+    credit_path: Literal["reverse", "own"] = "reverse"
     hold_packets: Room | None = None
     slotted: bool = False
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
@@ -146,7 +212,8 @@ class BufferedSpec(CreditedSpec):
         """Arguments of :class:`Buffered` that follow from the keys and the lengths of packets, by name."""
         return {
             "vcs": self.vcs, "buffer_flits": self.room_of(max(setting.flits)),
-            "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock, **self.ticks(),
+            "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
+            "own_credit_path": self.credit_path == "own", **self.ticks(),
         }  # fmt: skip
 
 

@@ -136,7 +136,7 @@ class Discipline(ABC):
 
     def longest_step(self, topology: Topology, flits: int) -> int:
         """Ticks that one step of a packet of so many flits takes at most, if it can go on."""
-        return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
+        return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
     def patience(self, topology: Topology, flits: int) -> int:
         """Ticks for which nothing may move while packets of so many flits wait."""
@@ -148,7 +148,7 @@ class Discipline(ABC):
 
     def looks_ahead(self, topology: Topology, flits: int) -> int:
         """The most ticks from a decision about a packet of so many flits to what follows from it."""
-        return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
+        return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the packets of so many flits that all of them hold at most.

@@ -57,7 +57,8 @@ class Timed(Discipline):
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
         """Ticks from the creation of a packet to its tail at its host, with nobody in its way: the sum of all delays.
 
-        hops: channels between switches. flits: length; the tail follows its head by ``flits`` - 1 ticks.
+        hops: channels between switches; delays that channels have of their own are not counted. flits: length; the tail
+        follows its head by ``flits`` - 1 ticks.
         """
         through = (hops + 1) * (self.header + self.switch) + hops * self.link
         return self.injection + through + self.ejection + flits - 1
@@ -67,11 +68,12 @@ class Timed(Discipline):
         return self._all_delays(topology) + 2 * flits
 
     def _all_delays(self, topology: Topology) -> int:
-        return sum(self.delays.values()) + int(topology.delay.max(initial=0))
+        return sum(self.delays.values()) + topology.longest_delay
 
     def looks_ahead(self, topology: Topology, flits: int) -> int:
         """The most ticks from the grant of a packet of so many flits to the arrival of its tail at the next switch."""
-        return flits + self.header + self.switch + self.link + int(topology.delay.max(initial=0))
+        longest = max(self.link, self.injection, self.ejection) if topology.host_delay is not None else self.link
+        return flits + self.header + self.switch + longest + topology.longest_delay
 
     def _plain_times(self, flit_ns: float | None) -> dict[str, Any]:
         ticks = {f"{name}_ticks": value for name, value in self.delays.items()}

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from flitlab.models.arrays import Floats
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import BufferedSpec, too_small
@@ -36,6 +39,11 @@ class Vct(Draining):
         """The fields in the form that the disciplines of flitlab share, with the allocator if it is ``oldest``."""
         form, more = super().hashed(source)
         return form | ({"oldest_first": True} if self.oldest_first else {}), more
+
+    def refill(self, topology: Topology, flits: int) -> tuple[int, Floats]:
+        """(flits of the packets that the buffer of a VC holds, ticks until all its credits are back)."""
+        ticks = self.round_trips(topology) + flits - 1
+        return self.buffer_flits // flits * flits, ticks.astype(np.float64)
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the packets of so many flits that all buffers hold together."""

@@ -295,7 +295,7 @@ def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
     switch = ceil(_exact(fabric.switch_ns) / 10**9 / tick)
     delay = np.full(topology.channels + 2 * topology.hosts, link + switch)
     delay[topology.channels + topology.hosts :] = link
-    delay[: topology.channels] += topology.delay
+    delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
     return delay
 
 

@@ -209,7 +209,7 @@ def make_session(
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
-    delay[: topology.channels] += topology.delay
+    delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
     back = _ways_back(topology, transport, queues, paths)
     largest = max(queues.packet_bytes, transport.ack_bytes if back else 0)
     check_hop(delay, ratio, largest, "capacity", "link_us")

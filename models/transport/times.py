@@ -50,7 +50,7 @@ def base_round_trip_ms(
     """
     tick_ms = tick_of(topology, queues) * 1000
     links = max(FEWEST_LINKS, routes.hops_max + 2)
-    delay = Fraction(repr(float(queues.link_us))) / 1000 + int(topology.delay.max(initial=0)) * tick_ms
+    delay = Fraction(repr(float(queues.link_us))) / 1000 + topology.longest_delay * tick_ms
     rates = topology.host_capacity, float(topology.capacity.min(initial=topology.host_capacity))
     byte_ms, slow_byte_ms = (
         Fraction(8, 1000) / (Fraction(repr(float(queues.nic_mbps))) * Fraction(repr(min(rate, rates[0]))))

@@ -2,6 +2,7 @@
 """Which runs several threads can share, each with a region of the network, and why the others have one thread."""
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.tables import UGAL_GLOBAL
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
@@ -24,15 +25,22 @@ def alone(scenario: Scenario[Vct]) -> str:
 
 
 def ahead(scenario: Scenario[Vct]) -> int:
-    """Ticks in which nothing that one switch does reaches another: neither a packet nor the room that it leaves.
+    """Ticks in which nothing that one switch does reaches another: neither a packet nor a credit for its buffer.
 
-    Of a program, neither does word of a delivery reach a send that waits for it.
+    Packets and credits take the delay of their channels besides. Of a program, neither does word of a delivery reach a
+    send that waits for it.
     """
-    model, delay = scenario.switching, int(scenario.topology.delay.min(initial=0))
-    channel, last = model.switch + model.link + delay + model.header, _shortest(scenario) - 1
+    model, topology, last = scenario.switching, scenario.topology, _shortest(scenario) - 1
+    channel = model.switch + model.link + model.header + _least(topology.delay)
+    credit = last + model.credit + _least(model.credit_delays(topology))
     if isinstance(scenario.work, Workload):
-        return min(channel, last + model.credit, last + model.switch + model.ejection)
-    return min(channel, last + model.credit)
+        return min(channel, credit, last + model.switch + model.ejection + _least(topology.access_delay))
+    return min(channel, credit)
+
+
+def _least(ticks: Ints) -> int:
+    """The least of some delays, int64; 0 where there are none."""
+    return int(ticks.min()) if len(ticks) else 0
 
 
 def _shortest(scenario: Scenario[Vct]) -> int:

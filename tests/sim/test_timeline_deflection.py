@@ -15,7 +15,7 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import LOST_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, scenario
+from tests.scenarios import build, scenario, some_delays
 from tests.sim.test_timeline_vct import (
     NEVER,
     RING,
@@ -40,7 +40,7 @@ def drawn(number: int) -> Scenario:
         lambda: build("torus", hosts=2, dims=[3, 3]), lambda: build("rrg", n=8, degree=3, seed=3),
         lambda: build("fat_tree", hosts=2, k=4), lambda: build("hypercube", dim=3),
     ]  # fmt: skip
-    topology = rng.choice(topologies)()
+    topology = some_delays(rng.choice(topologies)(), number)
     keys = {"hold_packets": rng.choice([1, 3, 8, 30]), "slotted": rng.random() < 0.3}
     if rng.random() < 0.3:
         keys |= {"header": 0, "switch": 1, "link": 1}

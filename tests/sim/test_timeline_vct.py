@@ -26,7 +26,7 @@ from flitlab.sim.config.timeline import epochs_of
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
-from tests.scenarios import build, scenario
+from tests.scenarios import build, scenario, some_delays
 from tests.sim.test_timeline_datagram import events_of
 
 NEVER = float("inf")
@@ -60,7 +60,7 @@ def drawn(number: int, made: Callable[[Scenario], Scenario] = lambda case: case)
         lambda: build("torus", hosts=2, dims=[3, 3]), lambda: build("rrg", n=8, degree=3, seed=3),
         lambda: build("fat_tree", hosts=2, k=4), lambda: build("hypercube", dim=3),
     ]  # fmt: skip
-    topology = rng.choice(topologies)()
+    topology = some_delays(rng.choice(topologies)(), number)
     routing = rng.choice([
         {"kind": "minimal"}, {"kind": "minimal", "select": "hash"}, {"kind": "minimal", "select": "adaptive"},
         {"kind": "ksp", "k": 3}, {"kind": "valiant"}, {"kind": "ugal"}, {"kind": "updown"},
@@ -71,6 +71,8 @@ def drawn(number: int, made: Callable[[Scenario], Scenario] = lambda case: case)
     keys = {"vcs": 16, "buffer_flits": max(flits) * rng.choice([1, 2, 3])}
     if rng.random() < 0.3:
         keys |= {"shared_input": True}
+    if number % 2:
+        keys |= {"own_credit_path": True}
     if rng.random() < 0.3:
         keys |= {"oldest_first": True}
     if rng.random() < 0.3:

@@ -18,7 +18,7 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.wormhole.state import ENDLESS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
-from tests.scenarios import TIMES, build, line, scenario
+from tests.scenarios import TIMES, build, line, scenario, some_delays
 from tests.sim.test_timeline_vct import (
     NEVER,
     RING,
@@ -48,7 +48,7 @@ def drawn(number: int) -> Scenario:
         lambda: build("fat_tree", hosts=2, k=4), lambda: build("hypercube", hosts=hosts, dim=3),
         lambda: build("imase", hosts=hosts, n=9, degree=3),
     ]  # fmt: skip
-    topology = rng.choice(topologies)()
+    topology = some_delays(rng.choice(topologies)(), number)
     routing = rng.choice([
         {"kind": "minimal"}, {"kind": "minimal", "select": "adaptive"}, {"kind": "ksp", "k": 3}, {"kind": "valiant"},
         {"kind": "ugal"}, {"kind": "updown"}, {"kind": "minimal", "select": "adaptive", "vc_policy": "escape"},
@@ -61,6 +61,8 @@ def drawn(number: int) -> Scenario:
     keys = {"buffer_flits": max(least, rng.choice([1, 2, 3, 9, 20])), "iterations": rng.choice([1, 2])}
     if rng.random() < 0.3:
         keys |= {"shared_input": True}
+    if number % 2:
+        keys |= {"own_credit_path": True}
     if rng.random() < 0.6:
         keys |= {"header": rng.choice([0, 1, 2]), "switch": 1, "link": 1, "credit": rng.choice([1, 4])}
     source = Source(flits=flits, shares=(1.0,) * len(flits))

@@ -85,6 +85,7 @@ class DeflectionConstants(NamedTuple):
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     dst: Ints  # int64 [channels]: switch at the end of each
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
+    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
     host_start: Ints  # int64 [switches + 1]: first host of each switch
 
 
@@ -114,15 +115,21 @@ def build(
     """
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
+    access, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
+    np.maximum.at(slowest_access, topology.host_switch, access)
+    each = zip(topology.in_degree.tolist(), topology.host_count.tolist(), slowest_access.tolist(), strict=True)
     bound = np.array(
         [
-            occupancy_bound(model.hold_packets, d, host, flits, model.header, model.injection, scenario.events)
-            for d, host in zip(topology.in_degree.tolist(), topology.host_count.tolist(), strict=True)
+            occupancy_bound(
+                model.hold_packets, d, hosts_here, flits, model.header, model.injection + slow, scenario.events
+            )
+            for d, hosts_here, slow in each
         ],
         np.int64,
     )
     slowest = int(topology.delay.max(initial=0)) + model.link
-    horizon = 2 * flits + model.switch + max(slowest, model.ejection, model.injection, model.header) + 2
+    at_hosts = max(model.ejection, model.injection) + int(access.max(initial=0))
+    horizon = 2 * flits + model.switch + max(slowest, at_hosts, model.header) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     constants = DeflectionConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
@@ -139,11 +146,12 @@ def build(
         out_start=topology.out_start,
         dst=topology.dst,
         delay=topology.delay,
+        access=access,
         host_start=topology.host_start,
     )
     on_channel = (model.switch + slowest) // flits + 2
-    at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
-    records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
+    at_host = (flits + model.switch + model.ejection + model.injection + 2 * access) // flits + 3
+    records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
     place = records_in_lines(topology.switches, _SWITCH)
     place["reading"] = place["last_reading"] = NOBODY
     state = DeflectionState(
@@ -298,7 +306,8 @@ def _eject(const, state, switch, packet, output, tick):
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    put(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection)
+    access = const.access[state.pool.packet[packet].destination]
+    put(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
     return True
 
 
@@ -365,7 +374,7 @@ def _let_send(const, state, switch, host, tick):
     following = host + 1 - const.host_start[switch]
     switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].where = switch
-    put(state.arriving, packet, tick + const.injection)
+    put(state.arriving, packet, tick + const.injection + const.access[host])
     notice(const, state, host, tick)
 
 

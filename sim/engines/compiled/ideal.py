@@ -61,7 +61,7 @@ class IdealConstants(NamedTuple):
     inputs: int
     header: int
     crossing: Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
-    injection: int  # from a host until the header has been read
+    injection: Ints  # int64 [hosts]: from a host until the header has been read
     routes: Tables
     in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
 
@@ -94,9 +94,11 @@ def build(
     ejects = ports.out_channel < 0
     extra = np.zeros(len(ejects), np.int64)
     extra[~ejects] = topology.delay[ports.out_channel[~ejects]]
-    crossing = model.switch + np.where(ejects, model.ejection - 1, model.link + extra + model.header)
+    extra[ports.eject] = topology.access_delay
+    crossing = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
+    injection = model.injection + model.header + topology.access_delay
     longest = int(packets.flits.max())
-    horizon = longest + max(int(crossing.max(initial=0)), model.injection + model.header) + 2
+    horizon = longest + max(int(crossing.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     fed = ports.in_output >= 0
     constants = IdealConstants(
@@ -105,7 +107,7 @@ def build(
         inputs=inputs,
         header=model.header,
         crossing=crossing,
-        injection=model.injection + model.header,
+        injection=injection,
         routes=model.tables(topology, scenario.routes),
         in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
     )
@@ -265,7 +267,7 @@ def _send(const, state, host, tick):
         packet = create(const, state, host, tick)
         leave(state.program, state.pool.packet[packet].send, record.free)
         set_way(const, state, packet, ahead, tick)
-        _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection)
+        _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
         ready = max(record.born, record.free)
     if ready < LATE:
         wake(state.senders, host, min(ready, tick + state.senders.mask))

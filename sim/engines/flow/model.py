@@ -37,7 +37,8 @@ class Network(NamedTuple):
     capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
     them. link: int64 [channels + 2 * hosts], the channel whose capacity each uses: its own, or, half duplex, that of
     the first of the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which
-    all else does, less the one in which a flit passes. packet_bytes ..: see
+    all else does, less the one in which a flit passes. access: int64 [hosts], ticks by which the channels from and to
+    each host delay besides. packet_bytes ..: see
     :class:`~flitlab.models.application.messages.Messages`.
     """
 
@@ -52,6 +53,7 @@ class Network(NamedTuple):
     link: Ints
     hop: Floats
     ends: float
+    access: Ints
     packet_bytes: int
     flit_bytes: int
     header_flits: int
@@ -126,6 +128,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
         link=link,
         hop=np.asarray(topology.delay + float(model.header + model.switch + model.link), np.float64),
         ends=float(model.injection + model.header + model.switch + model.ejection - 1),
+        access=topology.access_delay,
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
         header_flits=messages.header_flits,
@@ -271,7 +274,7 @@ def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage
             count = _spread(n, w, count, middle, target, 1.0 / draws)
     else:
         count = _spread(n, w, count, origin, target, 1.0)
-    ticks = n.ends
+    ticks = n.ends + n.access[source] + n.access[destination]
     for i in range(count):
         ticks += w.share[w.channel[i]] * n.hop[w.channel[i]]
     count = _take(w, count, n.link[np.int64(n.channels + source)], 1.0)

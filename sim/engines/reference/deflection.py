@@ -70,7 +70,7 @@ class Switch(Allocator):
             len(self.hosts),
             net.flits,
             times.header,
-            times.injection,
+            max((net.injection(host.index) for host in self.hosts), default=0),
             net.scenario.events,
         )
 
@@ -210,7 +210,7 @@ class DeflectionNetwork(Network[Deflection]):
         for host, place in zip(hosts, topology.host_switch, strict=True):
             host.switch = switches[place]
             host.switch.hosts.append(host)
-            host.switch.ejection[host.index] = Output(times.switch + times.ejection)
+            host.switch.ejection[host.index] = Output(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.changes = DeflectionChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)

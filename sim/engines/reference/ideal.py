@@ -225,7 +225,7 @@ class IdealNetwork(Network[Ideal]):
             switches[tail].outputs.append(Output(times.switch + times.link + extra, end))
         for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
             host.entry = Input(switches[place], int(numbering.inject[host.index]))
-            switches[place].ejection[host.index] = Output(times.switch + times.ejection)
+            switches[place].ejection[host.index] = Output(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.changes = IdealChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)

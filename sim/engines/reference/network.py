@@ -147,7 +147,7 @@ class Host:
         packet = self.leave(now)
         self.free_at = now + packet.flits
         self.network.tail_left(packet, self.free_at)
-        packet.moved.set(now + self.network.times.injection, ARRIVALS, place)
+        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, place)
 
 
 class Output:
@@ -202,6 +202,7 @@ class Network(Generic[D]):
         self._place = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
+        self._access: list[int] = scenario.topology.access_delay.tolist()
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
         self.resorts = last_resorts(self.routes, self.policy)
@@ -226,6 +227,14 @@ class Network(Generic[D]):
             )
             yield from block.tolist()
             sequence += _BLOCK
+
+    def injection(self, host: int) -> int:
+        """Ticks that a flit takes over the injection channel of a host."""
+        return self.times.injection + self._access[host]
+
+    def ejection(self, host: int) -> int:
+        """Ticks from a grant to the flit's arrival at a host."""
+        return self.times.switch + self.times.ejection + self._access[host]
 
     def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
         """A packet created now, with the way that it draws.

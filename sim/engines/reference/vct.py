@@ -5,7 +5,8 @@ Per tick and switch, the packets at the front of their input VC that are eligibl
 oldest eligibility first (ties: lowest input port, then VC), or, with the allocator ``oldest``,
 the packet created first (ties: as before). One is granted if its input and an
 output it may take are free and a VC there has room for all of it; it then holds input and output
-for as many ticks as it has flits, and its VC's credits return when its tail has left.
+for as many ticks as it has flits, and its VC's credits return when its tail has left. They are usable after the credit
+delay and the delay of the channel over which they return.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ from typing import Any
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.order import age_key
-from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.ports import input_delays, make_ports
 from flitlab.models.rules.tables import POLARIZED, PROGRESSIVE
 from flitlab.models.rules.vc import appeal, is_kept, is_last_resort
 from flitlab.models.scenario import Scenario
@@ -47,16 +48,18 @@ class InputVC:
 
     index: in the numbering of ``flitlab.models.rules.ports``. sender: the switch or host that sends into it.
     queue: packets whose head has arrived and that are not granted yet; its first is at the front.
-    credits: flits of room that the sender knows of; returning: flits of credits on their way to it.
+    credits: flits of room that the sender knows of; returning: flits of credits on their way to it. credit: ticks that
+    they take.
     left: tick at which the last packet granted has left. age: of the front packet, its age key.
     """
 
-    def __init__(self, switch: "Switch", index: int, sender: Allocator, reader: Reader, flits: int):
+    def __init__(self, switch: "Switch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
         self.switch = switch
         self.index = index
         self.sender = sender
         self.reader = reader
         self.size = self.credits = flits
+        self.credit = credit
         self.returning = 0
         self.queue: deque[Packet] = deque()
         self.left = 0
@@ -79,8 +82,7 @@ class InputVC:
         flits = self.queue.popleft().flits
         self.left = self.reader.free_at = now + flits
         self.returning += flits
-        clock, credit = self.switch.clock, self.switch.network.times.credit
-        Alarm(clock, now + flits - 1 + credit, CREDITS, self.restore, flits)
+        Alarm(self.switch.clock, now + flits - 1 + self.credit, CREDITS, self.restore, flits)
         if self.queue:
             self.switch.expect(self)
 
@@ -323,15 +325,17 @@ class VctNetwork(Network[Vct]):
         for channel, (tail, extra) in enumerate(zip(topology.src, topology.delay.tolist(), strict=True)):
             switches[tail].outputs.append(Output(times.switch + times.link + extra, channel))
         for host, place in enumerate(topology.host_switch):
-            switches[place].ejection[host] = Output(times.switch + times.ejection)
+            switches[place].ejection[host] = Output(self.ejection(host))
 
         numbering = make_ports(topology)
+        credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
         for channel, (tail, head) in enumerate(zip(topology.src, topology.dst, strict=True)):
             output = switches[tail].outputs[channel - topology.out_start[tail]]
             port = numbering.out_input[numbering.out_base[tail] + channel - topology.out_start[tail]]
-            output.vcs = self._input_port(switches[head], int(port), switches[tail])
+            output.vcs = self._input_port(switches[head], int(port), switches[tail], int(credit[port]))
         for host, place in enumerate(topology.host_switch):
-            hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
+            port = numbering.inject[host]
+            hosts[host].vcs = self._input_port(switches[place], int(port), hosts[host], int(credit[port]))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.changes = VctChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
@@ -347,12 +351,12 @@ class VctNetwork(Network[Vct]):
         on_the_way: int = sum(vc.size - vc.credits for vc in output.vcs)
         return waiting + on_the_way
 
-    def _input_port(self, switch: Switch, port: int, sender: Allocator) -> list[InputVC]:
-        """The VCs of an input port."""
+    def _input_port(self, switch: Switch, port: int, sender: Allocator, credit: int) -> list[InputVC]:
+        """The VCs of an input port, whose credits take so many ticks."""
         times, reader = self.times, Reader()
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
-            vcs.append(InputVC(switch, index, sender, reader, times.buffer_flits))
+            vcs.append(InputVC(switch, index, sender, reader, times.buffer_flits, credit))
             if not times.shared_input:
                 reader = Reader()
         switch.input_vcs += vcs

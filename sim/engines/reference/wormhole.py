@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
-from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.ports import input_delays, make_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import appeal, is_last_resort
 from flitlab.models.scenario import Scenario
@@ -163,13 +163,15 @@ class InputVC:
 
     place: in its switch. entry: the input of the crossbar that reads it. flits: what has arrived and has
     not left. since: the tick from which the packet at the front may ask for a VC. outlets: what it may ask
-    for. outlet: what it has got. turn: of the output VCs that offer themselves to it.
+    for. outlet: what it has got. turn: of the output VCs that offer themselves to it. credit: ticks from a flit's grant
+    until the sender may use its credit.
     """
 
     feeder: OutputVC
 
-    def __init__(self, switch: "Switch", place: int, entry: Input, size: int):
+    def __init__(self, switch: "Switch", place: int, entry: Input, size: int, credit: int):
         self.switch = switch
+        self.credit = credit
         self.place = place
         self.entry = entry
         self.size = size
@@ -218,7 +220,7 @@ class InputVC:
         assert outlet is not None
         flit = self.flits.popleft()
         channel = outlet.channel.number
-        Alarm(self.switch.clock, now + net.times.credit, CREDITS, self.restore)
+        Alarm(self.switch.clock, now + self.credit, CREDITS, self.restore)
         if flit.is_head:
             net.ledger.grant(channel, 1)
             if channel is not None:
@@ -456,8 +458,9 @@ class WormholeNetwork(Network[Wormhole]):
         topology, times = scenario.topology, scenario.switching
         self.switches = [Switch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
+        credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
         inputs = [
-            self._input_port(self.switches[v], port - int(numbering.in_base[v]))
+            self._input_port(self.switches[v], port - int(numbering.in_base[v]), int(credit[port]))
             for port, v in enumerate(numbering.in_switch)
         ]
         ends = zip(topology.src, topology.delay.tolist(), strict=True)
@@ -470,11 +473,11 @@ class WormholeNetwork(Network[Wormhole]):
         hosts = [Host(self, h) for h in range(topology.hosts)]
         for host, place in zip(hosts, topology.host_switch, strict=True):
             switch = self.switches[place]
-            output = Channel(len(switch.outputs), times.switch + times.ejection)
+            output = Channel(len(switch.outputs), self.ejection(host.index))
             switch.outputs.append(output)
             switch.ejection[host.index] = output
             self._output_vcs(switch, output, [None] * times.vcs)
-            injection = Channel(0, times.injection)
+            injection = Channel(0, self.injection(host.index))
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
@@ -487,14 +490,14 @@ class WormholeNetwork(Network[Wormhole]):
         waiting = sum(len(vc.flits) for vc in switch.input_vcs if vc.flits and vc.outlets[0].channel is output)
         return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
 
-    def _input_port(self, switch: Switch, port: int) -> list[InputVC]:
-        """The VCs of an input port."""
+    def _input_port(self, switch: Switch, port: int, credit: int) -> list[InputVC]:
+        """The VCs of an input port, whose credits take so many ticks."""
         times, entry = self.times, Input(port)
         vcs = []
         for place in range(port * times.vcs, (port + 1) * times.vcs):
             if not times.shared_input:
                 entry = Input(place)
-            vcs.append(InputVC(switch, place, entry, times.buffer_flits))
+            vcs.append(InputVC(switch, place, entry, times.buffer_flits, credit))
         switch.input_vcs += vcs
         return vcs
 

@@ -134,9 +134,12 @@ def zero_load(life: Life, scenario: Scenario[Buffered]) -> ClosedForm:
         (there.arrived or 0) - (here.granted or 0) - model.switch
         for here, there in zip(life.visits, life.visits[1:], strict=False)
     )
+    access = scenario.topology.access_delay
+    injection, ejection = (int(access[host]) for host in (life.source, life.destination))
     return ClosedForm(
-        model.injection, through * model.header, through * model.switch, links, model.ejection, life.flits - 1
-    )
+        model.injection + injection, through * model.header, through * model.switch, links,
+        model.ejection + ejection, life.flits - 1,
+    )  # fmt: skip
 
 
 class Waiting(NamedTuple):

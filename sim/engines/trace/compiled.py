@@ -154,7 +154,7 @@ class WormholeWatch(CompiledWatch):
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
-            return now + int(self._constants.injection)
+            return now + int(self._state.queue["delay"][self._state.sending["queue"][self.source]])
         queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
         return now + int(self._state.queue["delay"][queue])
 

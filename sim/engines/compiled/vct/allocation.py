@@ -48,6 +48,8 @@ def grant(const, state, packet, vc, output, place, tick):
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
     back = tick + flits - 1 + const.credit
+    if const.delayed:
+        back += const.credit_delay[vc // const.vcs]
     if crosses(state, vc):
         post_room(state, vc, back, flits)
     else:
@@ -64,6 +66,8 @@ def grant(const, state, packet, vc, output, place, tick):
 
     if place == NOBODY:
         delivered = tick + flits - 1 + const.switch + const.ejection
+        if const.delayed:
+            delivered += const.access[record.destination]
         post_delivery(state.program, state, packet, delivered)
         prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
         put(state.leaving, packet, delivered)

@@ -87,7 +87,10 @@ def _send(const, state, host, tick):
     set_way(const.compares, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + place
     use_room(const, state, sender, place, flits)
-    put(state.arriving, packet, tick + const.injection + const.header)
+    comes = tick + const.injection + const.header
+    if const.delayed:
+        comes += const.access[host]
+    put(state.arriving, packet, comes)
     wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
 
 

@@ -26,6 +26,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     VctState,
     make_credits,
     make_vcs,
+    most_leaving,
     set_ends,
 )
 from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
@@ -145,9 +146,8 @@ def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Ma
 def _pools(const: VctConstants, pool: Pool, cut: _Cut, regions: int) -> list[Pool]:
     """Give each region its share of the records: what its buffers hold, and what is leaving to its hosts."""
     slots = const.buffer_flits // int(const.net.packets.flits.min())
-    leaving = (len(pool.packet) - len(cut.input) * const.vcs * slots) // len(cut.host)
     share = np.bincount(cut.input, minlength=regions) * const.vcs * slots
-    share += np.bincount(cut.host, minlength=regions) * leaving
+    share += np.bincount(cut.host, most_leaving(const), regions).astype(np.int64)
     last = np.cumsum(share)
     free = [np.append(np.arange(end - 1, end - size - 1, -1), size) for end, size in zip(last, share, strict=True)]
     return [pool._replace(free=unused.astype(np.uint32)) for unused in free]

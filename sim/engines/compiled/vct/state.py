@@ -9,7 +9,7 @@ from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import interpreted
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
@@ -78,7 +78,9 @@ class VctConstants(NamedTuple):
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
-    delayed: bool  # whether there are such channels
+    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
+    credit_delay: Ints  # int64 [inputs]: ticks of the credits of each beyond ``credit``
+    delayed: bool  # whether any of these is more than 0
     rings: Rings
 
 
@@ -117,13 +119,14 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
     slots = model.buffer_flits // shortest
-    horizon = longest + model.credit + model.switch + model.header + int(topology.delay.max(initial=0))
+    horizon = longest + model.credit + model.switch + model.header + topology.longest_delay
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     behind_words = whole_lines(2 * max(row - INLINE, 1), np.int64)
     vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
+    credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
     constants = VctConstants(
         net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
@@ -146,12 +149,13 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
-        delayed=bool(topology.delay.any()),
+        access=topology.access_delay,
+        credit_delay=credit_delay,
+        delayed=topology.has_delays,
         rings=make_rings(topology),
     )
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
-    leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
-    pool = make_pool(inputs * model.vcs * slots + leaving, PACKET)
+    pool = make_pool(inputs * model.vcs * slots + int(most_leaving(constants).sum()), PACKET)
     vc = make_vcs(inputs * model.vcs)
     _set_places(vc, ports, model.vcs, vc_bits)
     heads = aligned(1, outputs * (OUTPUT_WORDS + behind_words), np.int64)[0]
@@ -162,7 +166,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         vc=vc,
         lane=np.zeros(len(vc), np.uint8),
         room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
-        credits=make_credits(ticks, outputs * _most_returning(model, shortest, longest)),
+        credits=make_credits(ticks, _most_returning(model, ports, credit_delay, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
         rows=rows,
         heads=heads,
@@ -194,12 +198,23 @@ def make_credits(ticks: int, returns: int) -> Due:
     return make_due(ticks, returns, np.uint64)
 
 
-def _most_returning(model: Vct, shortest: int, longest: int) -> int:
-    """Bound how many packets that one output has sent on have room that is still on its way back.
+def _most_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
+    """Bound how many packets have room that is still on its way back.
 
-    Packets have ``shortest`` to ``longest`` flits, and an output sends one at a time.
+    An output sends one packet at a time, and no more can be on their way to a sender than fit into the buffers. Packets
+    have ``shortest`` to ``longest`` flits. credit_delay: of each input, as in the constants.
     """
-    return (longest + model.credit) // shortest + 2
+    usual = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
+    held = model.vcs * (model.buffer_flits // shortest)
+    late = credit_delay > 0
+    return usual + int(np.minimum(model.vcs * (credit_delay[late] // shortest + 1), held).sum())
+
+
+def most_leaving(const: VctConstants) -> Ints:
+    """Bound how many packets are on their way from its switch to each host, int64 [hosts]."""
+    flits = const.net.packets.flits
+    found: Ints = (int(flits.max()) + const.switch + const.ejection + const.access) // int(flits.min()) + 2
+    return found
 
 
 def make_vcs(count: int) -> np.ndarray:

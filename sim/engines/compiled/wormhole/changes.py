@@ -27,7 +27,6 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     HEAD,
     HEADERS,
     INJECTED,
-    NETWORK,
     NO_CREDIT,
     NO_VC,
     ONE,
@@ -120,6 +119,14 @@ class ChangingWormhole(DrainingRun):
         packet = entry >> (U(32) + PACKET_AT)
         return place, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
 
+    def _to_switches(self) -> range:
+        """The queues of flits on their way to switches."""
+        return range(int(INJECTED), int(self._constants.ejected))
+
+    def _to_hosts(self) -> list[int]:
+        """The queues of flits on their way to hosts."""
+        return [int(EJECTED), *range(int(self._constants.ejected), int(self._constants.returned))]
+
     def _due(self, which: int) -> tuple[Ints, Ints]:
         """What comes out of a queue, by tick: (places in ``state.due``, [ticks, 2] those in ``state.entries``)."""
         ticks, queue = int(self._constants.ticks), self._state.queue[which]
@@ -149,7 +156,7 @@ class ChangingWormhole(DrainingRun):
         """The packet whose flits are at the front of each input VC, or are the next to come, NOBODY where none is."""
         state, vc = self._state, self._state.vc[: self._inputs]
         owner = np.full(self._inputs, NOBODY)
-        for which in range(int(INJECTED), len(state.queue)):
+        for which in self._to_switches():
             _, packets, vcs = self._entries(which)
             owner[vcs[::-1]] = packets[::-1]  # of several that of the first stays
         held = np.flatnonzero(vc["landed"] != vc["front"])
@@ -168,7 +175,7 @@ class ChangingWormhole(DrainingRun):
         dead, behind = self._of_outputs(failed), self._inputs_behind(failed)
         owner, holds = self._owners(), self._blocked() & NO_VC == 0
         cut[owner[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
-        for which in range(int(NETWORK), len(self._state.queue)):
+        for which in self._to_switches():
             _, packets, vcs = self._entries(which)
             cut[packets[behind[vcs // self._vcs]]] = True
 
@@ -222,10 +229,10 @@ class ChangingWormhole(DrainingRun):
         empty = kept == vc["front"]
         vc["landed"] = np.where(empty, 0, kept)
         vc["front"][empty] = 0
-        for which in (EJECTED, *range(int(INJECTED), len(state.queue))):
-            _, packets, vcs = self._entries(int(which))
+        for which in (*self._to_hosts(), *self._to_switches()):
+            _, packets, vcs = self._entries(which)
             np.add.at(back, vcs[cut[packets]], 1)
-            self._keep(int(which), ~cut[packets])
+            self._keep(which, ~cut[packets])
         state.vc["credits"] += back.astype(np.uint32)
         return back > 0
 

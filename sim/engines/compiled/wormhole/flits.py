@@ -77,7 +77,7 @@ def land_all(const, state, tick, ready, asking):
     ``ready`` is the end of the list in ``state.ready`` and ``asking`` the length of ``state.asking`` before, and
     what they are after is returned.
     """
-    for which in range(INJECTED, U(len(state.queue))):
+    for which in range(INJECTED, const.ejected):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
             if const.large:
@@ -102,13 +102,14 @@ def land_all(const, state, tick, ready, asking):
 @inner
 def deliver_all(const, state, tick):
     """Take in the flits that come to their hosts in this tick."""
-    first, end = due(const, state, EJECTED, tick)
-    for i in range(first, end):
-        flit, vc = entry_of(state, i)
-        vc_record = state.vc[vc]
-        vc_record.credits = U(vc_record.credits) + ONE
-        if flit & TAIL:
-            records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
+    for which in range(const.ejected - ONE, const.returned):
+        first, end = due(const, state, which if which >= const.ejected else EJECTED, tick)
+        for i in range(first, end):
+            flit, vc = entry_of(state, i)
+            vc_record = state.vc[vc]
+            vc_record.credits = U(vc_record.credits) + ONE
+            if flit & TAIL:
+                records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
 
 
 @inner
@@ -134,17 +135,18 @@ def restore_all(const, state, tick, ready):
     ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
     few = U(ENDLESS) if const.resorts > 0 else U(0)  # with last resorts packets wait for more credits than one
-    first, end = due(const, state, RETURNED, tick)
-    for i in range(first, end):
-        if const.large:
-            prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
-        vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
-        vc_record = state.vc[vc]
-        credit = U(vc_record.credits)
-        vc_record.credits = credit + ONE
-        if credit <= few:
-            ready = _wake_sender(const, state, vc, tick, ready)
-    state.tally.scalars[EVENTS] += np.int64(end - first)
+    for which in range(const.returned - ONE, U(len(state.queue))):
+        first, end = due(const, state, which if which >= const.returned else RETURNED, tick)
+        for i in range(first, end):
+            if const.large:
+                prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
+            vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
+            vc_record = state.vc[vc]
+            credit = U(vc_record.credits)
+            vc_record.credits = credit + ONE
+            if credit <= few:
+                ready = _wake_sender(const, state, vc, tick, ready)
+        state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready
 
 

@@ -11,7 +11,7 @@ from flitlab.sim.engines.compiled.ugal import set_way
 from flitlab.sim.engines.compiled.wheel import drain, wake
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
-from flitlab.sim.engines.compiled.wormhole.state import HEAD, INJECTED, ONE, PACKET_AT, TAIL, U
+from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TAIL, U
 from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 
 
@@ -67,7 +67,7 @@ def _send(const, state, host, tick):
         leave(state.program, state.pool.packet[sending.packet].send, tick + 1)
         sending.packet = NOBODY
         following = min(max(state.host[host].born, following), tick + state.senders.mask)
-    push(state, INJECTED, flit, vc)
+    push(state, U(sending.queue), flit, vc)
     wake(state.senders, host, following)
 
 

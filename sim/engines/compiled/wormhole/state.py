@@ -13,7 +13,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
 from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
@@ -68,7 +68,10 @@ ENDLESS = 1 << 30
 SEVERAL = U(255)
 """Instead of a port, where routes allow several."""
 
-# Queues of what happens after a fixed delay; behind them one for each delay of a network channel.
+# Queues of what happens after a fixed delay: credits that return, headers that are read, flits on their way to hosts,
+# to switches from hosts, and to switches over network channels, one for each delay of such a channel. Where hosts'
+# channels have delays of their own there is one more queue for each of these: behind the last of the network those of
+# flits from hosts, then those of flits to hosts. Then comes one for each further delay that credits have.
 RETURNED, HEADERS, EJECTED, INJECTED, NETWORK = np.arange(5, dtype=np.uint64)
 
 _VC = np.dtype(
@@ -124,7 +127,14 @@ _QUEUE = np.dtype(
         ("delay", np.int64),
     ]
 )
-_SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
+_SENDING = np.dtype(
+    [
+        ("packet", np.uint32),
+        ("left", np.uint32),
+        ("vc", np.uint32),  # also that of the last packet
+        ("queue", np.uint32),  # of the flits that are sent
+    ]
+)
 
 
 class WormholeConstants(NamedTuple):
@@ -138,7 +148,9 @@ class WormholeConstants(NamedTuple):
     iterations: int  # of both allocations, in a tick
     buffer_flits: int  # room of an input VC
     header: int
-    injection: int
+    returning: np.ndarray | None  # uint32 [input VCs]: the queue of the credits of each; None where all are in one
+    ejected: np.uint64  # the first queue behind those of flits on their way to switches,
+    returned: np.uint64  # and behind those of flits on their way to hosts
     inputs: np.uint64  # input VCs
     ring: np.uint64  # places in a buffer, less 1
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
@@ -193,7 +205,7 @@ def build(
     arrivals, packets: what hosts send. seed: of all draws.
     """
     ports = make_ports(scenario.topology)
-    queues = _delays(scenario.topology, scenario.switching, ports)
+    queues = _queues(scenario.topology, scenario.switching, ports)
     constants = _constants(scenario, arrivals, packets, seed, ports, queues)
     state = _state(scenario, constants, ports, queues)
     first_packets(constants, state)
@@ -203,9 +215,9 @@ def build(
 
 def _constants(
     scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int, ports: Ports,
-    queues: tuple[Ints, Ints],
+    queues: "_Queues",
 ) -> WormholeConstants:  # fmt: skip
-    """Make the constants of a run; queues: see :func:`_delays`."""
+    """Make the constants of a run."""
     topology, model = scenario.topology, scenario.switching
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
     tables = scenario.routes.tables(topology, model.vc_policy)
@@ -218,10 +230,12 @@ def _constants(
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
         header=model.header,
-        injection=model.injection,
+        returning=np.repeat(queues.of_credit, model.vcs).astype(np.uint32) if queues.of_credit.any() else None,
+        ejected=U(queues.ejected),
+        returned=U(queues.returned),
         inputs=U(inputs),
         ring=U((1 << _bits(model.buffer_flits)) - 1),
-        ticks=U(_bits(int(queues[0].max()) + 1)),
+        ticks=U(_bits(int(queues.delay.max()) + 1)),
         lines=U(outputs),
         spare=U(inputs) + FAR_AHEAD + ONE,
         entries=U(-(-(1 << int(ENTRIES_AT)) // (model.vcs if model.shared_input else 1))),
@@ -234,23 +248,24 @@ def _constants(
 
 
 def _state(
-    scenario: Scenario[Wormhole], constants: WormholeConstants, ports: Ports, queues: tuple[Ints, Ints]
+    scenario: Scenario[Wormhole], constants: WormholeConstants, ports: Ports, queues: "_Queues"
 ) -> WormholeState:
-    """Make the state of a run in which nobody has sent anything; queues: see :func:`_delays`."""
+    """Make the state of a run in which no host has sent anything."""
     model, hosts = scenario.switching, scenario.topology.hosts
     inputs, outputs = int(constants.inputs), len(ports.out_input)
-    queue, places = _queue_records(model, inputs, *queues)
-    delays, queue_of = queues
+    queue, places = _queue_records(model, queues)
     width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer or on its way to one or to a host, or is being sent.
     tails = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
-    records = inputs * tails + hosts * (int(delays[int(EJECTED)]) + 2)
+    to_host = queues.delay[queues.of_output[ports.eject]]
+    records = inputs * tails + int((to_host + 2).sum())
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
+    sending["queue"] = queues.of_host
     return WormholeState(
         pool=make_pool(records, PACKET),
         vc=_vc_records(scenario, ports),
-        output=_output_records(queue_of),
+        output=_output_records(queues.of_output),
         stock=_stock_records(ports, model.vcs, hosts),
         entry=_entry_records(ports, width, model.vcs),
         flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
@@ -265,7 +280,7 @@ def _state(
         members=np.zeros(max(inputs, outputs) + 4, np.uint32),
         queue=queue,
         entries=np.zeros(places, np.uint64),
-        due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
+        due=np.zeros(len(queues.delay) << int(constants.ticks), np.uint64),
         host=records_in_lines(hosts, HOST),
         sending=sending,
         sender=np.zeros(hosts + 1, np.int64),
@@ -280,32 +295,77 @@ def _bits(size: int) -> int:
     return int(size - 1).bit_length()
 
 
-def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[Ints, Ints]:
-    """Find the delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
+class _Queues(NamedTuple):
+    """Which queue entries go to, all int64.
+
+    delay: [queues], ticks. of_output: [outputs], of flits that are sent through it. of_host: [hosts], of flits that it
+    sends. of_credit: [inputs], of the credits for its VCs. ejected, returned: as in :class:`WormholeConstants`.
+    """
+
+    delay: Ints
+    of_output: Ints
+    of_host: Ints
+    of_credit: Ints
+    ejected: int
+    returned: int
+
+
+def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
+    """Make the queues that a network needs."""
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
-    queue_of = np.full(len(ports.out_channel), int(EJECTED))
+    ejected = int(NETWORK) + len(extra)
+    longer, of_access = _further(topology.access_delay)
+    ejected += len(longer)
+    returned = ejected + len(longer)
+    slower, of_credit = _further(input_delays(ports, model.credit_delays(topology), topology.access_delay))
+    of_output = np.full(len(ports.out_channel), int(EJECTED))
     leads_on = ports.out_channel >= 0
-    queue_of[leads_on] = int(NETWORK) + kind[ports.out_channel[leads_on]]
-    return np.append(fixed, model.switch + model.link + extra).astype(np.int64), queue_of
+    of_output[leads_on] = int(NETWORK) + kind[ports.out_channel[leads_on]]
+    of_output[ports.eject] = np.where(of_access < 0, int(EJECTED), ejected + of_access)
+    return _Queues(
+        delay=np.concatenate(
+            [
+                fixed,
+                model.switch + model.link + extra,
+                model.injection + longer,
+                fixed[2] + longer,
+                model.credit + slower,
+            ]
+        ).astype(np.int64),
+        of_output=of_output,
+        of_host=np.where(of_access < 0, int(INJECTED), ejected - len(longer) + of_access),
+        of_credit=np.where(of_credit < 0, int(RETURNED), returned + of_credit),
+        ejected=ejected,
+        returned=returned,
+    )
 
 
-def _queue_records(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -> tuple[np.ndarray, int]:
+def _further(delays: Ints) -> tuple[Ints, Ints]:
+    """List the delays above 0, and where in that list each is, -1 for 0; int64."""
+    longer = np.unique(delays[delays > 0])
+    return longer, np.where(delays > 0, np.searchsorted(longer, delays), -1)
+
+
+def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
     """Make the records of all queues, empty, and count the places that they need.
 
     The entries of a tick are in a row. So there is room for as many as there can be, which is what a tick can add times
     the delay and no more than there are credits for, and twice what a tick can add; also for entries that are read
     ahead, and for one that is written and not kept.
     """
-    most = np.bincount(queue_of, minlength=len(delays))
-    most[int(INJECTED)] = most[int(EJECTED)]
-    most[int(RETURNED)] = len(queue_of)
+    delays, kinds = queues.delay, len(queues.delay)
+    outputs, inputs = len(queues.of_output), len(queues.of_credit) * model.vcs
+    most = np.bincount(queues.of_output, minlength=kinds) + np.bincount(queues.of_host, minlength=kinds)
+    most += np.minimum(np.bincount(queues.of_credit, minlength=kinds) * model.vcs, outputs)
     most[int(HEADERS)] = inputs if model.header > 1 else 0
     longest = most * (delays + 1)
-    longest[int(NETWORK) :] = np.minimum(longest[int(NETWORK) :], inputs * model.buffer_flits)
+    credited = np.ones(kinds, bool)
+    credited[[int(EJECTED), *range(queues.ejected, queues.returned)]] = False
+    longest[credited] = np.minimum(longest, inputs * model.buffer_flits)[credited]
     longest[int(HEADERS)] = most[int(HEADERS)]
     end = np.cumsum(longest + 2 * most + int(FAR_AHEAD) + 2)
-    queue = np.zeros(len(delays), _QUEUE)
+    queue = np.zeros(kinds, _QUEUE)
     queue["begun"][1:] = queue["end"][1:] = queue["first"][1:] = end[:-1]
     queue["last"], queue["delay"] = queue["first"] + longest + most, delays
     return queue, int(end[-1])

@@ -12,6 +12,7 @@ from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.bids import ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
+from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.state import AHEAD, ENTRIES_AT, FAR_AHEAD, ONE, OUTPUT_AT, RETURNED, VC_OF, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
@@ -135,11 +136,25 @@ def _send_all(const, state, first, end, alone, rotates, ready, asking):
         if rotates:
             entry_record.output = output
             output_record.turn = entry
-        state.entries[credit] = vc
-        credit += ONE
+        credit = _return_credit(const.returning, state, vc, credit)
         ready, asking = send(const, state, request, U(output_record.queue), ready, asking)
-    state.queue[RETURNED].end = credit
+    if const.returning is None:
+        state.queue[RETURNED].end = credit
     return ready, asking, rivals
+
+
+@inner
+def _return_credit(returning, state, vc, credit):
+    """Let the credit of a flit that leaves an input VC return to the sender.
+
+    returning: ``const.returning``. credit: the next place in the queue of all credits, where there is only one; the
+    place after that is returned.
+    """
+    if returning is None:
+        state.entries[credit] = vc
+        return credit + ONE
+    push(state, U(returning[vc]), U(0), vc)
+    return credit
 
 
 @inner
@@ -166,5 +181,4 @@ def allocate_all(const, state, tick, first, end, ready, sparse):
             break
     for i in range(rivals):
         state.ready[ready + i] = state.ready[first + i]
-    returned = state.queue[RETURNED]
-    return ready + rivals, asking, U(8) * (returned.end - returned.begun) >= U(7) * (end - first)
+    return ready + rivals, asking, U(8) * (end - first - rivals) >= U(7) * (end - first)
