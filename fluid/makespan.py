@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 from flitlab.fluid.bounds import cuts as switch_cuts
 from flitlab.fluid.bounds import volumetric
 from flitlab.fluid.certificate import Certificate, verify_upper
+from flitlab.fluid.collective.latency import quickest_channels
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
@@ -309,8 +310,6 @@ def empty_latencies(scenario: Scenario[Discipline, Workload]) -> Callable[[np.nd
     topology = scenario.topology
     place = topology.host_switch
     between, ends = scenario.switching.crossing(topology)
-    ways = sparse.csr_array((between + topology.delay, (topology.src, topology.dst)), (topology.switches,) * 2)
-    if len(ways.data) < topology.channels:  # parallel channels were added up: the quicker one counts
-        ways.data[:] = between
-    distance = dijkstra(ways)
-    return lambda source, target: ends + distance[place[source], place[target]]
+    quickest = quickest_channels(topology, between + topology.delay)
+    distance, access = dijkstra(quickest), topology.access_delay
+    return lambda source, target: ends + access[source] + access[target] + distance[place[source], place[target]]

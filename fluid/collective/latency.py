@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
@@ -26,9 +27,9 @@ class Latency:
     """Delays of an empty network.
 
     ways: [switches, switches] sparse, ticks of the quickest channel from one to another. ends: ticks of both channels
-    to hosts. flit: ticks that one flit takes on the fastest channel. last: ticks for which a host's channel is busy
-    with one flit beyond that delay, -1 at least. pace: the capacity of a channel that moves one flit (where ticks are
-    those of bytes, one byte) a tick.
+    to hosts, at least. flit: ticks that one flit takes on the fastest channel. last: ticks for which a host's channel
+    is busy with one flit beyond that delay, -1 at least. pace: the capacity of a channel that moves one flit (where
+    ticks are those of bytes, one byte) a tick.
     """
 
     ways: sparse.csr_array
@@ -41,11 +42,8 @@ class Latency:
     def of(cls, topology: Topology, discipline: Discipline, flit: int = 1) -> "Latency":
         """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
         between, ends = discipline.crossing(topology)
-        ticks = between + topology.delay
-        order = np.lexsort((ticks, topology.dst, topology.src))
-        first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
-        kept = order[first]
-        ways = sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
+        ways = quickest_channels(topology, between + topology.delay)
+        ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
         last = discipline.sending(topology, np.array([float(flit)]))[0]
         return cls(ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology)))
 
@@ -77,6 +75,14 @@ class Latency:
         there = np.concatenate([(before[tail] + crossing.data)[leaves], before[apart[0]], np.zeros(len(apart[1]))])
         onward = np.concatenate([after[head[leaves]], np.zeros(len(apart[0])), after[apart[1]]])
         return self.ends + Fraction(float(there.min())) + Fraction(float(onward.min())) - self.flit
+
+
+def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sparse.csr_array:
+    """[switches, switches]: the ticks of the quickest channel from one switch to another; ticks: float64 [channels]."""
+    order = np.lexsort((ticks, topology.dst, topology.src))
+    first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
+    kept = order[first]
+    return sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
 
 
 def _some(vertices: Ints, alike: bool) -> Ints:

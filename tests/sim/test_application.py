@@ -169,6 +169,29 @@ def test_bounds_of_a_ping_pong():
     assert measure("compiled", case.scenario, 1.0, 1, Ending()).row["makespan_ns"] == pytest.approx(2 * one_way * 6.4)
 
 
+def test_a_bound_has_the_delay_of_the_quickest_of_parallel_channels():
+    links = "topology: {kind: file, format: edgelist, text: '0 -- 1 1 9\n\n  0 -- 1 1 4'}"
+    case = case_of(BASE.replace("topology: {kind: torus, dims: [4]}", links), "application.repeats=1")
+    model, flits = case.scenario.switching, 100
+    one_way = model.injection + 2 * (model.header + model.switch) + model.link + model.ejection + flits - 1
+    assert makespan_bounds(case.scenario).path == 2 * (one_way + 4)
+
+
+@pytest.mark.parametrize("mode", ["flow", "vct"])
+def test_a_ping_pong_takes_the_delays_of_hosts(mode):
+    """Node 0 is 6 cycles from its router, node 1 is 3, and there are two cycles between the routers."""
+    lines = "router 0 node 0 6 router 1 2\n\n  router 1 node 1 3 router 0 2"
+    links = f"topology: {{kind: file, format: anynet, text: '{lines}'}}"
+    text = BASE.replace("topology: {kind: torus, dims: [4]}", links).replace("mode: flow", f"mode: {mode}")
+    more = [] if mode == "flow" else ["switching.buffer_flits=256"]
+    case = case_of(text, "application.repeats=1", *more)
+    model, flits = case.scenario.switching, 100
+    one_way = model.injection + 2 * (model.header + model.switch) + model.link + model.ejection + flits - 1
+    assert makespan_bounds(case.scenario).path == 2 * (one_way + 5 + 2 + 1)
+    found = measure("compiled", case.scenario, 1.0, 1, Ending()).row["makespan_ns"]
+    assert found == pytest.approx(2 * (one_way + 8) * 6.4)
+
+
 def test_bounds_of_phases():
     """Three phases of ring traffic, each of which fills the host channels, with separators between them."""
     found = makespan_bounds(on_network(rounds("ring").build()))
