@@ -179,6 +179,8 @@ def routings(draw, topology: Topology) -> dict:
         routing |= {"mode": draw(st.sampled_from(["local", "global"])), "threshold": draw(st.integers(0, 9))}
     elif kind not in ("dor", "updown"):
         routing["per"] = draw(st.sampled_from(["packet", "flow"]))
+    if kind in ("minimal", "ecmp"):
+        routing |= {"weight": draw(st.sampled_from(["hops", "delay"])), "ties": draw(st.sampled_from(["all", "first"]))}
     if kind == "ecmp":
         routing |= {"ways": draw(st.integers(1, 2)), "routed": draw(st.sampled_from(["hop", "source"]))}
     elif kind in ("ksp", "llskr"):

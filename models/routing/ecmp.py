@@ -10,9 +10,9 @@ from flitlab.models.arrays import Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import register
 from flitlab.models.routing.ksp import SourceRouted
-from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
 from flitlab.models.routing.routes import PER, Routes
+from flitlab.models.routing.weights import WeightedSpec, path_sets
 from flitlab.models.rules.bits import popcount, select
 from flitlab.models.rules.draw import PATH_TIES, below, draw
 from flitlab.models.topology.graph import Topology
@@ -32,17 +32,20 @@ def keep_ways(ports: Masks, ways: int, seed: int) -> None:
 
 
 @register("routing", "ecmp")
-class EqualCost(SourceRouted):
+class EqualCost(WeightedSpec, SourceRouted):
     """Equal-cost multi-path: shortest paths only, at most ``ways`` of them.
 
     ``routed: hop``: every switch knows up to ``ways`` next channels to each destination and chooses one with equal
     probability: drawn anew for each packet, or by a hash of the flow, another one at every switch (``per: flow``).
     ``routed: source``: every pair has up to ``ways`` whole shortest paths, of which one is drawn at the source.
-    Which ways are kept where there are more follows from ``seed``. ways 1 is single-path routing.
+    Which ways are kept where there are more follows from ``seed``. ways 1 is single-path routing. ``weight``, ``ties``:
+    what paths are measured by, and which of equal ones are taken, as for ``minimal``.
 
     Example: ``routing: {kind: ecmp, ways: 8, per: flow}``
 
     Example: ``routing: {kind: ecmp, ways: 8, routed: source}``
+
+    Example: ``routing: {kind: ecmp, weight: delay}``
 
     Source: Hopps, RFC 2992, 2000; Singla, Hong, Popa, Godfrey, Jellyfish, NSDI 2012 (8-way ECMP).
     """
@@ -54,7 +57,11 @@ class EqualCost(SourceRouted):
     def routes(self, topology: Topology) -> Routes:
         if self.routed == "source":
             require_connected(topology)
-            return self.along(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
-        ports, diameter = minimal_ports(topology)
-        keep_ways(ports, self.ways, self.seed)
-        return Routes(self.kind, ports, PER[self.per], diameter)
+            if self.ties == "all" and self.weights(topology) is None:
+                return self.along(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
+            hops = self.next_hops(topology)
+            table = path_table(topology, path_sets(topology, hops, self.ways, self.seed))
+            return self.along(topology, table, **hops.notes)
+        hops = self.next_hops(topology)
+        keep_ways(hops.ports, self.ways, self.seed)
+        return Routes(self.kind, hops.ports, PER[self.per], hops.longest, notes=hops.notes)

@@ -10,7 +10,8 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.dragonfly import warn_of_two_global_channels
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
-from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
+from flitlab.models.routing.weights import Hops, WeightedSpec
 from flitlab.models.routing.wide import shortest_ports
 from flitlab.models.rules.tables import DIGITS, ESCAPE, MAX_PORTS
 from flitlab.models.topology.distances import diameter
@@ -41,13 +42,20 @@ cut-through on an imase graph at a load of 0.4, by table and by arithmetic, in t
 """
 
 
-_shortest: WhileHeld[int] = WhileHeld()
-"""Next hops and diameters of topologies that have routes: those that select otherwise need no other table."""
+_shortest: WhileHeld[Hops] = WhileHeld()
+"""Next hops of topologies that have routes: those that select otherwise need no other table."""
 
 
 @register("routing", "minimal")
-class Minimal(RoutingSpec):
+class Minimal(WeightedSpec):
     """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
+
+    ``weight``: what paths are measured by: ``hops``; ``delay``, the latency that a file gives, which is the delay of a
+    channel + 1; ``latency``, the ticks that a hop takes, header, switch, link and delay (``hop_ticks``: those before
+    the delay, by default of ``switching:``); or a column of the topology's file, whole numbers from 1. By default
+    ``hops``, and ``delay`` where an anynet file gives latencies. ``ties: first`` keeps of equally short paths the one
+    that Dijkstra's algorithm finds first, as BookSim2 does: from each switch, switches are settled by distance, then
+    number.
 
     ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
     switch, ``adaptive`` decides every tick anew: a packet takes the channel that it has drawn unless another
@@ -63,25 +71,31 @@ class Minimal(RoutingSpec):
 
     Example: ``routing: {kind: minimal, select: adaptive, vc_policy: hop}``
 
+    Example: ``routing: {kind: minimal, weight: delay, ties: first}``
+
     Source: UNI section III-B; Duato 1993, doi:10.1109/71.250114 (escape); Kim, Dally, Abts, SC 2006,
-    doi:10.1145/1188455.1188552 (adaptive: random sampling and imprecise queue lengths).
+    doi:10.1145/1188455.1188552 (adaptive: random sampling and imprecise queue lengths); Dijkstra 1959,
+    doi:10.1007/BF01386390, and src/networks/anynet.cpp of BookSim 2, github.com/booksim/booksim2 (weight, ties).
     """
 
     select: Literal["random", "hash", "adaptive"] = "random"
 
     def routes(self, topology: Topology) -> Routes:
         escapes = self.policy_code() == ESCAPE and self.select == "adaptive"
-        digits = digits_of(topology) if topology.switches > MOST_IN_TABLE and not escapes else None
+        by_hops = self.ties == "all" and self.weights(topology) is None
+        large = topology.switches > MOST_IN_TABLE and by_hops and not escapes
+        digits = digits_of(topology) if large else None
         if digits is not None and digits[0] <= MAX_PORTS:
             return Routes(self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=DIGITS, digits=digits)
-        known = _shortest.get(topology.content_hash)
-        ports, farthest = known or minimal_ports(topology)
+        key = topology.content_hash, self.weight, self.ties, self.hop_ticks
+        known = _shortest.get(key)
+        hops = self.next_hops(topology) if known is None else known[1]._replace(ports=known[0])
         if known is None:
-            _shortest.keep(topology.content_hash, ports, farthest)
-        warn_of_two_global_channels(topology, ports, "kind")
-        routes = Routes(self.kind, ports, SELECT[self.select], farthest)
+            _shortest.keep(key, hops.ports, hops._replace(ports=NO_PORTS))
+        warn_of_two_global_channels(topology, hops.ports, "kind")
+        routes = Routes(self.kind, hops.ports, SELECT[self.select], hops.longest, notes=hops.notes)
         if not escapes:
             return routes
         escape, name, longest = escape_ports(topology)
-        hops = farthest - 1 + longest if farthest else 0
-        return replace(routes, vc_policy=ESCAPE, escape=escape, hops_max=hops, notes={"escape": name})
+        most = hops.longest - 1 + longest if hops.longest else 0
+        return replace(routes, vc_policy=ESCAPE, escape=escape, hops_max=most, notes={**hops.notes, "escape": name})

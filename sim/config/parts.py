@@ -15,8 +15,10 @@ from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, SpecWarning, recorded_warnings
 from flitlab.models.routing.planned import PlannedSpec, to_plan
 from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.weights import LATENCY, WeightedSpec
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.timed import TimedSpec
 from flitlab.models.timeline.epochs import moved
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
@@ -77,7 +79,8 @@ class PartsBuilder:
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
             return Parts(topology, again, None, None, None, plain)
-        routing, pattern = _with_source_routes(draft, draft.spec("routing")), draft.spec("traffic")
+        routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")))
+        pattern = draft.spec("traffic")
         routes = traffic = None
         if topology is not None:
             traffic = self._part("traffic", pattern, (topology,), draft)
@@ -261,6 +264,16 @@ def _with_source_routes(draft: Draft, routing: Any) -> Any:
     if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
         return routing
     return routing.model_copy(update={"routed": "source"})
+
+
+def _with_hop_ticks(draft: Draft, routing: Any) -> Any:
+    """Where paths are measured by the latency of channels, with the ticks of a hop in the switching mode."""
+    if not isinstance(routing, WeightedSpec) or routing.weight != LATENCY or routing.hop_ticks is not None:
+        return routing
+    if not isinstance(draft.switching, TimedSpec):
+        return routing
+    ticks = draft.switching.ticks()
+    return routing.model_copy(update={"hop_ticks": ticks["header"] + ticks["switch"] + ticks["link"]})
 
 
 def _source(config: SourceConfig | None) -> Source | None:

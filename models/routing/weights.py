@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shortest paths by weights of channels: the next hops of Dijkstra's algorithm, and whole paths along them."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.arrays import Int, Integers, Ints, Masks
+from flitlab.models.jit import njit
+from flitlab.models.paths.pathset import PathSet, starts
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.routes import RoutingSpec
+from flitlab.models.routing.wide import FARTHEST, longest_ways, shortest_ports
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
+from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.threads import by_rows
+from flitlab.models.topology.graph import DELAY, HOPS, Topology
+from flitlab.models.topology.names import switch_names
+
+LATENCY = "latency"
+"""Weight of a channel: the ticks that a hop over it takes, header, switch, link and its own delay."""
+
+MOST_WEIGHT = 1 << 40
+"""Weights are less; and no path may weigh so much that numbers overflow."""
+
+_UNREACHED = np.int64(1) << np.int64(62)
+_MANY = np.int64(1) << np.int64(30)
+
+
+class Hops(NamedTuple):
+    """Next hops of shortest paths.
+
+    ports: uint64 [t, v], as :class:`~flitlab.models.routing.ways.Routes` has them. longest: channels of the longest
+    path that they allow. notes: how shortest paths were found, where that is not by hops, and all of them.
+    """
+
+    ports: Masks
+    longest: int
+    notes: dict[str, Any]
+
+
+class WeightedSpec(RoutingSpec):
+    """Keys of a routing by shortest paths: the weight of channels, and which of equally short paths are taken."""
+
+    weight: str | None = None
+    ties: Literal["all", "first"] = "all"
+    hop_ticks: int | None = Field(default=None, ge=0)
+
+    def weights(self, topology: Topology) -> Ints | None:
+        """The weight of each channel, int64 [channels]; None where each is 1.
+
+        Raises ``SpecError`` for a weight that the topology does not have, or that is no whole number from 1.
+        """
+        name = self.weight or topology.default_weight
+        if name == HOPS:
+            return None
+        if name == DELAY:
+            return topology.delay + 1
+        if name == LATENCY:
+            if self.hop_ticks is None:
+                problem = "latency needs the ticks of a hop: those of switching, in a mode that has them, or hop_ticks"
+                raise SpecError(problem, key="weight")
+            return np.maximum(topology.delay + self.hop_ticks, 1)
+        if name not in topology.columns:
+            choices = (HOPS, DELAY, LATENCY, *topology.columns)
+            raise SpecError(f"{name!r} is no column of the topology's file", key="weight", choices=choices)
+        values = topology.columns[name]
+        wrong = np.flatnonzero((values < 1) | (values != np.rint(values)) | (values >= MOST_WEIGHT))
+        if len(wrong):
+            c = wrong[0]
+            ends = " to ".join(map(switch_names(topology).label, (topology.src[c], topology.dst[c])))
+            problem = f"{name} of the channel from {ends} is {values[c]:g}: weights must be whole numbers from 1"
+            raise SpecError(problem, key="weight")
+        return values.astype(np.int64)
+
+    def next_hops(self, topology: Topology) -> Hops:
+        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or switches without a path."""
+        degree = int(topology.out_degree.max(initial=0))
+        if degree > MAX_PORTS:
+            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
+        weight = self.weights(topology)
+        if weight is None and self.ties == "all":
+            ports, longest = shortest_ports(topology)
+        else:
+            ports, longest = weighted_ports(topology, weight, self.ties == "first")
+        if longest < 0:
+            raise SpecError("the topology is not strongly connected")
+        return Hops(ports, longest, self._notes(topology))
+
+    def _notes(self, topology: Topology) -> dict[str, Any]:
+        """What a reader of results should know of weights and ties that are not hops, and not all."""
+        name = self.weight or topology.default_weight
+        said = {} if name == HOPS else {"weight": name}
+        if self.weight is None and name == DELAY:
+            said = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
+        return said if self.ties == "all" else {**said, "ties": self.ties}
+
+
+def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
+    """The channels of v on shortest paths to t, sets of ports uint64 [t, v], and how many the longest such path has.
+
+    weight: int64 [channels], 1 or more; None: 1 each. first: of equally short paths from v the one found first by
+    Dijkstra's algorithm, which settles switches by distance from v, those of equal distance by number, tries their
+    channels in order, and replaces what it has found only by what is shorter. Of at most 64 channels out of a switch.
+    -1 in place of the longest path: some pair of switches has no path.
+
+    Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
+    BookSim 2, github.com/booksim/booksim2.
+    """
+    n = topology.switches
+    weight = np.ones(topology.channels, np.int64) if weight is None else weight
+    if int(weight.max(initial=1)) * n >= int(_UNREACHED) // max(n, 1):
+        raise SpecError(f"weights up to {weight.max()} are too large for {n} switches", key="weight")
+    ports = np.zeros((n, n), np.uint64)
+    out = topology.out_start, topology.dst, weight
+    back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
+    fill = _fill_first if first else _fill_all
+    reached = by_rows(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
+    if not all(reached):
+        return ports, -1
+    longest = int(longest_ways(topology, ports).max(initial=0))
+    return ports, longest if longest < FARTHEST else n - 1
+
+
+@njit
+def _sift_up(heap: Ints, last: int) -> None:
+    """Restore the order of a binary heap whose last entry is new."""
+    i, key = last, heap[last]
+    while i > 0 and heap[(i - 1) >> 1] > key:
+        heap[i] = heap[(i - 1) >> 1]
+        i = (i - 1) >> 1
+    heap[i] = key
+
+
+@njit
+def _sift_down(heap: Ints, size: int) -> None:
+    """Restore the order of a binary heap of ``size`` entries whose first is new."""
+    i, key = 0, heap[0]
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= key:
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = key
+
+
+@njit
+def _settle(
+    root: Int,
+    start: Integers,
+    end: Integers,
+    weight: Ints,
+    far: Ints,
+    before: Ints,
+    taken: Ints,
+    heap: Ints,
+    order: Ints,
+) -> int:
+    """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
+
+    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch from which each was
+    found first, and by which channel. order: int64 [switches], becomes the switches by distance, then number. heap:
+    int64 [more than channels], scratch. Returns how many switches were reached.
+    """
+    n = len(far)
+    far[:] = _UNREACHED
+    far[root] = 0
+    heap[0], size, done = root, 1, 0
+    while size > 0:
+        distance, v = heap[0] // n, heap[0] % n
+        size -= 1
+        heap[0] = heap[size]
+        if size > 0:
+            _sift_down(heap, size)
+        if distance > far[v]:
+            continue  # a shorter path was found since
+        order[done] = v
+        done += 1
+        for i in range(start[v], start[v + 1]):
+            w, length = end[i], distance + weight[i]
+            if length < far[w]:
+                far[w], before[w], taken[w] = length, v, i
+                heap[size] = length * n + w
+                _sift_up(heap, size)
+                size += 1
+    return done
+
+
+@njit
+def _fill_all(
+    out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
+    Masks, begin: int, end: int,
+) -> bool:  # fmt: skip
+    """Fill the rows ``begin`` to ``end`` - 1 of ports [t, v] with all shortest next hops; whether all are reached."""
+    n, one, reached = len(ports), np.uint64(1), True
+    far, before, taken, order = (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )
+    heap = np.zeros(len(dst) + 2, np.int64)
+    for t in range(begin, end):
+        reached &= _settle(t, in_start, in_tail, in_weight, far, before, taken, heap, order) == n
+        for v in range(n):
+            some = np.uint64(0)
+            for c in range(out_start[v], out_start[v + 1]):
+                if v != t and weight[c] + far[dst[c]] == far[v]:
+                    some |= one << np.uint64(c - out_start[v])
+            ports[t, v] = some
+    return reached
+
+
+@njit
+def _fill_first(
+    out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
+    Masks, begin: int, end: int,
+) -> bool:  # fmt: skip
+    """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with next hops found first; whether all are reached."""
+    n, reached = len(ports), True
+    far, before, taken, order = (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )
+    heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.uint64)
+    for v in range(begin, end):
+        done = _settle(v, out_start, dst, weight, far, before, taken, heap, order)
+        reached &= done == n
+        for i in range(1, done):
+            t = order[i]
+            port[t] = np.uint64(taken[t] - out_start[v]) if before[t] == v else port[before[t]]
+            ports[t, v] = np.uint64(1) << port[t]
+    return reached
+
+
+def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[tuple[Ints, PathSet]]:
+    """Up to ``most`` of the paths along next hops between switches with hosts, by target.
+
+    Of a pair that has more, ``most`` are drawn from the seed, all with equal probability where there are fewer than
+    2**30. Those of a pair are not sorted by length.
+    """
+    ends = ends_of(topology)
+    for target in ends.tolist():
+        sources = ends[ends != target]
+        row = hops.ports[target]
+        counts, lengths, channel = _paths_to(target, sources, row, topology.out_start, topology.dst, most, seed)
+        yield sources * topology.switches + target, PathSet(starts(counts), starts(lengths), channel.astype(np.int32))
+
+
+@njit
+def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target: Int, count: Ints) -> Int:
+    """The paths from v to another switch by next hops, _MANY at most. count: int64 [switches], those known, else -1."""
+    stack = np.zeros(len(row) + 1, np.int64)
+    stack[0], top = v, 0
+    while top >= 0:
+        u = stack[top]
+        if count[u] >= 0:
+            top -= 1
+            continue
+        some, total, known = row[u], np.int64(0), True
+        while some:
+            w = dst[out_start[u] + lowest(some)]
+            some &= some - np.uint64(1)
+            if w == target:
+                total += 1
+            elif count[w] >= 0:
+                total += count[w]
+            elif known:
+                known = False
+                top += 1
+                stack[top] = w
+        if known:
+            count[u] = min(total, _MANY)
+            top -= 1
+    paths: Int = count[v]
+    return paths
+
+
+@njit
+def _paths_to(
+    target: Int, sources: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
+) -> tuple[Ints, Ints, Ints]:
+    """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a target."""
+    n = len(row)
+    count = np.full(n, -1, np.int64)
+    counts, lengths = np.zeros(len(sources), np.int64), np.zeros(len(sources) * most, np.int64)
+    flat, filled, paths = np.zeros(1024, np.int64), 0, 0
+    chosen = np.zeros(most, np.int64)
+    for k in range(len(sources)):
+        s = sources[k]
+        total = _count_paths(row, out_start, dst, s, target, count)
+        counts[k] = min(total, most)
+        _draw_distinct(total, counts[k], seed, s, target, chosen)
+        for j in range(counts[k]):
+            v, rank, first = s, chosen[j], filled
+            while v != target:
+                some = row[v]
+                while True:
+                    c = out_start[v] + lowest(some)
+                    some &= some - np.uint64(1)
+                    here = np.int64(1) if dst[c] == target else count[dst[c]]
+                    if rank < here or some == 0:
+                        break
+                    rank -= here
+                if filled == len(flat):
+                    longer = np.zeros(2 * filled, np.int64)
+                    for i in range(filled):
+                        longer[i] = flat[i]
+                    flat = longer
+                flat[filled] = c
+                filled += 1
+                v = dst[c]
+            lengths[paths] = filled - first
+            paths += 1
+    return counts, lengths[:paths].copy(), flat[:filled].copy()
+
+
+@njit
+def _draw_distinct(total: Int, count: Int, seed: Int, source: Int, target: Int, chosen: Ints) -> None:
+    """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all if they are as many.
+
+    Source: Bentley and Floyd, Communications of the ACM 30, 1987, doi:10.1145/30401.315746.
+    """
+    for i in range(count):
+        last = total - count + i
+        number = last if total == count else below(draw(seed, PATH_TIES, source, paired(target, i, 10)), last + 1)
+        for j in range(i):
+            if chosen[j] == number:
+                number = last
+        chosen[i] = number
