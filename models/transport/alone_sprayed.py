@@ -41,12 +41,14 @@ _FEW = 32
 class Taken(NamedTuple):
     """Which paths the packets of flows may take, and how long the fastest of them take.
 
-    one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. full, last, back: int64
-    [flows], ticks between switches of a full packet, of the last one and of an answer.
+    one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. access: int64 [flows], the
+    ``access_delay`` of both hosts together. full, last, back: int64 [flows], ticks between switches of a full packet,
+    of the last one and of an answer.
     """
 
     one_way: Bools
     one_back: Bools
+    access: Ints
     full: Ints
     last: Ints
     back: Ints
@@ -66,6 +68,7 @@ def alone_ticks(session: SpraySession) -> Floats:
     taken = Taken(
         one & (session.at_switch == BY_HASH),
         one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
+        topology.access_delay[flows.source] + topology.access_delay[flows.destination],
         *_times(session, channels, source, target),
     )
     gap = np.array([each.gap if each.credit == PACED else 0 for each in session.transports])[session.kind]
@@ -81,7 +84,7 @@ def alone_ticks(session: SpraySession) -> Floats:
             if len(some := np.flatnonzero(short & (session.kind == kind))):
                 _follow(
                     each, session.routes, salts, channels, host, taken, some, source, target, flows.packets,
-                    flows.last_size, gap, session.answers, flows.start, ticks,
+                    flows.last_size, gap, session.answers, flows.start + topology.access_delay[flows.source], ticks,
                 )  # fmt: skip
     return ticks.astype(float)
 
@@ -246,13 +249,14 @@ def _fill(
             short[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
         else:
             ticks[i] = in_line
+        ticks[i] += taken.access[i]
         if not answers[i]:
             continue
         back = taken.back[i]
         if taken.one_back[i]:
             hops, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), one, none, path)
             back = np.int64(_over(n, path, hops, answer))
-        ticks[i] += back + _host_ticks(host, answer)
+        ticks[i] += back + _host_ticks(host, answer) + taken.access[i]
 
 
 @njit
@@ -263,7 +267,8 @@ def _follow(
     """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by what they take if they are alone.
 
     Their packets choose paths before any feedback; others keep the least time. So do those that could take less among
-    other flows, by a packet that is sent again over a faster path.
+    other flows, by a packet that is sent again over a faster path. start: int64 [flows], ticks, with the
+    ``access_delay`` of the source.
     """
     path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
     at, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
@@ -271,6 +276,7 @@ def _follow(
         count, size, key = packets[i], last[i], flow_key(i, False)
         period = max(gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
         first_answer = taken.full[i] + taken.back[i] + _host_ticks(host, rules.mtu) + _host_ticks(host, rules.control)
+        first_answer += 2 * taken.access[i]
         if answers[i] and (count - 1) * period >= first_answer:
             continue
         alike = True
@@ -282,12 +288,13 @@ def _follow(
             alike &= over == (taken.last[i] if number == count - 1 else taken.full[i])
             at[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
         found = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
+        found += taken.access[i]
         if answers[i]:
             entropy = first_entropy(rules, i, np.argmax(at[:count]))
             back, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), rules.paths, entropy, path[0])
-            found += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control)
+            found += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
         # the soonest that a packet may be sent again: trimmed at once, or after its timeout
-        again = min(taken.back[i] + 2 * _host_ticks(host, rules.control), np.int64(rules.timeout))
+        again = min(taken.back[i] + 2 * (_host_ticks(host, rules.control) + taken.access[i]), np.int64(rules.timeout))
         if alike or not answers[i] or found - ticks[i] + (count - 1) * period <= again:
             ticks[i] = found
 
@@ -303,7 +310,7 @@ def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
 
 @kernel
 def _host_ticks(host: HostLinks, size: Int) -> int:
-    """Ticks of a packet over both channels of hosts."""
+    """Ticks of a packet over both channels of hosts, without their ``access_delay``."""
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 

@@ -43,7 +43,10 @@ class Channels(NamedTuple):
 
 
 class HostLinks(NamedTuple):
-    """The channels of hosts, all alike: ticks of a byte times 2**RATIO_BITS, and the delay to and from a switch."""
+    """The channels of hosts: ticks of a byte times 2**RATIO_BITS, and the delay to and from a switch.
+
+    The delays do not include the ``access_delay`` of a host.
+    """
 
     ratio: int
     delay_in: int
@@ -60,7 +63,8 @@ def channels_of(topology: Topology, delay: Ints, ratio: Ints) -> tuple[Channels,
     alike = all(len(np.unique(values)) <= 1 for values in between)
     rate = np.minimum(topology.capacity, topology.host_capacity)
     channels = Channels(topology.out_start.astype(np.int64), topology.dst.astype(np.int64), *between, rate, alike)
-    return channels, HostLinks(int(ratio[-1]), int(delay[count]), int(delay[-1]))
+    own = topology.access_delay
+    return channels, HostLinks(int(ratio[-1]), int(delay[count] - own[0]), int(delay[-1] - own[-1]))
 
 
 @kernel
@@ -217,12 +221,12 @@ def longest_round_trip(
     """
     at_hosts = 2 * (host.delay_in + host.delay_out)
     at_hosts += sum(2 * int(service_ticks(host.ratio, length)) for length in (size, answer))
-    ends = ends_of(topology)
+    ends, access = ends_of(topology), _Access.of(topology)
     if hops is not None:
         table = hops[np.ix_(ends, ends)]
         trips = (
-            by_distance(there, channels, size) + by_distance(back, channels, answer)
-            for there, back in zip(table, table.T, strict=True)
+            by_distance(there, channels, size) + by_distance(back, channels, answer) + access.trips(end, ends)
+            for end, there, back in zip(ends, table, table.T, strict=True)
         )
         return at_hosts + max(int(trip.max()) for trip in trips)
     tables, most = routes.tables(topology), 0
@@ -230,6 +234,30 @@ def longest_round_trip(
     for first in range(0, len(ends), step):
         some = ends[first : first + step]
         source, target = np.repeat(ends, len(some)), np.tile(some, len(ends))
-        forward = slowest(tables, channels, source, target, size)
-        most = max(most, int((forward + slowest(tables, channels, target, source, answer)).max(initial=0)))
+        trip = slowest(tables, channels, source, target, size) + slowest(tables, channels, target, source, answer)
+        most = max(most, int((trip + access.trips(source, target)).max(initial=0)))
     return at_hosts + most
+
+
+class _Access(NamedTuple):
+    """The largest and the second largest ``access_delay`` of the hosts of each switch, int64 [switches], 0: no host."""
+
+    largest: Ints
+    second: Ints
+
+    @classmethod
+    def of(cls, topology: Topology) -> "_Access":
+        largest, second = np.zeros(topology.switches, np.int64), np.zeros(topology.switches, np.int64)
+        order = np.argsort(topology.access_delay, kind="stable")
+        switch, delay = topology.host_switch[order], topology.access_delay[order]
+        largest[switch] = delay  # of equal indices the last one counts
+        last = np.zeros(topology.hosts, bool)
+        last[topology.hosts - 1 - np.unique(switch[::-1], return_index=True)[1]] = True
+        second[switch[~last]] = delay[~last]
+        return cls(largest, second)
+
+    def trips(self, source: Int | Ints, target: Ints) -> Ints:
+        """Ticks of a round trip between the farthest hosts of switches over the channels of both, int64 [pairs]."""
+        other = np.where(source == target, self.second[target], self.largest[target])
+        found: Ints = 2 * (self.largest[source] + other)
+        return found

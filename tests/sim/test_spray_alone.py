@@ -70,10 +70,11 @@ NETWORKS = {
 
 
 def varied(topology: Topology, draw: Random) -> Topology:
-    """The network with channels of many rates and delays."""
+    """The network with channels of many rates and delays, and hosts with delays of their own."""
     rates = (0.25, 0.5, 1.0, 2.0, 3.0)
     return replace(
         topology,
+        host_delay=np.array([draw.choice([0, 3, 70_000]) for _ in range(topology.hosts)], np.int64),
         capacity=np.array([draw.choice(rates) for _ in range(topology.channels)]),
         delay=np.array([draw.choice([0, 1, 500, 40_000]) for _ in range(topology.channels)], np.int64),
     )
@@ -92,10 +93,10 @@ def links(topology: Topology, source: int, target: int) -> list[tuple[float, int
     """Ticks of a byte and delay of all links of the path between two hosts."""
     fastest = max(topology.capacity.max(initial=0), topology.host_capacity)
     link = -(-LINK * int(fastest * 2) // 2)
-    host = (fastest / topology.host_capacity, link)
+    first, last = ((fastest / topology.host_capacity, link + int(topology.access_delay[h])) for h in (source, target))
     path = channel_path(topology, int(topology.host_switch[source]), int(topology.host_switch[target]))
     between = [(fastest / topology.capacity[c], link + int(topology.delay[c])) for c in path]
-    return [host, *between, host]
+    return [first, *between, last]
 
 
 def arrival(path: list[tuple[float, int]], sizes: list[int]) -> float:
