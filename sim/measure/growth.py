@@ -43,7 +43,8 @@ def overload_score(count: int, tests: int = 1) -> float:
 
 def channel_scores(scenario: Scenario, load: float, found: ChannelTraffic) -> Floats:
     """Growth of the backlog of each channel in a window, in deviations of its arrivals, float64 [channels]."""
-    scores: Floats = (found.created - found.delivered) / np.sqrt(found.created * _variance(scenario, load))
+    deviation = np.sqrt(np.maximum(found.created, 1) * _variance(scenario, load))
+    scores: Floats = (found.created - found.delivered) / deviation
     return scores
 
 
@@ -123,5 +124,9 @@ def _least_drift(height: Floats) -> Floats:
 
 
 def _variance(scenario: Scenario, load: float) -> float:
-    """Variance of the flits that come to a channel, for each flit of their mean: as of those that a host creates."""
-    return float(variance_of(scenario, dispersion_of(scenario, load)))
+    """Variance of the flits that come to a channel, for each flit of their mean.
+
+    A channel gets a share of what each of several hosts creates, which brings the index of dispersion of their packets
+    nearer to 1. So it is at most that of the busiest host, or 1.
+    """
+    return float(variance_of(scenario, max(dispersion_of(scenario, load), 1.0)))
