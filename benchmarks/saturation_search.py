@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often the bracket of a search for saturation misses the saturation point, and how wide it is.
 
-    python -m benchmarks.saturation_search [--seeds 40] [--jobs 2] [--only NAME ...]
+    python -m benchmarks.saturation_search [--seeds 40] [--jobs 2] [--long 400000] [--only NAME ...]
 
 Every network is searched with the defaults of ``loads: {saturation: {}}``, once for each seed. What is true is found by
-long runs: searches of other seeds with windows of up to :data:`LONG` packets of a full channel.
+long runs: searches of other seeds with windows of up to ``--long`` packets of a full channel.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from flitlab.sim.measure.saturation import SEARCHED, bracket
 TOLERANCE, LONGEST = 0.01, 16
 """Of a search, as by default."""
 
-LONG, LONG_SEEDS = 400_000, (1001, 1002, 1003)
-"""Packets of a full channel in the longest windows of long runs, and their seeds."""
+LONG_SEEDS = (1001, 1002, 1003)
+"""Seeds of long runs."""
 
 VCT = "switching: {vcs: 4, buffer_flits: 32, header_ticks: 2, link_ticks: 4}"
 NETWORKS = {
@@ -119,11 +119,11 @@ def search(job: tuple[str, int, float, int]) -> Found:
     return Found(found.lower, found.value, found.upper, process_time() - began)
 
 
-def long_run(name: str) -> Iterator[tuple[str, int, float, int]]:
-    """The jobs that find what is true of a network."""
+def long_run(name: str, longest: int) -> Iterator[tuple[str, int, float, int]]:
+    """The jobs that find what is true of a network. longest: packets of a full channel in the longest window."""
     case, how, _ = scenario(name)
     packets = how.ticks / case.source.mean_flits
-    return ((name, seed, 0.001, max(int(LONG / packets), LONGEST)) for seed in LONG_SEEDS)
+    return ((name, seed, 0.001, max(int(longest / packets), LONGEST)) for seed in LONG_SEEDS)
 
 
 def main() -> None:
@@ -131,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--long", type=int, default=400_000)
     parser.add_argument("--only", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
     options = parser.parse_args()
     print(
@@ -138,7 +139,7 @@ def main() -> None:
     )
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for name in options.only:
-            truths = list(pool.map(search, long_run(name)))
+            truths = list(pool.map(search, long_run(name, options.long)))
             truth = float(np.mean([one.value for one in truths]))
             jobs = [(name, seed, TOLERANCE, LONGEST) for seed in range(1, options.seeds + 1)]
             found = list(pool.map(search, jobs))
