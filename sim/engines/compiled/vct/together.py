@@ -90,14 +90,14 @@ def _cheapest(const, state, packet, here, tick):
 
 
 @inner
-def _offer(const, state, k, output, next_vc, worth, tick):
-    """Note that the ``k``-th output that is served has room for the head that is visited, in a VC, and at which cost.
+def _offer(const, state, place, output, next_vc, worth, tick):
+    """Note that an output that is served has room for the head that is visited, in a VC, and at which cost.
 
-    worth: appeal of the VC.
+    place: of the output among those that are served. worth: appeal of the VC.
     """
-    state.offer[k, VC_OFFERED] = next_vc
+    state.offer[place, VC_OFFERED] = next_vc
     last_resort = const.resorts > 0 and is_last_resort(worth)
-    state.offer[k, COST] = channel_cost(_used(const, state, output, tick), last_resort)
+    state.offer[place, COST] = channel_cost(_used(const, state, output, tick), last_resort)
 
 
 @inner
