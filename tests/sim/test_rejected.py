@@ -65,9 +65,9 @@ loads: [0.5]
 """
 
 
-def slowed(text, factor, when=""):
-    """A configuration with one slow link, from the start or after an event."""
-    return text + (f"timeline: [{{at_us: 10, slow: {{links: 1}}, factor: {factor}}}]\n" if when else "") + (
+def slowed(text, factor, when="", links=1):
+    """A configuration with slow links, from the start or after an event."""
+    return text + (f"timeline: [{{at_us: 10, slow: {{links: {links}}}, factor: {factor}}}]\n" if when else "") + (
         "" if when else f"capacity_of: {{links: 1, factor: {factor}}}\n"
     )  # fmt: skip
 
@@ -99,8 +99,8 @@ REJECTED = {
         MESH + "loads: [1e999999%]\n", "c.yaml:2: loads[0] = 1e999999%: is too large: at most 1e+300; choices: %",
     ),
     "queues that empty too slowly after an event": (
-        slowed(FLOWS, 0.04, "event"),
-        "c.yaml:7: timeline[0].factor = 0.04: a packet may be in flight for 3000004800 ticks, ",
+        slowed(FLOWS, 0.04, "event", links=32),  # all: whichever paths are drawn, they cross one
+        "c.yaml:7: timeline[0].factor = 0.04: a packet may be in flight for 10200004800 ticks, ",
     ),
     "queues that empty too slowly": (
         slowed(FLOWS, 0.04), "switching.queue_packets = 100000: a packet may be in flight for ",

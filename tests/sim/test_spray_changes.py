@@ -146,6 +146,7 @@ def test_every_flow_ends_though_all_that_is_under_way_is_lost(kind):
 
 
 def test_a_link_that_slows_has_the_queue_and_the_marks_of_one_that_was_always_slow():
+    compared = 0
     for number in range(40):
         session, routing, routes = case_of_number(number)
         topology = session.topology
@@ -162,9 +163,13 @@ def test_a_link_that_slows_has_the_queue_and_the_marks_of_one_that_was_always_sl
         transport = make("transport", kind="nscc").spraying()
         then = make_spray_session(slow, routes, transport, session.fabric, flows, 1)
         now = make_spray_session(topology, routes, transport, session.fabric, flows, 1)
+        if then.rules.rtt0 != now.rules.rtt0:
+            continue  # the only path of some pair crosses the link: products of bandwidth and delay differ
+        compared += 1
         (change,) = happening(now, routes, routing, [event]).changes
         for field in ("ratio", "room", "low", "high"):
             np.testing.assert_array_equal(getattr(change.lines, field), getattr(then, field)[change.other])
+    assert compared > 10
 
 
 TREE = make("topology", kind="fat_tree", k=4).build()
