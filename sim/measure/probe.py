@@ -6,7 +6,8 @@ a host (``starving``), or of a channel (``channel``; only where routes are fixed
 allow for the number of hosts, channels and windows of a search (:mod:`flitlab.sim.measure.growth`). A load is saturated
 if two of them say so in one window, or any in two consecutive windows; it is carried if none does in a window that
 rules out an overload of the resolution wanted. Otherwise the run goes on: the next window begins where the last one
-ended, so that its draws are fresh, and is four times as long. Channels whose score is high in a window are a
+ended, so that its draws are fresh, and is four times as long; the longest is repeated where one criterion alone said
+so in it. Channels whose score is high in a window are a
 family of their own in the next, which needs less evidence for fewer of them.
 """
 
@@ -34,7 +35,7 @@ SUSPECT = 2.5
 
 
 def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
-    """Measure a run from its beginning until a load is seen to be carried or not, at most ``how.longest`` windows.
+    """Measure a run from its beginning until a load is seen to be carried or not, in windows of up to ``how.longest``.
 
     The columns are those of the last window; ``saturated`` is None where even that was too short to tell.
     Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
@@ -54,7 +55,8 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
         saturated = alarms > 1 or bool(alarms and before)
         start, before, length = start + ticks, alarms > 0, ticks
         ticks = min(longer(ticks, how.ticks * how.longest), LONGEST_RUN - start)
-        if saturated or ticks <= length or (not alarms and reached <= how.resolution):
+        longest = ticks <= length
+        if saturated or ticks < length or (not alarms and (longest or reached <= how.resolution)):
             break
     row: dict[str, Any] = {"saturated": saturated if saturated or not alarms else None, "resolution": reached}
     row["saturated_by"] = next((name for name, says in said.items() if says and saturated), SHORT if alarms else "")

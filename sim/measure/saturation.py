@@ -12,7 +12,8 @@ as far as it was.
 
 In a search the loads are probes (:mod:`flitlab.sim.measure.probe`), and nothing but these counts. A probe is carried,
 saturated, or neither, and one that is carried at load x with a resolution d shows that x (1 - d) can be carried. The
-saturation point is then the middle between the highest load that is carried and the lowest that is saturated.
+saturation point is then the middle between the highest load that is carried and the lowest that is saturated, or the
+most that probes up to there deliver, if that is less.
 """
 
 import math
@@ -136,8 +137,9 @@ def _of_probes(probes: Sequence[Row], below: Sequence[Row], upper: float, over: 
     seen = [row for row in below if not is_unclear(row)]
     lower = max((float(row["load"]) * (1 - number(row, "resolution")) for row in seen), default=0.0)
     highest = max((float(row["load"]) for row in seen), default=0.0)
+    most = max((carried(row) for row in probes if float(row["load"]) <= upper), default=math.inf)
     ended = all(flag(row, SEARCHED) for row in probes)
-    value = (highest + upper) / 2 if ended and math.isfinite(upper) else math.nan
+    value = max(min((highest + upper) / 2, most), lower) if ended and math.isfinite(upper) else math.nan
     return Bracket(lower, upper, value, over, True, ended)
 
 

@@ -137,7 +137,7 @@ def test_a_budget_alone_needs_no_loads(study, tmp_path):
 def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
     [budget] = study().budgets
     endless, roomy = (budget.rungs[name].case.scenario.switching for name in ("endless", "roomy"))
-    assert endless.buffer_flits == 100 + 5 * 400 + 4 and roomy.buffer_flits == 8
+    assert endless.buffer_flits == 100 + 9 * 400 + 4 and roomy.buffer_flits == 8
     assert not endless.shared_input and not roomy.shared_input
     assert "all of what a channel can carry" in budget.rungs["endless"].note
 
@@ -162,9 +162,9 @@ def test_what_was_resolved_measures_the_same(study, tmp_path, sets):
 
 
 def test_probes_are_long_where_nothing_is_said(study):
-    """The longest run of each: a warm-up, a window, and one that is four times as long."""
+    """The longest run of each: a warm-up, a window, and one that is four times as long, which may be repeated."""
     ticks = [study(sets=sets).budgets[0].window for sets in ([], ["measure={}"], ["measure={}", "budget.window=20000"])]
-    assert ticks == [100 + 5 * 400, 15_000 + 5 * 30_000, 26_666 + 5 * 53_334]
+    assert ticks == [100 + 9 * 400, 15_000 + 9 * 30_000, 26_666 + 9 * 53_334]
 
 
 def test_buffers_that_would_take_too_much_memory_are_left_out(study):

@@ -82,9 +82,9 @@ def test_deadlocks_count_and_failed_points_do_not():
     assert saturation([{"load": 1.0, "seed": 1, "throughput_mean": 0.7}]) is None
 
 
-def probe(load, saturated, resolution=0.01, seed=1, searched=True, **more):
+def probe(load, saturated, resolution=0.01, seed=1, searched=True, point=0.42, **more):
     """A probe of a search."""
-    return row(load, seed) | {"saturated": saturated, "resolution": resolution, "searched": searched} | more
+    return row(load, seed, point) | {"saturated": saturated, "resolution": resolution, "searched": searched} | more
 
 
 def test_a_search_counts_its_probes_and_nothing_else():
@@ -96,6 +96,13 @@ def test_a_search_counts_its_probes_and_nothing_else():
     texts = [{key: "" if value is None else str(value) for key, value in one.items()} for one in probes]
     of_texts = bracket(texts)
     assert (of_texts.lower, of_texts.value, of_texts.upper) == (found.lower, found.value, found.upper)
+
+
+def test_the_value_of_a_search_is_no_more_than_its_probes_deliver():
+    """Where windows are too short to narrow the bracket, throughput that no longer rises is the better estimate."""
+    probes = [probe(0.40, False, 0.02, point=0.43), probe(0.44, False, 0.04, point=0.43)]
+    found = bracket([*probes, probe(0.46, None, 0.05, point=0.43), probe(0.5, True, 0.05, point=0.43)])
+    assert (found.lower, found.value, found.upper) == (pytest.approx(0.96 * 0.44), pytest.approx(0.43), 0.5)
 
 
 def test_a_search_that_has_not_ended_has_no_value():

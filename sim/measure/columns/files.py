@@ -22,8 +22,8 @@ declare(
     Column(
         "saturation",
         "saturation",
-        "The saturation point: of a search, the middle between the highest load carried and the lowest saturated. "
-        "Empty while a search has not ended.",
+        "The saturation point: of a search, the middle between the highest load carried and the lowest saturated, or "
+        "the most that its probes up to there deliver, if that is less. Empty while a search has not ended.",
         LOADS,
         "saturation",
     ),

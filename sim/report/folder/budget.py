@@ -113,7 +113,7 @@ def sentence(ladder: Ladder) -> str:
     switch, losses = ladder.rung("switch"), [row for row in ladder.parts if not is_no_loss(row["part"])]
     if switch is None or not losses:
         return ""
-    reached = f"{_percent(switch)} of what any routing could carry"
+    reached = f"{_percent(switch)}{_within(switch)} of what any routing could carry"
     largest = max(losses, key=lambda row: number(row, "percent"))
     if number(largest, "low") <= 0:
         return f"It carries {reached}; no loss is larger than what it is known within."
@@ -153,6 +153,12 @@ def warning(ladder: Ladder) -> str:
 
 def _percent(row: Row) -> str:
     return f"{number(row, 'percent'):.1f}\xa0%"
+
+
+def _within(rung: Row) -> str:
+    """The interval of a rung in percent, where it is more than a number."""
+    low, high = (number(rung, "percent") * number(rung, end) / number(rung, "value") for end in ("lower", "upper"))
+    return "" if f"{low:.1f}" == f"{high:.1f}" else f" ({low:.1f} to {high:.1f})"
 
 
 def _ends(row: Row) -> str:
