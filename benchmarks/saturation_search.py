@@ -45,10 +45,10 @@ NETWORKS = {
         f"topology: {{kind: imase, n: 16, degree: 3, hosts_per_switch: 2}}\n"
         f"routing: {{kind: deflection}}\n{VCT}\ntraffic: {{kind: uniform, packet_flits: 8}}"
     ),
-    "6 x 6 mesh, wormhole": (
-        "topology: {kind: mesh, dims: [6, 6]}\nrouting: {kind: dor}\n"
+    "8 x 8 mesh, wormhole": (
+        "topology: {kind: mesh, dims: [8, 8]}\nrouting: {kind: dor}\n"
         "switching: {mode: wormhole, vcs: 4, buffer_flits: 8}\n"
-        "traffic: {kind: transpose, packet_flits: 4}".replace("[6, 6]", "[8, 8]")
+        "traffic: {kind: transpose, packet_flits: 4}"
     ),
     "rrg(32, 5), permutation": (
         f"topology: {{kind: rrg, n: 32, degree: 5, hosts_per_switch: 2}}\n"
