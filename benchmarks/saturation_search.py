@@ -63,17 +63,17 @@ NETWORKS = {
         f"topology: {{kind: torus, dims: [8, 8]}}\nrouting: {{kind: dor}}\n{VCT}\n"
         "traffic: {kind: uniform, packet_flits: 4}"
     ),
-    "slim fly(5), minimal, ideal": (
+    "slim fly(5), permutation, ideal": (
         "topology: {kind: slim_fly, q: 5, hosts_per_switch: 4}\nrouting: {kind: minimal}\n"
-        "switching: {mode: ideal}\ntraffic: {kind: uniform, packet_flits: 4}"
+        "switching: {mode: ideal}\ntraffic: {kind: permutation, packet_flits: 4}"
     ),
     "mddp(64, 6), Valiant": (
         f"topology: {{kind: mddp, n: 64, degree: 6, hosts_per_switch: 4}}\n"
         f"routing: {{kind: valiant}}\n{VCT.replace('vcs: 4', 'vcs: 8')}\n"
         "traffic: {kind: uniform, packet_flits: 4}"
     ),
-    "dragonfly(8, 4, 4), Valiant": (
-        "topology: {kind: dragonfly, a: 8, p: 4, h: 4}\nrouting: {kind: valiant}\n"
+    "dragonfly(8, 4, 4), adversarial": (
+        "topology: {kind: dragonfly, a: 8, p: 4, h: 4}\nrouting: {kind: minimal}\n"
         "switching: {vcs: 8, buffer_flits: 64, header_ticks: 4, link_ticks: 10}\n"
         "traffic: {kind: adversarial, packet_flits: 4}"
     ),
