@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the array types that signatures speak of: what the elements are, never how many there are.
+"""Names for the array types that signatures speak of, and the conversions of other values to them.
 
-Shapes, units and what an index means stand in the docstring of the function or field; NumPy's types cannot say them.
+A name says what the elements are, never how many there are. Shapes, units and what an index means stand in the
+docstring of the function or field; NumPy's types cannot say them.
 """
 
+import re
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from flitlab.models.registry import SpecError
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 """Array of 64-bit integers: ids, counts, ticks, bytes."""
@@ -35,6 +39,89 @@ Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 Int: TypeAlias = int | np.integer[Any]
 """A whole number as compiled code hands it on: Python's, or NumPy's of any width."""
+
+LEAST, LARGEST = 1e-100, 1e100
+"""Magnitudes of the numbers that are read, 0 and infinity excepted: the product of three is a finite double, not 0."""
+
+OUT_OF_RANGE = f"must be 0 or have a magnitude from {LEAST:g} to {LARGEST:g}"
+
+LARGEST_INTEGER = 2**63 - 1
+"""The largest number of an int64."""
+
+
+def is_in_range(text: str) -> bool:
+    """Whether a decimal number is 0, or between :data:`LEAST` and :data:`LARGEST` in magnitude, whatever its exponent.
+
+    >>> [is_in_range(text) for text in ("-2.5", "0e999999999", "1e-320", "1e-999999999", "1e101")]
+    [True, True, False, False, False]
+    """
+    value = abs(float(text))
+    return LEAST <= value <= LARGEST or not re.search("[1-9]", re.split("[eE]", text)[0])
+
+
+def to_floats(name: str, value: Any, *shape: int) -> Floats:
+    """Real numbers as an array: float64 of ``shape``, to which a single number is broadcast; a copy.
+
+    Parameters
+    ----------
+    name: of the argument, for errors.
+    value: a number or an array of integers or floating-point numbers; not masked, complex, text or objects.
+    shape: of the array; without, that of the value.
+
+    Raises
+    ------
+    SpecError: the value is no such array, or has another shape. ``key`` is the name.
+    """
+    return _shaped(name, _numbers(name, value).astype(np.float64), shape)
+
+
+def to_integers(name: str, value: Any, *shape: int) -> Ints:
+    """Whole numbers as an array: int64 of ``shape``; a copy. The one conversion of floating-point numbers to int64.
+
+    Parameters
+    ----------
+    name: of the argument, for errors.
+    value: as of :func:`to_floats`; floating-point numbers must be whole.
+    shape: of the array; without, that of the value.
+
+    Raises
+    ------
+    SpecError: the value is no such array, has another shape, or holds a number that is not finite, not whole or beyond
+        64 bits. ``key`` is the name.
+    """
+    array = _numbers(name, value)
+    if array.dtype.kind == "f":
+        wrong = ~(np.abs(array) < 2.0**63) | (np.trunc(array) != array)
+    else:
+        wrong = array > LARGEST_INTEGER if array.dtype == np.uint64 else np.zeros(array.shape, bool)
+    if wrong.any():
+        found = array[wrong].flat[0]
+        raise SpecError(f"{name} must hold whole numbers below 2**63 in magnitude, not {found}", name)
+    return _shaped(name, array.astype(np.int64), shape)
+
+
+def _numbers(name: str, value: Any) -> npt.NDArray[Any]:
+    """An array of integers or floating-point numbers. Raises ``SpecError``."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise SpecError(f"{name} is a masked array: fill in its masked entries", name)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"{name} is no array of numbers: {error}", name) from None
+    if array.dtype.kind not in "biuf":
+        raise SpecError(f"{name} must hold real numbers, not {_shown(value, array)}", name)
+    return array
+
+
+def _shown(value: Any, array: npt.NDArray[Any]) -> str:
+    return f"{type(value).__name__} {value!r}" if array.ndim == 0 else f"elements of type {array.dtype}"
+
+
+def _shaped(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A copy of the array in a shape. Raises ``SpecError``."""
+    if shape and array.ndim and array.shape != shape:
+        raise SpecError(f"{name} must have the shape {shape}, not {array.shape}", name)
+    return np.array(np.broadcast_to(array, shape)) if shape else array
 
 
 def sums(index: Integers, amount: Floats, size: int) -> Floats:

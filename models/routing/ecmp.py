@@ -9,7 +9,7 @@ from pydantic import Field
 from flitlab.models.arrays import Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import register
-from flitlab.models.routing.ksp import SourceRouted
+from flitlab.models.routing.ksp import MOST, SourceRouted
 from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
 from flitlab.models.routing.routes import PER, Routes
 from flitlab.models.routing.weights import WeightedSpec, path_sets
@@ -50,7 +50,7 @@ class EqualCost(WeightedSpec, SourceRouted):
     Source: Hopps, RFC 2992, 2000; Singla, Hong, Popa, Godfrey, Jellyfish, NSDI 2012 (8-way ECMP).
     """
 
-    ways: int = Field(default=8, ge=1)
+    ways: int = Field(default=8, ge=1, le=MOST)
     routed: Literal["hop", "source"] = "hop"
     seed: int = Field(default=0, ge=0)
 

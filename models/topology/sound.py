@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.faults import (
     Found,
     array_faults,
@@ -165,8 +166,8 @@ def _reverse_faults(topology: Topology) -> Found:
 def _value_faults(topology: Topology) -> Found:
     capacity, delay = topology.capacity, topology.delay
     yield from at_first(
-        "capacity", np.flatnonzero(~((capacity > 0) & np.isfinite(capacity))),
-        lambda c: f"capacity of channel {c} is {capacity[c]}: it must be positive and finite",
+        "capacity", np.flatnonzero(~((capacity >= LEAST) & (capacity <= LARGEST))),
+        lambda c: f"capacity of channel {c} is {capacity[c]}: it must be positive, from {LEAST:g} to {LARGEST:g}",
     )  # fmt: skip
     yield from at_first(
         "delay", np.flatnonzero(delay < 0), lambda c: f"delay of channel {c} is {delay[c]}: it must be 0 or more"
@@ -189,8 +190,9 @@ def _host_faults(topology: Topology) -> Found:
         yield from at_first(
             "host delay", np.flatnonzero(delay < 0), lambda h: f"delay of host {h} is {delay[h]}: it must be 0 or more"
         )
-    if not topology.host_capacity > 0:
-        yield "host capacity", f"host_capacity is {topology.host_capacity}: it must be positive"
+    if not (LEAST <= topology.host_capacity <= LARGEST or topology.host_capacity == np.inf):
+        problem = f"must be positive, from {LEAST:g} to {LARGEST:g} or infinite"
+        yield "host capacity", f"host_capacity is {topology.host_capacity}: it {problem}"
 
 
 def _note_faults(topology: Topology) -> Found:

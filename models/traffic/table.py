@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
@@ -16,9 +17,6 @@ from flitlab.models.traffic.traffic import TABLE, Traffic
 
 MOST = 40_000_000
 """Entries of a demand matrix between hosts: about two gigabytes while it is made."""
-
-LEAST_SUM, MOST_SUM = 1e-100, 1e100
-"""Between these is the largest row or column sum of a demand matrix, so that its products are finite doubles."""
 
 
 def table_traffic(
@@ -55,10 +53,10 @@ def refuse_scale(traffic: Traffic) -> None:
     Loads, ceilings and squares of demands would vanish or overflow.
     """
     busiest = float(max(traffic.rate.max(), traffic.column_sums.max()))
-    if not LEAST_SUM <= busiest <= MOST_SUM:
+    if not LEAST <= busiest <= LARGEST:
         problem = (
-            f"the busiest host sends or receives {busiest:g} flits per tick at load 1: must be from {LEAST_SUM:g} to "
-            f"{MOST_SUM:g}, or scaled to 1"
+            f"the busiest host sends or receives {busiest:g} flits per tick at load 1: must be from {LEAST:g} to "
+            f"{LARGEST:g}, or scaled to 1"
         )
         raise SpecError(problem, key="normalise", choices=("hose",))
 

@@ -73,7 +73,7 @@ class SizesSpec(BaseModel):
     kind: Literal["fixed", "pareto", "web_search", "data_mining", "file"]
     bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
     mean_bytes: Annotated[float, Field(ge=1, le=1e12)] | None = None
-    shape: Annotated[float, Field(gt=0, le=100)] = 1.2
+    shape: Annotated[float, Field(ge=1e-3, le=100)] = 1.2
     max_bytes: Annotated[float, Field(ge=1, le=1e13)] = 1e9
     path: str | None = None
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import yaml
 
+from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.uncollected import uncollected
 from flitlab.sim.config.compose import compose
-from flitlab.sim.config.errors import ConfigError, Mistake, key_path, show
+from flitlab.sim.config.errors import LONGEST_VALUE, ConfigError, Mistake, key_path, show
 
 Place = tuple[str | int, ...]
 """Where a value stands: keys and list indices from the top."""
@@ -231,9 +232,15 @@ class _Reader:
         if node.style:
             return node.value
         value = resolve(node.value)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            self.wrong(node, path, node.value if len(node.value) <= LONGEST_VALUE else "", "must fit into 64 bits")
+        if not isinstance(value, float):
+            return value
         if value != value:
             self.wrong(node, path, node.value, "must be a number, not NaN")
-        return value
+        elif "inf" not in node.value.lower() and not is_in_range(node.value):
+            self.wrong(node, path, node.value, OUT_OF_RANGE)
+        return value + 0.0  # so that no number is -0.0
 
 
 @lru_cache(maxsize=10_000)

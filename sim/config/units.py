@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.near import near
 from flitlab.sim.config.errors import Mistake, key_path, show
 from flitlab.sim.config.load import Node, Place
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without unit, as a regular expression of Python and of JSON schemas."""
-
-LARGEST = 1e300
-"""The largest magnitude of a number with a unit: its value in any other unit is still a finite double."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +36,18 @@ class Quantity:
     def number(self, text: str) -> int | float | None:
         """A number with a unit in the unit of numbers alone, None if the text is none.
 
-        Raises ``OverflowError`` for a magnitude above :data:`LARGEST`.
+        Raises ``OverflowError`` for a number out of the range of those that are read, in its unit or in the other.
         """
         found = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
         if found is None or found[2] not in self.units:
             return None
-        magnitude = abs(float(found[1]))
-        if magnitude > LARGEST:
-            raise OverflowError(f"is too large: at most {LARGEST:g}")
-        if magnitude == 0.0:  # also of exponents that a Decimal cannot hold
+        if not is_in_range(found[1]):
+            raise OverflowError(OUT_OF_RANGE)
+        if float(found[1]) == 0.0:  # also of exponents that a Decimal cannot hold
             return 0
         value = Decimal(found[1]) * self.units[found[2]] / self.units[self.base]
+        if not is_in_range(str(value)):
+            raise OverflowError(f"{OUT_OF_RANGE} in {self.base or 'all'}")
         return int(value) if value == value.to_integral_value() else float(value)
 
 
