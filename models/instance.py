@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+from flitlab.models.faults import refuse
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import topology_faults
+from flitlab.models.traffic.sound import traffic_faults
 from flitlab.models.traffic.traffic import Traffic
 
 
@@ -16,11 +19,18 @@ class Instance:
     """A network and its demand, without a word on how switches treat packets.
 
     routes: None where nothing is said of them; ceilings then allow all paths, or are omitted.
+
+    Raises :class:`~flitlab.models.registry.FaultyError` for arrays that do not describe a network and its demand, such
+    as capacities that are NaN: nothing can be certified of them.
     """
 
     topology: Topology
     traffic: Traffic
     routes: Routes | None = None
+
+    def __post_init__(self) -> None:
+        refuse(topology_faults(self.topology), "topology")
+        refuse(traffic_faults(self.topology, self.traffic), "traffic")
 
     @cached_property
     def content_hash(self) -> str:

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.arrays import Bools, Floats, Ints, to_floats, to_integers
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
-from flitlab.models.registry import warn
+from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.attributes import labels_of, unread, unread_problem
+from flitlab.models.topology.limits import MOST
 from flitlab.models.topology.pairing import left_over, opposite_pairs, pairs_problem
 
 NAMES = ("labels", "ids", "nodes", "names")
@@ -88,7 +89,7 @@ class Topology:
         **more: Any,
     ) -> "Topology":
         """Uni-directional channels from pairs (src, dst); self-loops are dropped."""
-        arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
+        arcs = _pairs("arcs", arcs)
         reverse = np.full(len(arcs), -1, np.int64)
         return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
 
@@ -104,12 +105,12 @@ class Topology:
         **more: Any,
     ) -> "Topology":
         """Two channels, each the reverse of the other, for every pair (u, v)."""
-        links = np.asarray(links, np.int64).reshape(-1, 2)
+        links = _pairs("links", links)
         count = len(links)
         arcs = np.concatenate([links, links[:, ::-1]])
         reverse = np.concatenate([np.arange(count) + count, np.arange(count)])
-        capacity = np.tile(np.broadcast_to(np.asarray(capacity, float), count), 2)
-        delay = np.tile(np.broadcast_to(np.asarray(delay, np.int64), count), 2)
+        capacity = np.tile(to_floats("capacity", capacity, count), 2)
+        delay = np.tile(to_integers("delay", delay, count), 2)
         more["columns"] = {name: np.tile(values, 2) for name, values in more.get("columns", {}).items()}
         return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
 
@@ -119,8 +120,8 @@ class Topology:
         capacity: npt.ArrayLike = 1.0, delay: npt.ArrayLike = 0, **more: Any,
     ) -> "Topology":  # fmt: skip
         """Channels from pairs (src, dst) and, for each, the index of its reverse in ``arcs`` or -1."""
-        arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
-        return cls._canonical(kind, switches, arcs, np.asarray(reverse, np.int64), capacity, delay, more)
+        arcs = _pairs("arcs", arcs)
+        return cls._canonical(kind, switches, arcs, to_integers("reverse", reverse, len(arcs)), capacity, delay, more)
 
     @classmethod
     def _canonical(
@@ -134,10 +135,13 @@ class Topology:
         more: dict[str, Any],
     ) -> "Topology":
         count = len(arcs)
-        capacity = np.array(np.broadcast_to(np.asarray(capacity, float), count))
-        delay = np.array(np.broadcast_to(np.asarray(delay, np.int64), count))
+        capacity = to_floats("capacity", capacity, count)
+        delay = to_integers("delay", delay, count)
+        if not ((capacity > 0) & np.isfinite(capacity)).all():
+            raise SpecError("capacity must hold positive and finite numbers", "capacity")
+        switches = int(to_integers("switches", switches, 1)[0])
         if count and (arcs.min() < 0 or arcs.max() >= switches):
-            raise ValueError(f"channel ends must lie in 0..{switches - 1}")
+            raise SpecError(f"channel ends must lie in 0..{switches - 1}", "arcs")
         keep = np.flatnonzero(arcs[:, 0] != arcs[:, 1])
         order = keep[np.lexsort((arcs[keep, 1], arcs[keep, 0]))]
         place = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
@@ -162,10 +166,16 @@ class Topology:
 
         host_delay: int64 [hosts], see the class; None where all are 0.
         """
-        counts = np.broadcast_to(np.asarray(per_switch, np.int64), self.switches)
+        counts = to_integers("per_switch", per_switch, self.switches)
+        if (counts < 0).any() or (total := sum(counts.tolist())) > MOST:
+            raise SpecError(f"per_switch must hold numbers from 0 that add up to {MOST:,} at most", "per_switch")
         hosts = np.repeat(np.arange(self.switches), counts)
-        delay = None if host_delay is None or not np.any(host_delay) else np.asarray(host_delay, np.int64)
-        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=float(host_capacity), host_delay=delay)
+        delay = None if host_delay is None else to_integers("host_delay", host_delay, total)
+        delay = delay if delay is not None and delay.any() else None
+        rate = float(to_floats("host_capacity", host_capacity, 1)[0])
+        if not rate > 0:
+            raise SpecError(f"host_capacity is {rate}: it must be positive", "host_capacity")
+        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=rate, host_delay=delay)
 
     @property
     def channels(self) -> int:
@@ -371,6 +381,14 @@ class Topology:
             "capacity of a host": f"{self.host_capacity:g}",
         }  # fmt: skip
         return facts(f"Topology {self.kind}", about)
+
+
+def _pairs(name: str, value: npt.ArrayLike) -> Ints:
+    """Pairs of switches: int64 [pairs, 2]. Raises ``SpecError``."""
+    found = to_integers(name, value)
+    if found.size % 2:
+        raise SpecError(f"{name} must be pairs of switches, not of shape {found.shape}", name)
+    return found.reshape(-1, 2)
 
 
 def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:

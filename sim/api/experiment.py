@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from flitlab.models.faults import is_whole
 from flitlab.models.html import facts
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
@@ -106,7 +107,7 @@ class Experiment:
         whole = configuration(source) if isinstance(source, Mapping) else None
         topology = changes.get("topology", source.get("topology") if isinstance(source, Mapping) else None)
         given = {key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()}
-        lines = [f"{key}={_flow(value)}" for key, value in given.items()]
+        lines = [f"{key}={_flow(value, key)}" for key, value in given.items()]
         if whole is not None:
             text = yaml.dump(whole, Dumper=DUMPER, sort_keys=False, allow_unicode=True)
             return cls(read(MAPPING, lines, quick, text=text))
@@ -172,6 +173,8 @@ class Experiment:
 
         Raises
         ------
+        ValueError
+            ``jobs`` or ``threads`` is no whole number from 1.
         RunError
             Some points failed, or a simulation passed its ceiling. The frames hold what succeeded.
         StoreError
@@ -182,13 +185,15 @@ class Experiment:
         from flitlab.sim.experiment.pool import processes
         from flitlab.sim.experiment.runner import run
 
+        threads = _count("threads", threads)
+        jobs = processes(threads) if jobs is None else _count("jobs", jobs)
         folder = self.folder if out is None else Path(out)
         study, memory = self.study, self._memory or Memory()
         if folder is not None and self._memory is not None:
             with closing(Store(folder)):
                 memory.copy(folder)
         with _without_main():
-            report = run(study, memory if folder is None else folder, jobs or processes(threads), threads=threads)
+            report = run(study, memory if folder is None else folder, jobs, threads=threads)
         self.folder, self._memory = folder, memory if folder is None else None
         if report.exit_code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -394,9 +399,16 @@ def _column() -> "Axes":
     return in_style(figure.add_subplot)()
 
 
-def _flow(value: Any) -> str:
-    """A value as YAML on one line."""
-    text: str = yaml.safe_dump([plain(value)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
+def _count(name: str, value: Any) -> int:
+    """A number of processes or threads. Raises ``ValueError``."""
+    if not is_whole(value) or value < 1:
+        raise ValueError(f"{name} = {value!r}: must be a whole number from 1")
+    return int(value)
+
+
+def _flow(value: Any, key: str) -> str:
+    """The value of a key as YAML on one line."""
+    text: str = yaml.safe_dump([plain(value, key)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
     return text.strip()[1:-1]
 
 

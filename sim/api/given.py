@@ -3,7 +3,7 @@
 
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ import numpy as np
 import scipy
 
 from flitlab.models.delimited import quoted
+from flitlab.models.faults import one_of_each
 from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make, recorded_warnings
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
+from flitlab.models.topology.sound import topology_faults
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.compose import DEEPEST
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
 
@@ -26,25 +29,71 @@ def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, A
     topology: what is given for it outside of this mapping.
     Raises :class:`~flitlab.sim.config.errors.ConfigError` for an object that is none of a specification.
     """
-    found = {str(key): value for key, value in given.items()}
-    topology = found.get("topology", topology)
-    for name in SECTIONS:
-        if name in found:
-            found[name] = _options(name, found[name], topology)
+    found = _sections(given, given.get("topology", topology))
     if isinstance(cases := found.get("cases"), list | tuple):
-        found["cases"] = [configuration(case, topology) if isinstance(case, Mapping) else case for case in cases]
-    return {key: plain(value) for key, value in found.items()}
+        shared = found.get("topology", topology)
+        found["cases"] = [
+            _sections(case, case.get("topology", shared)) if isinstance(case, Mapping) else case for case in cases
+        ]
+    return {key: plain(value, key) for key, value in found.items()}
 
 
-def plain(value: Any) -> Any:
-    """Mappings, lists and scalars as YAML knows them, from what is usual in Python."""
+def _sections(given: Mapping[str, Any], topology: Any) -> dict[str, Any]:
+    """A mapping whose components are as a configuration has them."""
+    found = {str(key): value for key, value in given.items()}
+    return found | {name: _options(name, found[name], topology) for name in SECTIONS if name in found}
+
+
+MOST_DIGITS = 400
+"""Whole numbers of more digits are no numbers to YAML, see :mod:`flitlab.sim.config.load`."""
+
+
+def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
+    """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
+
+    Parameters
+    ----------
+    value: numbers and texts of Python and NumPy, arrays of them, series of pandas, paths, lists, tuples, ranges,
+        mappings.
+    key: path of the value in the configuration, for errors.
+    above: the mappings and lists that hold the value, outermost first.
+
+    Raises
+    ------
+    ConfigError: any other value, masked arrays, a mapping or list that contains itself.
+    """
+    if value is None or isinstance(value, bool | np.bool_):
+        return value if value is None else bool(value)
+    if isinstance(value, str | Path):
+        return str.__str__(value) if isinstance(value, str) else str(value)
+    if isinstance(value, int | np.integer):
+        if abs(int(value)) >= 10**MOST_DIGITS:
+            raise _no_value(key, f"must have at most {MOST_DIGITS} digits")
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        raise _no_value(key, "is a masked array: fill in its masked entries")
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
+    if any(value is one for one in above):
+        raise _no_value(key, "contains itself")
+    if len(above) > DEEPEST:
+        raise _no_value(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
+    inside = (*above, value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
+        return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
     if isinstance(value, list | tuple | range):
-        return [plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
+        return [plain(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
+    what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+    hint = "; make a list of it" if isinstance(value, Iterable) and not isinstance(value, bytes) else ""
+    raise _no_value(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
+
+
+def _no_value(key: str, problem: str) -> ConfigError:
+    return ConfigError([Mistake("configuration", key, "", problem)])
 
 
 def component(category: str, value: Any, topology: Any = None) -> Any:
@@ -88,6 +137,8 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
             raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
     if not isinstance(value, Topology):
         return None
+    if texts := one_of_each(topology_faults(value)):
+        raise ConfigError([Mistake("configuration", "topology", "", text) for text in texts])
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
 
 
@@ -122,10 +173,11 @@ def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
         raise ConfigError([Mistake("configuration", "traffic", "", problem)])
-    try:
-        return scipy.sparse.csr_array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ConfigError([Mistake("configuration", "traffic", "", "has entries that are no numbers")]) from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise _no_value("traffic", "is a masked array: fill in its masked entries")
+    if value.dtype.kind not in "biuf":
+        raise _no_value("traffic", f"is a matrix of {value.dtype}; demands are real numbers")
+    return scipy.sparse.csr_array(value, dtype=float)
 
 
 def _pairs(matrix: "scipy.sparse.csr_array") -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +99,14 @@ def simulate(
     ------
     ConfigError
         With everything that is wrong, one line each.
+    ValueError
+        ``jobs`` or ``threads`` is no whole number from 1.
     RunError
         The simulation failed, or passed a ceiling that was asked for.
     """
     given = {
         "name": "simulation", "topology": topology, "routing": routing, "traffic": traffic,
-        "loads": list(load) if isinstance(load, Sequence) and not isinstance(load, str) else load,
-        "seeds": [seeds] if isinstance(seeds, int) else list(seeds), "ceilings": [],
+        "loads": load, "seeds": seeds if isinstance(seeds, Iterable) else [seeds], "ceilings": [],
     }  # fmt: skip
     experiment = Experiment.load(given, **keys).run(jobs=jobs, threads=threads)
     return Simulation(experiment.results, experiment)
