@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.sim.cli.budgets import print_budgets, said
-from flitlab.sim.cli.common import print_json, study_of
+from flitlab.sim.cli.common import print_json, say, study_of
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.run import draw, explain, refused
 from flitlab.sim.config.draft import BUDGET
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(_document(report, found))
     else:
         print_budgets(found)
-        print(f"results in {report.folder}")
+        say(f"results in {report.folder}")
     explain(report)
     return report.exit_code
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from flitlab.sim.cli.common import Column, number, print_table
+from flitlab.sim.cli.common import Column, number, print_table, say, shown_label
 from flitlab.sim.measure.rows import Row
 from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
 
@@ -23,14 +23,14 @@ def print_budgets(found: Sequence[Ladder]) -> None:
     """Every budget as a table from the highest rung down, what changes would gain, and what it says."""
     for ladder in found:
         parts = {row["to"]: row for row in ladder.parts}
-        print_table(f"{ladder.scenario}: where the throughput goes", _columns(parts), ladder.rungs)
+        print_table(f"{shown_label(ladder.scenario)}: where the throughput goes", _columns(parts), ladder.rungs)
         if ladder.changes:
             print_table("  one change at a time (gains do not add up)", CHANGED, ladder.changes)
         if ladder.channels:
-            print(f"  {_binding(ladder.channels)}")
-        print(f"  {said(ladder)}")
+            say(f"  {_binding(ladder.channels)}")
+        say(f"  {said(ladder)}")
     if found:
-        print(MEANING)
+        say(MEANING)
 
 
 def _columns(parts: Mapping[str, Row]) -> list[Column]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.verify import statement
-from flitlab.sim.cli.common import complain, print_json, print_rows, study_of, why
+from flitlab.sim.cli.common import complain, print_json, print_rows, say, shown_label, study_of, why
 from flitlab.sim.cli.tables import print_ceilings
 from flitlab.sim.config.study import Study
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
@@ -154,7 +154,7 @@ def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
     print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
     for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
         routes = f", routes {of.routes[:DIGITS]}" if of.routes else ""
-        print(f"{of.label}: topology {of.topology[:DIGITS]}, traffic {of.traffic[:DIGITS]}{routes}")
+        say(f"{shown_label(of.label)}: topology {of.topology[:DIGITS]}, traffic {of.traffic[:DIGITS]}{routes}")
 
 
 DIGITS = 16

@@ -14,7 +14,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
-from flitlab.sim.cli.common import complain, duration, print_json, study_of
+from flitlab.sim.cli.common import complain, duration, print_json, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.config.questions import BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case, Study
@@ -42,9 +42,9 @@ def run(options: argparse.Namespace) -> int:
         head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
         print_json({**head, "points": total["points"], "estimate": total, "scenarios": scenarios})
         return 0
-    print(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {total['points']} points")
+    say(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {total['points']} points")
     if total["points"]:
-        print(f"estimate: {_said(total)}")
+        say(f"estimate: {_said(total)}")
     for scenario in scenarios:
         _print(scenario)
     return 0
@@ -198,38 +198,36 @@ def _print(scenario: dict[str, Any]) -> None:
     topology = scenario["topology"]
     degrees = sorted({topology["degree_min"], topology["degree_max"]})
     links = "uni-directional" if topology["directed"] else "bi-directional"
-    print(f"\n{scenario['label']}")
-    print(
+    say("", shown_label(scenario["label"]))
+    say(
         f"  topology     {topology['kind']}: {topology['switches']} switches, {topology['channels']} channels "
         f"({links}), degree {'-'.join(map(str, degrees))}, {topology['hosts']} hosts"
     )
     if scenario["traffic"]:
-        print(f"  traffic      {_kind_and_rest(scenario['traffic'])}")
+        say(f"  traffic      {_kind_and_rest(scenario['traffic'])}")
     if scenario["ticks"]:
-        print(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
+        say(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
     if "switching" in scenario["config"]:
-        print(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
+        say(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
-        print(
-            f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_own_delays(scenario)}"
-        )
+        say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_own_delays(scenario)}")
         least, most = scenario["zero_load_ticks"]
-        print(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
+        say(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
     if scenario["routing"]:
-        print(f"  routing      {_kind_and_rest(scenario['routing'])}")
+        say(f"  routing      {_kind_and_rest(scenario['routing'])}")
     if scenario["ticks"]:
-        print(f"  deadlock     {scenario['certificate']}")
+        say(f"  deadlock     {scenario['certificate']}")
     if "application" in scenario:
         _print_application(scenario)
     elif scenario["points"]:
         _print_points(scenario)
     if scenario["window"]:
-        print(f"  window       {scenario['window']}")
+        say(f"  window       {scenario['window']}")
     if "budget" in scenario:
         _print_budget(scenario["budget"])
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
-        print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+        say(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
 
 
 def _own_delays(scenario: dict[str, Any]) -> str:
@@ -260,19 +258,19 @@ def _print_application(scenario: dict[str, Any]) -> None:
     listed = given if isinstance(given, list) else [given]
     kind = " + ".join(dict.fromkeys(one["kind"] for one in listed))
     iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
-    print(
+    say(
         f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
         f"{found['messages']:,} messages of {found['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
     )
     for job in given if isinstance(given, list) else ():
         placement = _kind_and_rest(job["placement"]).replace(":", "")
-        print(f"  job          {job['name']}: {job['kind']}, {placement}, from {job['start_us']:g} µs")
+        say(f"  job          {job['name']}: {job['kind']}, {placement}, from {job['start_us']:g} µs")
     for step in found["steps"][:MOST_STEPS]:
-        print(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
+        say(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
     if len(found["steps"]) > MOST_STEPS:
-        print(f"  step         ... and {len(found['steps']) - MOST_STEPS} more kinds, see --json")
+        say(f"  step         ... and {len(found['steps']) - MOST_STEPS} more kinds, see --json")
     for name, note in found["notes"].items():
-        print(f"  {name:<12} {_short(note)}")
+        say(f"  {name:<12} {_short(note)}")
 
 
 def _print_points(scenario: dict[str, Any]) -> None:
@@ -282,14 +280,14 @@ def _print_points(scenario: dict[str, Any]) -> None:
     if placing is not None:
         said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
     count = f"{'about ' if placing is not None else ''}{scenario['points']}"
-    print(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
+    say(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
 
 
 def _print_budget(budget: dict[str, Any]) -> None:
     measured, count = ", ".join(budget["measured"]), f"about {budget['points']}"
-    print(f"  budget       {count} points of up to {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
+    say(f"  budget       {count} points of up to {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
     for name, why in budget["left_out"].items():
-        print(f"  left out     {name}: {why}")
+        say(f"  left out     {name}: {why}")
 
 
 def _about(seconds: float | None) -> str:

@@ -4,7 +4,7 @@
 import argparse
 import json
 import math
-import sys
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,9 @@ from typing import Any
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
 from flitlab.sim.experiment.folders import altered, no_run, read_manifest
+from flitlab.sim.terminal import complain, printable, say, shown_label
 
-
-def complain(*lines: str) -> None:
-    """Lines on stderr."""
-    for line in lines:
-        print(line, file=sys.stderr)
+__all__ = ["complain", "say", "shown_label"]
 
 
 def why(error: Exception) -> str:
@@ -73,8 +70,9 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """A JSON document. NaN becomes null, infinity a string (JSON has neither)."""
-    return json.dumps(_finite(value), indent=1, ensure_ascii=False)
+    """A JSON document. NaN becomes null, infinity a string (JSON has neither); control characters are escaped."""
+    text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
+    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u200e\u200f\u2066-\u2069]", lambda one: f"\\u{ord(one[0]):04x}", text)
 
 
 def _finite(value: Any) -> Any:
@@ -91,11 +89,16 @@ Column = tuple[str, Callable[[Any], str]]
 """Heading, and the text of a row's cell."""
 
 
+LABELS = ("scenario", "run", "job", "case")
+"""Headings of columns with labels."""
+
+
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """A table on stdout, as aligned text."""
-    cells = [[text(row) for _, text in columns] for row in rows]
-    headings = [heading for heading, _ in columns]
-    print(title)
+    """A table on stdout, as aligned text; labels are cut to what is shown of them."""
+    shown = [shown_label if heading in LABELS else printable for heading, _ in columns]
+    cells = [[show(text(row)) for show, (_, text) in zip(shown, columns, strict=True)] for row in rows]
+    headings = [printable(heading) for heading, _ in columns]
+    say(title)
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     for line in [headings, *cells]:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -19,7 +19,7 @@ from flitlab.models.rules.tables import ANY, DIGITS, VIA
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
-from flitlab.sim.cli.common import complain, json_text, study_of, why
+from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_of, why
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     except (ForeignFolder, OSError) as error:
         complain(f"simrun export-routing: --out {options.out}: {why(error)}")
         return BAD
-    print(f"{case.label}: {', '.join(files)} in {options.out}")
+    say(f"{shown_label(case.label)}: {', '.join(files)} in {options.out}")
     return OK
 
 

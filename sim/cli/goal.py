@@ -11,7 +11,7 @@ from flitlab.models.application.goal import read_goal, write_goal
 from flitlab.models.application.program import CALC, SEND, Program
 from flitlab.models.application.stored import SUFFIX, read_program, write_program
 from flitlab.models.registry import SpecError
-from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of
+from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(summary)
     else:
         for name, value in summary.items():
-            print(f"{name:<22}{number(value, 7) if isinstance(value, int) else value}")
+            say(f"{name:<22}{number(value, 7) if isinstance(value, int) else value}")
     return 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
-from flitlab.sim.cli.common import complain, json_text, print_json, print_table, why
+from flitlab.sim.cli.common import complain, json_text, print_json, print_table, say, why
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(verdict.plain())
     else:
         _print(verdict)
-        print(f"page in {page}")
+        say(f"page in {page}")
     return OK if verdict.possible else CHECK_FAILED
 
 
@@ -87,12 +87,12 @@ def _print(verdict: Verdict) -> None:
         columns.append(("delivered", lambda check: percent(check.delivery and check.delivery.share)))
     columns.append(("where", lambda check: check.where))
     print_table(verdict.claim.name, columns, verdict.checks)
-    print(verdict.sentence)
+    say(verdict.sentence)
     for check in [check for check in verdict.checks if check.hints][:MOST_HINTS]:
         for hint in check.hints:
-            print(f"  {check.what} {check.reported}: {hint}")
+            say(f"  {check.what} {check.reported}: {hint}")
     stuck = verdict.deadlock
     if stuck is not None:
-        print(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
+        say(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
     for sentence in verdict.claim.assumed:
-        print(f"assumed: {sentence}")
+        say(f"assumed: {sentence}")

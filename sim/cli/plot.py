@@ -3,7 +3,7 @@
 
 import argparse
 
-from flitlab.sim.cli.common import complain, no_run_folder, why
+from flitlab.sim.cli.common import complain, no_run_folder, say, why
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
         if any("network" in figures()[name].of for name in wanted if name in figures()):
             files += draw_networks(read(folder / "config.resolved.yaml"), folder, wanted, formats)
         for path in files:
-            print(path)
+            say(str(path))
     except ConfigError as error:
         complain(*map(str, error.mistakes))
         return BAD

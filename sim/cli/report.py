@@ -3,7 +3,7 @@
 
 import argparse
 
-from flitlab.sim.cli.common import complain, no_run_folder, why
+from flitlab.sim.cli.common import complain, no_run_folder, say, why
 from flitlab.sim.exit import BAD
 
 
@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     from flitlab.sim.report import html
 
     try:
-        print(html.write(folder))
+        say(str(html.write(folder)))
     except (OSError, ValueError) as error:
         complain(f"{folder}: {why(error)}")
         return BAD

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.common import complain, duration, print_json, print_table
+from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
@@ -204,4 +204,4 @@ def _print(rows: Sequence[Row], pages: Sequence[Path]) -> None:
     if rows:
         print_table(in_words(rows), columns, rows)
     for page in pages:
-        print(page)
+        say(str(page))

@@ -14,7 +14,7 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.budgets import print_budgets
-from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
+from flitlab.sim.cli.common import complain, number, print_json, print_table, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.tables import (
     print_answers,
@@ -196,8 +196,8 @@ def _print(report: Report) -> None:
     if report.published:
         print_published(report.published)
     if saturation or any("latency_mean" in row for row in report.results):
-        print(MEANING)
-    print(f"results in {report.folder}")
+        say(MEANING)
+    say(f"results in {report.folder}")
 
 
 def _print_points(label: str, rows: Sequence[Row]) -> None:
@@ -232,7 +232,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         (one.summary, interval if name == "latency_mean" else mean(name))
         for name, one in table if one.summary and (not of_flows or any(name in row for row in rows))
     ]  # fmt: skip
-    print_table(label, [("load", lambda group: number(group[0]["load"])), *shown, ("", state)], grouped)
+    print_table(shown_label(label), [("load", lambda group: number(group[0]["load"])), *shown, ("", state)], grouped)
 
 
 def print_published(rows: list[dict[str, Any]]) -> None:

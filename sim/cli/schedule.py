@@ -7,7 +7,7 @@ from typing import Any
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.stored import SUFFIX, described, read_schedule, write_schedule
-from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of, why
+from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of, why
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD, OK
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(summary)
     else:
         for name, value in summary.items():
-            print(f"{name:<12}{number(value, 7) if isinstance(value, int) else value}")
+            say(f"{name:<12}{number(value, 7) if isinstance(value, int) else value}")
     return OK
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
-from flitlab.sim.cli.common import Column, number, print_rows, print_table
+from flitlab.sim.cli.common import Column, number, print_rows, print_table, say, shown_label
 from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.measure.columns.registry import Column as Described
 from flitlab.sim.measure.columns.registry import columns as table_of
@@ -26,7 +26,9 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
         ("note", lambda row: row["note"] or ""),
     ]  # fmt: skip
     for scenario in dict.fromkeys(row["scenario"] for row in shown):
-        print_table(f"{scenario}: ceilings", columns, [row for row in shown if row["scenario"] == scenario])
+        print_table(
+            f"{shown_label(scenario)}: ceilings", columns, [row for row in shown if row["scenario"] == scenario]
+        )
 
 
 def print_programs(rows: Sequence[Row]) -> None:
@@ -136,7 +138,7 @@ def print_saturation(rows: Sequence[Row]) -> None:
     print_table("saturation", columns, rows)
     for row in rows:
         if row.get("note"):
-            print(f"{row['scenario']}: {row['note']}")
+            say(f"{shown_label(row['scenario'])}: {row['note']}")
 
 
 def _finite(value: float | None) -> float | None:

@@ -14,7 +14,7 @@ from flitlab.models.near import edits, near
 from flitlab.models.registry import names, spec_class
 from flitlab.models.topology.formats import SUFFIXES
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of
+from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
@@ -54,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(measured: dict[str, dict[str, Any]]) -> None:
     for label, metrics in measured.items():
-        print(label)
+        say(shown_label(label))
         width = max(map(len, metrics))
         for name, value in metrics.items():
             text = str(value) if isinstance(value, dict | list) else number(value, 7)
-            print(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
+            say(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
 
 
 def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:

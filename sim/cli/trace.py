@@ -9,7 +9,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.sim.cli.common import complain, print_json, print_table, study_of
+from flitlab.sim.cli.common import complain, print_json, print_table, say, study_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.start import start
@@ -106,8 +106,8 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
         for host in (life.source, life.destination)
     )
     flits = f"{life.flits} flit{'s' * (life.flits > 1)}"
-    print(_title(head))
-    print(f"packet {life.identity}: {flits} from {source} to {destination}")
+    say(_title(head))
+    say(f"packet {life.identity}: {flits} from {source} to {destination}")
     columns = [
         ("tick", lambda event: str(event.tick)),
         ("age", lambda event: str(event.tick - life.created)),
@@ -115,7 +115,7 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
         ("waited", lambda event: str(event.waited) if event.waited else ""),
     ]
     print_table("", columns, events)
-    print()
+    say("")
     _print_account(life, case)
     return 0
 
@@ -200,13 +200,13 @@ _WAITING = {
 def _print_account(life: Life, case: Case) -> None:
     if life.delivered is None:
         why = "the network is deadlocked" if life.deadlocked else "--to T follows it further"
-        print(f"not delivered before tick {life.until}; {why}")
+        say(f"not delivered before tick {life.until}; {why}")
         return
     account = _account(life, case)
     form, spent = account["zero_load"], account["waiting"]
     parts = ", ".join(f"{name} {form[name]}" for name in ("injection", "header", "switch", "links", "ejection"))
-    print(f"latency {life.delivered - life.created} ticks over {life.hops} hops")
-    print(f"  {form['latency']} in an empty network: {parts}, flits behind the head {form['flits']}")
+    say(f"latency {life.delivered - life.created} ticks over {life.hops} hops")
+    say(f"  {form['latency']} in an empty network: {parts}, flits behind the head {form['flits']}")
     total = sum(spent.values())
     where = ", ".join(f"{ticks} {_WAITING[name]}" for name, ticks in spent.items() if ticks)
-    print(f"  {total} waiting" + (f": {where}" if where else ""))
+    say(f"  {total} waiting" + (f": {where}" if where else ""))

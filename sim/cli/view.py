@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import complain, is_input, study_of, why
+from flitlab.sim.cli.common import complain, is_input, say, study_of, why
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD
 
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     if is_input(path, options.file):
         return BAD
     try:
-        print(animate(case.scenario, case.label, load, seed, options.ticks, path))
+        say(str(animate(case.scenario, case.label, load, seed, options.ticks, path)))
     except OSError as error:
         complain(f"--out = {why(error)}")
         return BAD

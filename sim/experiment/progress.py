@@ -14,13 +14,15 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.terminal import complain, shown_label
 
 Row = Mapping[str, Any]
 
 
 def say(text: str) -> None:
     """A line for the user, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    complain(text)
+    sys.stderr.flush()
 
 
 class Progress(Protocol):
@@ -73,7 +75,11 @@ class Bar:
 
         shown = list(self._rows.items())[-MOST_SCENARIOS:]
         found = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
-        lines = [Text(f"  {scenario}: {estimate(point)}", overflow="ellipsis") for scenario, point in found if point]
+        lines = [
+            Text(f"  {shown_label(scenario)}: {estimate(point)}", overflow="ellipsis")
+            for scenario, point in found
+            if point
+        ]
         return Group(*lines, self._bar)
 
 
