@@ -11,11 +11,11 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.cli.common import (
     Column,
     complain,
-    complain_of_altered,
     json_text,
     number,
     print_json,
     print_table,
+    say,
     why,
 )
 from flitlab.sim.exit import BAD
@@ -39,8 +39,10 @@ def run(options: argparse.Namespace) -> int:
     folders: list[Path] = options.folders
     try:
         runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
-        for folder in folders:
-            complain_of_altered(folder)
+        for folder, one in zip(folders, runs.values(), strict=True):
+            if one.altered:
+                problem = "is not as the run wrote it; the command of the run writes it again"
+                raise ValueError(f"{folder / one.altered[0]}: {problem}")
         empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
         if empty is not None:
             raise ValueError(f"{empty}: no results to compare: neither results.csv nor ceilings.csv has a row")
@@ -74,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(comparison)
         if lines := changed(configurations):
-            print(f"changed by --set, {' | '.join(runs)}: {'; '.join(lines)}")
-        print(f"figures in {out}")
+            say(f"changed by --set, {' | '.join(runs)}: {'; '.join(lines)}")
+        say(f"figures in {out}")
     return 0
 
 
@@ -116,8 +118,8 @@ def _print(comparison: compare.Comparison) -> None:
     print_table("comparison", columns, rows)
     for name in dict.fromkeys(row["reference"] for row in rows if row["reference"]):
         against = [row["scenario"] for row in rows if row["reference"] == name]
-        print(f"differences are from {name}: {', '.join(dict.fromkeys(against))}")
-    print(f"{MEANING}; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
+        say(f"differences are from {name}: {', '.join(dict.fromkeys(against))}")
+    say(f"{MEANING}; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
 
 
 MARKS = {True: " *", False: " =", None: " ?"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs side by side: what is tested and how, and what must not differ."""
 
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -305,3 +306,53 @@ def test_what_was_changed_on_the_command_line_may_differ(tmp_path):
     assert differences(configurations) == [] and changed(configurations) == ["switching.vcs: 4 | 8"]
     asked = [replace(one, changed=frozenset({"switching.buffer_flits"})) for one in configurations]
     assert differences(asked) == ["switching.vcs: 4 | 8"] and changed(asked) == []
+
+
+DAMAGE = {
+    "cut within a line": ("results.csv", lambda text: text[:-20], "its last line is cut off"),
+    "cut within the last cell": ("results.csv", lambda text: text[:-2], "its last line is cut off"),
+    "cut within a quoted cell": ("results.csv", lambda text: text[: text.rindex('"')], "is damaged"),
+    "a name is missing": ("results.csv", lambda text: text.replace(",accepted", ""), "row 1 has 9 cells"),
+    "a cell is missing": ("results.csv", lambda text: text.replace(",0.5,1,", ",0.5,"), "there are 9 columns"),
+    "a column twice": ("results.csv", lambda text: text.replace("offered", "seed"), "two columns are called 'seed'"),
+    "NaN": ("results.csv", lambda text: text.replace(",0.5,1,0.5,", ",0.5,1,NaN,"), "offered = NaN: must be a number"),
+    "text": ("results.csv", lambda text: text.replace(",0.5,1,", ",0.5,one,"), "seed = one: must be a number"),
+    "NaN in a ceiling": ("ceilings.csv", lambda text: text.replace("0.7,0.7", "0.7,nan"), "upper = nan: must be"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_tables(tmp_path, capsys, name):
+    table, damage, problem = DAMAGE[name]
+    folders = [folder_of(tmp_path / one, noise=1) for one in "ab"]
+    text = (folders[1] / table).read_text()
+    (folders[1] / table).write_text(damage(text))
+    assert damage(text) != text
+    assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 2
+    found = capsys.readouterr()
+    assert found.err.startswith(f"simrun compare: {folders[1] / table}: ") and problem in found.err and not found.out
+    assert not (tmp_path / "c").exists()
+
+
+def test_whole_lines_are_missing(tmp_path, capsys):
+    """What no table shows, the digest in the manifest does."""
+    folders = [folder_of(tmp_path / one) for one in "ab"]
+    table = folders[1] / "results.csv"
+    manifest = json.loads((folders[1] / "manifest.json").read_text())
+    manifest["tables"] = {"results.csv": hashlib.sha256(table.read_bytes()).hexdigest()}
+    (folders[1] / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 0
+    capsys.readouterr()
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-3]))
+    assert main(["compare", *map(str, folders), "--out", str(tmp_path / "d")]) == 2
+    assert capsys.readouterr().err == (
+        f"simrun compare: {table}: is not as the run wrote it; the command of the run writes it again\n"
+    )
+
+
+def test_another_semantics_version(tmp_path, capsys):
+    folders = [folder_of(tmp_path / one) for one in "ab"]
+    manifest = json.loads((folders[1] / "manifest.json").read_text())
+    (folders[1] / "manifest.json").write_text(json.dumps({**manifest, "semantics_version": 1}))
+    assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 2
+    assert "semantics_version: 2 | 1" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 """Frames: the tables of a run folder, each a list of rows as they are read from its CSV file."""
 
 import csv
+import io
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -34,12 +35,25 @@ def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:
 
 
 def read_csv(path: Path) -> list[Row]:
-    """All rows of a CSV file with a header line; none if there is no such file. Raises ``ValueError``, ``OSError``."""
+    """All rows of a CSV file with a header line; none if there is no such file.
+
+    Raises ``OSError``, and ``ValueError`` for a table that is cut off or whose rows do not have a cell in each column.
+    """
     if not path.exists():
         return []
     csv.field_size_limit(2**31 - 1)  # a cell may hold a distribution over all channels
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+            text = file.read()
+            found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: is damaged, or no table of a run: {error}") from None
+    if text and not text.endswith("\n"):
+        raise ValueError(f"{path}: is damaged: its last line is cut off")
+    header, *rows = [row for row in found if row] or [[]]
+    if twice := [name for i, name in enumerate(header) if name in header[:i]]:
+        raise ValueError(f"{path}: is damaged: two columns are called {twice[0]!r}")
+    for i, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(f"{path}: is damaged: row {i} has {len(row)} cells, and there are {len(header)} columns")
+    return [dict(zip(header, row, strict=True)) for row in rows]

@@ -69,7 +69,8 @@ class Run:
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
         ceilings = read_csv(folder / "ceilings.csv")
         manifest = read_manifest(folder)
-        _refuse_loads(rows, folder / "results.csv")
+        _check_numbers(rows, folder / "results.csv")
+        _check_numbers(ceilings, folder / "ceilings.csv")
         if manifest.get("status") == RunStatus.RUNNING:
             rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
         return cls(
@@ -178,8 +179,19 @@ class Run:
         return totals
 
 
-def _refuse_loads(rows: Sequence[Row], path: Path) -> None:
-    """Raises ``ValueError`` where the load of a row, which all else follows from, is none."""
-    for i, row in enumerate(rows):
-        if row.get("load") and math.isnan(number(row, "load")):
-            raise ValueError(f"{path}: row {i + 1}: load = {row['load']}: must be a number")
+NUMBERS = {
+    "results.csv": (
+        "load", "seed", "offered", "accepted", "latency_mean", "latency_ci95", "host_throughput", "throughput_min",
+        "slowdown_mean", "total_ns",
+    ),
+    "ceilings.csv": ("load", "lower", "upper"),
+}  # fmt: skip
+"""Table -> columns from which figures, comparisons and saturation points follow: a cell is a number, or empty."""
+
+
+def _check_numbers(rows: Sequence[Row], path: Path) -> None:
+    """Raise ``ValueError`` for a cell that should be a number and is none: runs write no such cell."""
+    for column in NUMBERS[path.name]:
+        for i, row in enumerate(rows, 1):
+            if row.get(column) and math.isnan(number(row, column)):
+                raise ValueError(f"{path}: row {i}: {column} = {row[column]}: must be a number")
