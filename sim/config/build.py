@@ -203,7 +203,7 @@ class Builder:
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
         refuse_start(draft, instance, discipline, work, timeline)
-        check_times(draft, discipline)
+        check_times(draft, discipline, topology)
         if not counts_flows(draft):
             simulation_refused(draft, topology, discipline, source.flits)
         if routes is None or len(draft.mistakes) > before:

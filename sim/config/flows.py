@@ -6,6 +6,8 @@ from typing import Any
 from flitlab.models.registry import make
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.models.switching.in_bytes import InBytes
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.schema import SourceConfig
@@ -70,10 +72,22 @@ def window_of(draft: Draft) -> tuple[float, float] | None:
     return measure.measured(draft.source is not None and draft.source.sizes is not None)
 
 
-def check_times(draft: Draft, discipline: Discipline) -> None:
-    """Refuse a failure after the run; warn of a run that ends before flows begin, or before timers can expire."""
+def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> None:
+    """Refuse a window in which no packet can arrive, and a failure after the run.
+
+    Warn of a run that ends before flows begin, or before timers can expire.
+    """
     window = window_of(draft)
-    if not isinstance(discipline, Datagram) or window is None:
+    if not isinstance(discipline, InBytes) or window is None:
+        return
+    tick_ns = discipline.tick_ns(topology, None)
+    assert tick_ns is not None  # a byte on the fastest channel takes a known time
+    least_s = discipline.crossing(topology)[1] * float(tick_ns) / 1e9
+    if window[1] - window[0] < least_s:
+        key = "measure.window" if draft.config.measure.window is not None else "measure.seconds"
+        problem = f"{window[1] - window[0]:g} s are measured; a packet takes at least {least_s:.3g} s to its host"
+        draft.refuse(key, problem)
+    if not isinstance(discipline, Datagram):
         return
     transport, end_ms = discipline.transport, window[1] * 1e3
     if discipline.failures is not None and discipline.failures.at_ms >= end_ms:

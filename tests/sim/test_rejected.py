@@ -114,6 +114,38 @@ REJECTED = {
     "packet that takes too long after an event": (
         slowed(SPRAY, 1e-6, "event"), "c.yaml:8: timeline[0].factor = 1e-06: a packet takes ",
     ),
+    "window that no float can tell from nothing": (
+        SPRAY.replace("seconds: 0.0001", "seconds: 0.1, window: [0, 1e-320]"),
+        "measure.window[1] = 1e-320: must be 0 or have a magnitude from 1e-100 to 1e+100",
+    ),
+    "window shorter than a packet": (
+        SPRAY.replace("seconds: 0.0001", "seconds: 0.1, window: [0.05, 0.0500001]"),
+        "measure.window = [0.05, 0.0500001]: 1e-07 s are measured; a packet takes at least 2.01e-06 s to its host",
+    ),
+    "run shorter than a packet": (
+        FLOWS.replace("seconds: 0.1", "seconds: 1e-90"),
+        "measure.seconds = 1e-90: 5e-91 s are measured; a packet takes",
+    ),
+    "time with a unit that no float can tell from nothing": (
+        SPRAY.replace("link_us: 1", "link_us: 1e-999999999 s"),
+        "switching.link_us = 1e-999999999 s: must be 0 or have a magnitude from 1e-100 to 1e+100; choices: ns, ",
+    ),
+    "number that YAML rounds to nothing": (
+        SPRAY.replace("link_us: 1", "link_us: 1e-999"),
+        "switching.link_us = 1e-999: must be 0 or have a magnitude from ",
+    ),
+    "number that YAML rounds to infinity": (
+        MESH.replace("dims: [2, 2]", "dims: [2, 2], host_capacity: 1e999"),
+        "topology.host_capacity = 1e999: must be 0 or have a magnitude from ",
+    ),
+    "seed beyond 64 bits": (
+        FLOWS.replace("ways: 8", "ways: 8, seed: 9223372036854775808"),
+        "routing.seed = 9223372036854775808: must fit into 64 bits",
+    ),
+    "shares that overflow": (
+        MESH + "traffic: {kind: uniform, packet_flits: [{flits: 1, share: 1e308}]}\n",
+        "traffic.packet_flits[0].share = 1e308: must be 0 or have a magnitude from ",
+    ),
     "link without a rate": (
         slowed(SPRAY, 1e-90), "topology.capacity_of.factor = 1e-90: a byte takes 1e+90 ticks on the slowest link",
     ),
