@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.application.builder import LIMIT
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Ints, to_integers
 from flitlab.models.collective.schedule import Schedule, copied
 from flitlab.models.registry import SpecError
 
@@ -63,7 +63,7 @@ class _Messages:
         count = schedule.sends
         self.size = chunk_bytes(schedule, piece)[schedule.chunk]
         added = np.where(copied(schedule), 0, self.size) if ns_per_byte else np.zeros(count)
-        self.ns = np.rint(added * ns_per_byte).astype(np.int64)
+        self.ns = to_integers("gflops", np.rint(added * ns_per_byte))
         every = np.arange(count)
         reducing = every[self.ns > 0]
         rank = np.concatenate([schedule.source, schedule.target, schedule.target[reducing]])

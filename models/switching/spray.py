@@ -34,7 +34,7 @@ from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
 PLACES = {
-    **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
+    **{key: f"switching.{key}" for key in ("header_bytes", "at_switch", "queue_bytes", "ecn")},
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
@@ -186,7 +186,10 @@ def _followed(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
     if (recorded.size < 1).any():
         raise SpecError("the trace has a message of 0 bytes", key="traffic")
     unit = tick * 10**6 if recorded.in_us else 1
-    ticks = np.array([ceil(time / unit) for time in recorded.times], np.int64)[recorded.when]
+    times = [ceil(time / unit) for time in recorded.times]
+    if max(times) > LATEST:
+        raise SpecError(f"the trace lasts {max(times)} ticks; at most {LATEST} are counted", key="traffic")
+    ticks = np.array(times, np.int64)[recorded.when]
     order = np.repeat(np.argsort(ticks, kind="stable"), flows)
     return Flows(recorded.source[order], recorded.destination[order], recorded.size[order], ticks[order])
 

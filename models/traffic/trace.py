@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import LARGEST_INTEGER, OUT_OF_RANGE, is_in_range
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
@@ -20,6 +21,8 @@ IN_US = "start_us"
 
 MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes")}, optional=1)
 """Columns of a trace."""
+
+DIGITS = len(str(LARGEST_INTEGER))
 
 
 @register("traffic", "trace")
@@ -72,14 +75,18 @@ class Trace(TrafficSpec):
 
     def _time(self, cell: str, where: str) -> Fraction:
         try:
-            time = Fraction(cell.strip())
-        except (ValueError, ZeroDivisionError):
-            time = Fraction(-1)
-        if time < 0:
-            raise SpecError(f"{where}: {cell.strip()!r} is not a number, 0 or more", key="path")
+            within = is_in_range(cell)  # before it becomes a fraction, which takes long for a large exponent
+            time = Fraction(cell.strip()) if within else Fraction(0)
+        except ValueError:
+            within, time = True, Fraction(-1)
+        if not within or time < 0:
+            problem = "is not a number, 0 or more" if within else OUT_OF_RANGE
+            raise SpecError(f"{where}: {cell.strip()!r} {problem}", key="path")
         return time
 
     def _whole(self, cell: str, where: str) -> int:
         if not cell.strip().isdecimal():
             raise SpecError(f"{where}: {cell.strip()!r} is not a whole number, 0 or more", key="path")
+        if len(cell.strip()) > DIGITS or int(cell) > LARGEST_INTEGER:
+            raise SpecError(f"{where}: {cell.strip()[:DIGITS]!r} ... does not fit into 64 bits", key="path")
         return int(cell)

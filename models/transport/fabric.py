@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.rules.datagram import service_ticks
@@ -362,8 +362,8 @@ def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity
         unit = room if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
     part = np.ones(len(capacity)) if rules.weighted else capacity / share
-    rooms = np.maximum(np.ceil(room * part), mtu).astype(np.int64)
-    low, high = (np.ceil(bound * capacity / share).astype(np.int64) for bound in bounds)
+    rooms = to_integers("queue_bytes", np.maximum(np.ceil(room * part), mtu))
+    low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
     if rules.weighted and fabric.ecn is None:
         low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
     return Lines(ratio_of(topology, capacity), rooms, low, np.maximum(low + 1, high))

@@ -234,12 +234,14 @@ class _Reader:
         value = resolve(node.value)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.wrong(node, path, node.value if len(node.value) <= LONGEST_VALUE else "", "must fit into 64 bits")
+            return None
         if not isinstance(value, float):
             return value
         if value != value:
             self.wrong(node, path, node.value, "must be a number, not NaN")
         elif "inf" not in node.value.lower() and not is_in_range(node.value):
             self.wrong(node, path, node.value, OUT_OF_RANGE)
+            return None
         return value + 0.0  # so that no number is -0.0
 
 

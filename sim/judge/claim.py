@@ -172,6 +172,8 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
     for change in sets:
         root = apply_set(root, change, mistakes)
     root = _plain(root, mistakes)
+    if mistakes:  # what follows from a value that could not be read would only confuse
+        raise ConfigError(mistakes)
     page, base = Page(root, mistakes), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base)
