@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from flitlab.models.arrays import LARGEST_INTEGER
 from flitlab.models.registry import SpecError, register
-from flitlab.models.topology.families.expanded import Prices
+from flitlab.models.topology.families.expanded import Prices, repeated
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
+
+MOST_NETWORKS = 2_000_000
+"""Networks that are compared in a stage; more than this take minutes."""
+
+MOST_STAGES = 1000
+"""Stages, repetitions counted: each compares networks."""
 
 Switch = tuple[str, int, int]
 """Tier, pod (core: 0) and place in it: what a switch is called at every stage."""
@@ -150,7 +157,7 @@ class ClosExpansion(TopologySpec):
         network = self._first()
         initial = self.prices.switch * network.switches + self.prices.cable * len(network.links())
         saved, done = 0.0, []
-        for number, step in self._steps():
+        for number, step in repeated(self.steps, self.stage, MOST_STAGES):
             saved += step.budget
             before = network
             network, cost = self._expanded(network, step.hosts_total, saved, f"steps[{number}]")
@@ -183,6 +190,8 @@ class ClosExpansion(TopologySpec):
         least = Clos(self.ports, self.edges_per_pod, self.ports - self.servers, pods, 1, max(1, self.ports // 2), 1)
         if self.switches < least.switches:
             raise SpecError(f"at least {least.switches}: {pods} pods and a core", key="switches")
+        spare = self.switches - least.switches
+        self._check_search((spare // pods + 1) * (spare + 1), "switches")
         options = [
             replace(least, aggregation=a, core=c).best_split()
             for a in range(1, (self.switches - 1) // pods - self.edges_per_pod + 1)
@@ -190,17 +199,14 @@ class ClosExpansion(TopologySpec):
         ]
         return max(options, key=lambda option: (option.bisection, option.switches))
 
-    def _steps(self) -> list[tuple[int, Stage]]:
-        listed = [(i, step) for i, step in enumerate(self.steps) for _ in range(step.times)]
-        if self.stage is not None and self.stage > len(listed):
-            raise SpecError(f"at most {len(listed)}, the number of steps", key="stage")
-        return listed[: self.stage]
-
     def _expanded(self, old: Clos, hosts: int, money: float, key: str) -> tuple[Clos, float]:
         """The best affordable network with so many more hosts, and what it costs."""
         least = replace(old, pods=old.pods + (self._pods(hosts, f"{key}.hosts_total") if hosts else 0)).best_split()
         most = least.edges * least.uplinks  # more than that above the edge cannot be used
         options = [least]
+        widths = max(1, most - least.aggregation), max(1, -(-least.pods * most // self.ports) - least.core)
+        affordable = int(min(money / self.prices.switch, LARGEST_INTEGER)) + 1
+        self._check_search(min(widths[0], affordable) * min(widths[1], affordable), f"{key}.budget")
         for a in range(least.aggregation, max(least.aggregation, most) + 1):
             for c in range(least.core, max(least.core, -(-least.pods * most // self.ports)) + 1):
                 option = replace(least, aggregation=a, core=c)
@@ -220,6 +226,11 @@ class ClosExpansion(TopologySpec):
                 key=f"{key}.budget",
             )
         return best, best_cost
+
+    def _check_search(self, networks: int, key: str) -> None:
+        """Raise ``SpecError`` for a search over too many numbers of switches, each with all divisions of ports."""
+        if networks * self.ports > MOST_NETWORKS:
+            raise SpecError(f"{networks * self.ports:,} networks to choose from; at most {MOST_NETWORKS:,}", key=key)
 
     def _cost(self, old: Clos, new: Clos) -> float:
         moved, bought = changes(old, new)

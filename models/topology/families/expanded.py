@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks grown step by step, as Jellyfish is expanded."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +40,30 @@ class Step(BaseModel):
 
 MOST_STEPS = 100_000
 """Repetitions counted, and those that are not carried out."""
+
+
+class Repeated(Protocol):
+    """A step that is carried out ``times`` times."""
+
+    @property
+    def times(self) -> int:
+        """Number of repetitions."""
+
+
+R = TypeVar("R", bound=Repeated)
+
+
+def repeated(steps: Sequence[R], stage: int | None, most: int = MOST_STEPS) -> list[tuple[int, R]]:
+    """The first ``stage`` steps, repetitions counted, or all: each with its place in ``steps``.
+
+    Raises ``SpecError`` for more than ``most`` steps, and for a stage that there is not.
+    """
+    count = sum(step.times for step in steps)
+    if count > most:
+        raise SpecError(f"{count} steps, with their repetitions; at most {most}", key="steps")
+    if stage is not None and stage > count:
+        raise SpecError(f"at most {count}, the number of steps", key="stage")
+    return [(i, step) for i, step in enumerate(steps) for _ in range(step.times)][:stage]
 
 
 @register("topology", "expanded")
@@ -122,13 +147,7 @@ class Expanded(TopologySpec):
                 raise SpecError("goes with switches; with budget, give hosts_total", key=f"steps[{i}].servers")
             if step.servers > step.ports - 2:
                 raise SpecError(f"leaves no two ports for links; at most {step.ports - 2}", key=f"steps[{i}].servers")
-        repetitions = sum(step.times for step in self.steps)
-        if repetitions > MOST_STEPS:
-            raise SpecError(f"{repetitions} steps, with their repetitions; at most {MOST_STEPS}", key="steps")
-        listed = [(i, step) for i, step in enumerate(self.steps) for _ in range(step.times)]
-        if self.stage is not None and self.stage > len(listed):
-            raise SpecError(f"at most {len(listed)}, the number of steps", key="stage")
-        listed = listed[: self.stage]
+        listed = repeated(self.steps, self.stage)
         refuse_if_long_to_draw(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
         return listed
 
