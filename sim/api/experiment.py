@@ -71,8 +71,9 @@ class Experiment:
         The run folder; None before the first run, and where that is kept in memory.
     """
 
-    def __init__(self, study: Study | None, folder: Path | None = None):
+    def __init__(self, study: Study | None, folder: Path | None = None, trust_plugins: bool = True):
         self._study = study
+        self._trust_plugins = trust_plugins
         self._memory: Memory | None = None
         self.folder = folder
 
@@ -114,8 +115,16 @@ class Experiment:
         return cls(read(str(source), lines, quick))
 
     @classmethod
-    def open(cls, folder: str | Path) -> Self:
+    def open(cls, folder: str | Path, *, trust_plugins: bool = False) -> Self:
         """An experiment that has run, from its folder.
+
+        Parameters
+        ----------
+        folder
+            The run folder.
+        trust_plugins
+            Import the plugins that the configuration in the folder names, where they are needed: they are code, with
+            all your rights. Without, what needs them raises ``ConfigError``, unless they are imported already.
 
         Raises
         ------
@@ -124,14 +133,14 @@ class Experiment:
         """
         if not (Path(folder) / "manifest.json").exists():
             raise FileNotFoundError(f"{folder}: no run folder: it holds no manifest.json")
-        return cls(None, Path(folder))
+        return cls(None, Path(folder), trust_plugins)
 
     @property
     def study(self) -> Study:
         """The configuration as it was understood; of an opened folder, read from its config.resolved.yaml."""
         if self._study is None:
             assert self.folder is not None, "an experiment has one of the two"
-            self._study = read(self.folder / "config.resolved.yaml")
+            self._study = read(self.folder / "config.resolved.yaml", trust_plugins=self._trust_plugins)
         return self._study
 
     @property
@@ -302,7 +311,7 @@ class Experiment:
         alone = ax is None
         ax = _column() if ax is None else ax
         with self._on_disk() as folder:
-            know_figures(folder, [name])
+            know_figures(folder, [name], self._trust_plugins)
             draw_on(ax, Run.read(folder), name, alone=alone)
         return ax
 

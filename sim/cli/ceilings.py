@@ -10,7 +10,9 @@ from typing import Any
 
 from flitlab.fluid.verify import statement
 from flitlab.sim.cli.common import complain, print_json, print_rows, say, shown_label, study_of, why
+from flitlab.sim.cli.components import load
 from flitlab.sim.cli.tables import print_ceilings
+from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment.ceilings import COLUMNS, CeilingRuns
@@ -32,6 +34,11 @@ from flitlab.sim.experiment.store import Store, StoreError
 
 def run(options: argparse.Namespace) -> int:
     """Computes and prints the ceilings of a configuration; writes nothing but what the options ask for."""
+    try:
+        load(options.plugin)
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return BAD
     if options.verify is not None:
         return _verify(options)
     if options.file is None:
@@ -135,7 +142,7 @@ def _verify(options: argparse.Namespace) -> int:
     """Verifies saved certificates; exit code 3 if anything there does not prove what is claimed."""
     folder = options.verify
     try:
-        verdicts = list(verify_all(folder))
+        verdicts = list(verify_all(folder, options.trust_plugins))
     except OSError:
         complain(f"simrun ceilings: --verify {folder}: holds no saved certificates ({INDEX}, {CONFIGURATION})")
         return BAD

@@ -7,6 +7,7 @@ from pathlib import Path
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.sim.cli.common import complain, json_text, print_json, print_table, say, why
+from flitlab.sim.cli.components import load
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
@@ -24,7 +25,8 @@ MOST_HINTS = 3
 def run(options: argparse.Namespace) -> int:
     """Judges a claim, prints what is said of it, and writes a page with the proofs."""
     try:
-        claim = read_claim(options.file, options.set)
+        load(options.plugin)
+        claim = read_claim(options.file, options.set, options.trust_plugins)
         folder = options.out or Path("runs") / f"{claim.name}-judge"
         refuse_foreign(folder, MARK)
         verdict = judge(claim)

@@ -2,16 +2,18 @@
 """``simrun merge [FILE] DIR...``."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from flitlab.sim.cli.common import complain, why
+from flitlab.sim.cli.components import load
 from flitlab.sim.cli.run import finish, refused
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import MANIFEST, no_run, read_manifest
-from flitlab.sim.experiment.runner import merge
+from flitlab.sim.experiment.manifest import config_hash
+from flitlab.sim.experiment.runner import RESOLVED, merge
 from flitlab.sim.experiment.store import StoreError
 
 
@@ -25,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     folder = options.out or paths[0]
     try:
-        study = _study(file, paths)
+        study = _study(file, paths, options)
         if study is None:
             return BAD
         report = merge(study, folder, [path for path in paths if path.resolve() != folder.resolve()])
@@ -34,17 +36,18 @@ def run(options: argparse.Namespace) -> int:
     return finish(report, options.json)
 
 
-def _study(file: Path | None, folders: list[Path]) -> Study | None:
+def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) -> Study | None:
     """The study of a file, or that of which all the folders hold parts; None after mistakes have been printed."""
     try:
+        load(options.plugin)
         if file is not None:
             study = read(file)
         else:
-            texts = {(folder / "config.resolved.yaml").read_bytes() for folder in folders}
+            texts = {(folder / RESOLVED).read_bytes() for folder in folders}
             if len(texts) > 1:
                 complain(f"{', '.join(map(str, folders))}: hold parts of different configurations")
                 return None
-            study = _again(folders[0])
+            study = _again(folders[0], options.trust_plugins)
     except ConfigError as error:
         complain(*map(str, error.mistakes))
         return None
@@ -55,14 +58,14 @@ def _study(file: Path | None, folders: list[Path]) -> Study | None:
     return study
 
 
-def _again(folder: Path) -> Study:
-    """The study that a worker has run into a folder."""
-    manifest: dict[str, Any] = read_manifest(folder)
-    changes: list[str] = manifest["changes"]
-    return read(
-        manifest["path"],
-        [change.removeprefix("--set ") for change in changes if change.startswith("--set ")],
-        "--quick" in changes,
-        manifest["engine"],
-        text=(folder / "config.yaml").read_text("utf-8"),
+def _again(folder: Path, trust_plugins: bool) -> Study:
+    """The study that a worker has run into a folder, from its resolved configuration.
+
+    The manifest only says how the user called it. Raises ``ValueError`` where it is of another configuration.
+    """
+    study, described = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
+    if described["config_hash"] != config_hash(study):
+        raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
+    return replace(
+        study, file=described["path"], given=(folder / "config.yaml").read_text("utf-8"), changes=described["changes"]
     )

@@ -159,6 +159,7 @@ def _ceilings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", metavar="DIR", type=Path, help="in place of FILE: verify what --save has saved, without a solver"
     )
+    _trust(parser)
 
 
 def _budget(parser: argparse.ArgumentParser) -> None:
@@ -174,6 +175,7 @@ def _judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the page (default: runs/NAME-judge)")
     _json(parser)
+    _trust(parser)
 
 
 def _trace(parser: argparse.ArgumentParser) -> None:
@@ -226,6 +228,7 @@ def _export_routing(parser: argparse.ArgumentParser) -> None:
 
 def _plot(parser: argparse.ArgumentParser) -> None:
     _folder(parser)
+    _trust(parser)
     parser.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
     parser.add_argument(
         "--format", choices=("png", "svg", "pdf"), nargs="+", help="default: those of the configuration"
@@ -261,6 +264,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: the first DIR)")
     _json(parser)
+    _trust(parser)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -342,6 +346,12 @@ def _json(parser: argparse.ArgumentParser) -> None:
 
 def _plugin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plugin", action="append", default=[], metavar="FILE", help="load a plugin first")
+
+
+def _trust(parser: argparse.ArgumentParser) -> None:
+    """Options of a command that reads what others may have written, whose plugins are code of theirs."""
+    _plugin(parser)
+    parser.add_argument("--trust-plugins", action="store_true", help="import the plugins that what is read names")
 
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {

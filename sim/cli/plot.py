@@ -4,6 +4,7 @@
 import argparse
 
 from flitlab.sim.cli.common import complain, no_run_folder, say, why
+from flitlab.sim.cli.components import load
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
@@ -21,6 +22,11 @@ def run(options: argparse.Namespace) -> int:
     from flitlab.sim.report.figures.registry import figures
     from flitlab.sim.report.folder.plugins import know_figures
 
+    try:
+        load(options.plugin)
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return BAD
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []
     kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", *PROGRAMS) else None
@@ -28,10 +34,11 @@ def run(options: argparse.Namespace) -> int:
     size = options.size or asked.get("size") or "column"
     try:
         if kinds is not None and not asked.get("plots"):
-            know_figures(folder, kinds)
+            know_figures(folder, kinds, options.trust_plugins)
         files = draw(folder, kinds, formats=formats, size=size, y=options.y)
         if any("network" in figures()[name].of for name in wanted if name in figures()):
-            files += draw_networks(read(folder / "config.resolved.yaml"), folder, wanted, formats)
+            study = read(folder / "config.resolved.yaml", trust_plugins=options.trust_plugins)
+            files += draw_networks(study, folder, wanted, formats)
         for path in files:
             say(str(path))
     except ConfigError as error:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from flitlab.sim.config.check import crash
+from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.page import Page
 
 
@@ -14,12 +15,25 @@ class PluginError(Exception):
     """A plugin that cannot be loaded; the message says why."""
 
 
-def load_plugins(page: Page, base: Path) -> None:
-    """Imports everything in ``plugins:``, files relative to ``base``, and refuses what fails."""
+UNTRUSTED = "is code, and is imported only with --trust-plugins (in Python trust_plugins=True) or if --plugin names it"
+"""Why a plugin is not imported that a folder or a claim names: others may have written these."""
+
+
+def load_plugins(page: Page, base: Path, trusted: bool = True) -> None:
+    """Imports everything in ``plugins:``, files relative to ``base``, and refuses what fails.
+
+    trusted: whether the user named the configuration as one to run. Without, a plugin has to be loaded already.
+
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` for plugins that are not trusted: what they would register
+    is not known, so nothing else can be checked.
+    """
     plugins = page.at("plugins")
-    for i, name in enumerate(plugins if isinstance(plugins, list) else []):
-        if not isinstance(name, str):
-            continue  # the schema says so
+    named = [(i, name) for i, name in enumerate(plugins if isinstance(plugins, list) else []) if isinstance(name, str)]
+    if untrusted := [] if trusted else [i for i, name in named if not is_loaded(path_of(name, base))]:
+        for i in untrusted:
+            page.refuse(("plugins", i), UNTRUSTED)
+        raise ConfigError(page.mistakes)
+    for i, name in named:
         try:
             load_plugin(path_of(name, base))
         except PluginError as error:
@@ -29,6 +43,13 @@ def load_plugins(page: Page, base: Path) -> None:
 def path_of(name: str, base: Path) -> str:
     """The name of a plugin wherever it is loaded: a module's as it is, the full path of a file."""
     return str((base / name).resolve()) if name.endswith(".py") else name
+
+
+def is_loaded(name: str) -> bool:
+    """Whether a plugin was imported into this process: a module by its name, a file by its full path."""
+    if not name.endswith(".py"):
+        return name in sys.modules
+    return getattr(sys.modules.get(_module_name(Path(name))), "__file__", None) == name
 
 
 def load_plugin(name: str) -> None:
@@ -42,10 +63,9 @@ def load_plugin(name: str) -> None:
 
 
 def _load_file(path: Path) -> None:
-    module_name = f"flitlab_plugin_{path.stem}"
-    loaded = sys.modules.get(module_name)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+    if is_loaded(str(path)):
         return
+    module_name = _module_name(path)
     if not path.exists():
         raise PluginError("No such file or directory")
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -57,3 +77,8 @@ def _load_file(path: Path) -> None:
     except BaseException:
         del sys.modules[module_name]
         raise
+
+
+def _module_name(path: Path) -> str:
+    """The name under which a file is imported."""
+    return f"flitlab_plugin_{path.stem}"

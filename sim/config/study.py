@@ -246,12 +246,14 @@ def read(
     engine: str | None = None,
     experiment: str | None = None,
     text: str | None = None,
+    trust_plugins: bool = True,
 ) -> Study:
     """Reads, checks and builds a configuration.
 
     sets: ``key.path=value`` changes. quick: apply the ``quick:`` mapping of the file, if it has one.
     engine, experiment: in place of the file's (but ``ceilings`` of an application are its own). text: of the
     configuration, where no file holds it; ``file`` is then what messages call it, and where paths begin.
+    trust_plugins: whether plugins are imported that the configuration names; False where it comes from a folder.
 
     Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
     """
@@ -269,7 +271,7 @@ def read(
     unread = list(mistakes)
     root = unfolded(root)
     page = Page(root, mistakes)
-    load_plugins(page, base)
+    load_plugins(page, base, trust_plugins)
     own = page.at("experiment") or "load_sweep"
     if own in PROGRAMS and experiment in ("load_sweep", BUDGET):
         page.refuse("experiment", "this command needs a load sweep")

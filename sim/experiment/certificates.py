@@ -150,8 +150,10 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
     return len(files), sha256(folder / INDEX)
 
 
-def verify_all(folder: Path) -> Iterator[Verdict]:
+def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
     """Verifies all that the index of a folder names, without any solver; what is wrong is a verdict with a problem.
+
+    trust_plugins: whether the plugins of the configuration are imported.
 
     Raises ``OSError`` if there is no index that can be read.
     """
@@ -164,7 +166,7 @@ def verify_all(folder: Path) -> Iterator[Verdict]:
         yield Verdict(INDEX, problem=f"the index is damaged{f', at {place}' if place else ''}: {first['msg']}")
         return
     try:
-        cases = _cases(folder, index)
+        cases = _cases(folder, index, trust_plugins)
     except _WrongError as error:
         yield Verdict(error.file, problem=str(error))
         return
@@ -191,13 +193,13 @@ class _WrongError(Exception):
         self.file = file
 
 
-def _cases(folder: Path, index: Index) -> list[Case]:
+def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
     """The scenarios of the configuration. Raises unless they are those that the index names."""
     if not index.certificates:
         raise _WrongError(INDEX, "the index names no certificates")
     _check_hash(folder, CONFIGURATION, index.configuration)
     try:
-        cases = read(folder / CONFIGURATION).cases
+        cases = read(folder / CONFIGURATION, trust_plugins=trust_plugins).cases
     except ConfigError as error:
         raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.mistakes))}") from None
     numbers = [one.scenario for one in index.scenarios]

@@ -25,7 +25,6 @@ KEPT, MOST_CHANNELS = 100, 20_000
 
 def manifest(study: Study) -> dict[str, Any]:
     """Everything about a run but its status and results; JSON-able."""
-    resolved = study.resolved()
     return {
         "name": study.name,
         "file": study.file,
@@ -40,7 +39,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "machine": machine(),
         "command": sys.argv,
         "semantics_version": SEMANTICS_VERSION,
-        "config_hash": content_hash({key: value for key, value in resolved.items() if key != "name"}),
+        "config_hash": config_hash(study),
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.instance.traffic.rate.mean()) for case in study.cases if case.instance},
         "background_rate": {
@@ -58,6 +57,11 @@ def manifest(study: Study) -> dict[str, Any]:
         "columns": study.columns,
         "scenarios": [_scenario(case) for case in study.cases],
     }
+
+
+def config_hash(study: Study) -> str:
+    """The hash of a resolved configuration without its name."""
+    return content_hash({key: value for key, value in study.resolved().items() if key != "name"})
 
 
 def keep_topologies(study: Study, store: Store) -> None:

@@ -162,10 +162,12 @@ class Claim:
     capacity: Ceiling | None
 
 
-def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Claim:
+def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_plugins: bool = False) -> Claim:
     """Reads and builds a claim.
 
-    sets: ``key.path=value`` changes. Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
+    sets: ``key.path=value`` changes. trust_plugins: whether plugins are imported that it names.
+
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
     """
     mistakes: list[Mistake] = []
     root = load_file(file, mistakes)
@@ -176,7 +178,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
         raise ConfigError(mistakes)
     page, base = Page(root, mistakes), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
-    load_plugins(page, base)
+    load_plugins(page, base, trust_plugins)
     draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
     for key in ("topology", "traffic"):
         if not draft.given(key):

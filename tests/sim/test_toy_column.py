@@ -149,7 +149,9 @@ def test_the_figure_is_drawn_again_by_a_process_that_has_not_loaded_the_plugin(h
         sys.modules.pop(f"flitlab_plugin_{Path(name).stem}", None)
     first = Path("run/figures/heard_load.png").read_bytes()
     Path("run/figures/heard_load.png").unlink()
-    assert main(["plot", "run"]) == 0
+    assert main(["plot", "run"]) == 2 and "--trust-plugins" in capsys.readouterr().err
+    assert not Path("run/figures/heard_load.png").exists()
+    assert main(["plot", "run", "--trust-plugins"]) == 0
     assert Path("run/figures/heard_load.png").read_bytes() == first
 
 

@@ -4,21 +4,25 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from flitlab.sim.config.plugins import PluginError, load_plugin
+from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.load import wrap
+from flitlab.sim.config.page import Page
+from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.values import read_resolved
 from flitlab.sim.report.figures.registry import names
 
 
-def know_figures(folder: Path, wanted: Iterable[str]) -> None:
+def know_figures(folder: Path, wanted: Iterable[str], trust_plugins: bool) -> None:
     """Loads the plugins of a run if it has a figure that nothing in this process has registered.
 
-    Raises ``ValueError`` if one cannot be loaded.
+    trust_plugins: whether they are imported. Raises :class:`~flitlab.sim.config.errors.ConfigError` if they are not
+    trusted, or one cannot be loaded.
     """
     resolved = folder / "config.resolved.yaml"
     if set(wanted) <= set(names()) or not resolved.exists():
         return
-    for plugin in read_resolved(resolved.read_bytes()).get("plugins", ()):
-        try:
-            load_plugin(plugin)
-        except PluginError as error:
-            raise ValueError(f"{plugin}: {error}") from None
+    mistakes: list[Mistake] = []
+    named = {"plugins": read_resolved(resolved.read_bytes()).get("plugins")}
+    load_plugins(Page(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
+    if mistakes:
+        raise ConfigError(mistakes)
