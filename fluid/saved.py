@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
 
+import math
+import zipfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -128,7 +130,6 @@ class Saved:
     def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
         """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
         asked, z, real = proof.collective, proof.lengths, np.zeros(0)
-        able = [name for name in ("multicast", "reduce") if getattr(asked, name)]
         proven = bool(proof.bound) or z is not None
         flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
         flow |= _tree_parts(proof)
@@ -138,7 +139,7 @@ class Saved:
             lower=float(row.lower) if proven else np.nan, upper=float(row.upper) if possible else np.nan,
             network=real if z is None else z.network, injection=real if z is None else z.injection,
             ejection=real if z is None else z.ejection, **flow, collective=asked.kind, ranks=asked.ranks,
-            able=" ".join(able), bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
+            able=asked.able, bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
             root=np.array([asked.root]), part=proof.part, of_rank=proof.of_rank,
             reached="" if proof.reached is None else str(proof.reached),
         )  # fmt: skip
@@ -149,13 +150,16 @@ class Saved:
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """Write all arrays as a compressed .npz file."""
+        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject the ratio."""
         np.savez_compressed(path, **vars(self))
+        if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(path):
+            np.savez(path, **vars(self))
 
     @classmethod
     def read(cls, path: Path) -> "Saved":
-        """Raises :class:`BadCertificate` if the file is no certificate."""
+        """Raises :class:`BadCertificate` if the file is no certificate, or unpacks to far more than its own size."""
         try:
+            _check_sizes(path, set(cls.__dataclass_fields__))
             with np.load(path, allow_pickle=False) as file:
                 parts = {name: file[name] for name in cls.__dataclass_fields__ if name in file or name not in LATER}
             scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
@@ -195,6 +199,31 @@ class Saved:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
+def _most_bytes(path: Path) -> int:
+    """The bytes to which the arrays of a file may unpack."""
+    return max(SMALL, RATIO * path.stat().st_size)
+
+
+def _check_sizes(path: Path, names: set[str]) -> None:
+    """Raises ``ValueError`` for other parts than those of a certificate, or more bytes than a file may unpack to.
+
+    The sizes that the archive and the headers of the arrays name are compared before anything is unpacked.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members, most = archive.infolist(), _most_bytes(path)
+        files = {f"{name}.npy" for name in names}
+        if len(members) > len(files) or not {member.filename for member in members} <= files:
+            raise ValueError("it has other parts")
+        if sum(member.file_size for member in members) > most:
+            raise ValueError(f"it unpacks to more than {most} bytes")
+        for member in members:
+            with archive.open(member) as file:
+                read_header = HEADERS[np.lib.format.read_magic(file)]
+                shape, _, dtype = read_header(file)
+                if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+                    raise ValueError(f"the size of {member.filename} is not that of its array")
+
+
 def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, Any]:
     """The arrays of a flow by name, as a certificate has them."""
     none: np.ndarray = np.zeros(0, np.int64)
@@ -232,6 +261,15 @@ def of_collective(ceiling: str) -> bool:
     return ceiling.partition(":")[0] == "collective"
 
 
+SMALL, RATIO = 1 << 26, 16
+"""Bytes to which any file may unpack, and to how many times its own size a larger one may."""
+
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""What reads the header of an array, by the version of the format."""
+
 TEXTS = ("topology", "traffic", "routes", "ceiling", "collective", "ranks", "able", "bound", "reached")
 NUMBERS = ("load", "lower", "upper")
 REALS = ("network", "injection", "ejection", "flow", "amount", "price")
@@ -251,7 +289,7 @@ LATER = ("amount", "price", *OF_COLLECTIVES)
 def _check_type(saved: Saved, name: str) -> None:
     value = getattr(saved, name)
     if name in TEXTS:
-        fits, what = isinstance(value, str), "a text"
+        fits, what = isinstance(value, str) and value.isprintable(), "a text on one line"
     elif name in NUMBERS:
         fits, what = isinstance(value, float), "a number"
     else:

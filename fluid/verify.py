@@ -4,14 +4,17 @@
 Nothing here is shared with the solvers: distances, conservation and loads are computed afresh.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import WORST, BadCertificate, Saved, between, of_collective
-from flitlab.fluid.verify_collective import along_trees, exchange, of_any_algorithm
+from flitlab.fluid.verify_collective import along_trees, check_collective, exchange, of_any_algorithm
 from flitlab.fluid.verify_worst import of_every_demand
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
@@ -74,7 +77,9 @@ def statement(saved: Saved) -> str:
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
     if of_collective(saved.ceiling):
         name, able = saved.collective.replace("_", "-"), saved.able.replace(" ", " and ")
-        unit, what = " ticks/flit", f"{name} between {saved.ranks}"
+        toward = "from" if saved.collective in ("broadcast", "scatter") else "to"
+        root = f" {toward} rank {', '.join(map(str, saved.root.tolist()))}" if saved.collective in ROOTED else ""
+        unit, what = " ticks/flit", f"{name}{root} between {saved.ranks}{_amounts(saved)}"
         ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
         ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
         return f"{''.join(ends)}, by any algorithm{f', where switches {able}' if able else ''}"
@@ -82,13 +87,33 @@ def statement(saved: Saved) -> str:
     return f"{''.join(ends)}, {over}{f', at load {saved.load:.9g}' if saved.load == saved.load else ''}"
 
 
-def verify(instance: Instance, saved: Saved) -> Verified:
+def _amounts(saved: Saved) -> str:
+    """The units of the ranks as a statement names them: '' where each has one, or the collective has only a vector."""
+    units = saved.units.tolist()
+    if saved.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
+        return ""
+    more = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
+    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{more}"
+
+
+MOST_AMOUNTS = 8
+"""Amounts that a statement lists."""
+
+
+def verify(instance: Instance, saved: Saved, collectives: Collection[Collective] = ()) -> Verified:
     """What a certificate proves of a scenario; the routes count for some ceilings only.
 
-    Raises :class:`BadCertificate` if it belongs to another instance, claims nothing or what no certificate can prove,
-    or its lengths or flow are none.
+    collectives: those that the configuration bounds; a certificate of a collective must be of one of them. Everything
+    that such a certificate says of its collective is compared, so none of it comes from the file.
+
+    Raises :class:`BadCertificate` if it belongs to another instance or collective, claims nothing or what no
+    certificate can prove, or its lengths or flow are none.
     """
     _check_claim(saved)
+    if saved.ceiling in OF_ROUTES and instance.routes is None:
+        raise BadCertificate(f"{saved.ceiling}: the scenario has no routes")
+    if instance.traffic.background is not None and saved.ceiling != WORST and not of_collective(saved.ceiling):
+        raise BadCertificate(f"{saved.ceiling}: no certificate proves a ceiling of traffic with a background")
     routes = instance.routes if saved.ceiling in OF_ROUTES else None
     whatever = of_collective(saved.ceiling)  # brings its own demand
     own = {
@@ -101,8 +126,10 @@ def verify(instance: Instance, saved: Saved) -> Verified:
             other = "other routes" if name == "routes" else f"another {name}"
             raise BadCertificate(f"{saved.ceiling}: the certificate is of {other}")
     if whatever:
+        check_collective(instance.topology, saved, collectives)
         return _of_collective(instance.topology, saved)
     _check_numbers(instance.topology, saved)
+    _check_named_lengths(instance.topology, saved)
     if saved.ceiling == WORST:
         return Verified(*of_every_demand(instance, saved))
     upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
@@ -124,7 +151,12 @@ def _of_collective(topology: Topology, saved: Saved) -> Verified:
     _check_numbers(instance.topology, saved)
     lower = _upper(instance, saved, None) if len(saved.network) else np.nan
     upper = min(_lower(instance, saved, None, _demand(instance)), _at_hosts(instance)) if len(saved.flow) else np.nan
-    return Verified(float(times) / lower, float(times) / upper)
+    return Verified(_time(times, lower), _time(times, upper))
+
+
+def _time(times: Fraction, theta: float) -> float:
+    """The time of an all-to-all of which a concurrent flow carries ``theta`` in a tick; inf where that is nothing."""
+    return float(times) / theta if theta else np.inf
 
 
 def provable(ceiling: str) -> bool:
@@ -167,6 +199,36 @@ def _check_numbers(topology: Topology, saved: Saved) -> None:
             raise BadCertificate(f"{saved.ceiling}: {name} names what the network does not have")
     if len(np.unique(saved.node)) < len(saved.node):
         raise BadCertificate(f"{saved.ceiling}: a destination has two flows")
+
+
+def _check_named_lengths(topology: Topology, saved: Saved) -> None:
+    """Raises unless the lengths are those of the bound that the ceiling names: equal ones, or those of a cut."""
+    if not len(saved.network):
+        return
+    kind, _, name = saved.ceiling.partition(":")
+    at_hosts = bool(saved.injection.any() or saved.ejection.any())
+    fits = True
+    if name == "volumetric":
+        fits = not at_hosts and bool(saved.network.min() == saved.network.max() > 0)
+    elif name == "hosts":
+        fits = not saved.network.any()
+    elif kind == "cuts" or name in ("cuts", "two_cluster"):
+        fits = not at_hosts and _of_cut(topology, saved.network)
+    if not fits:
+        raise BadCertificate(f"{saved.ceiling}: the lengths are not those of such a bound")
+
+
+def _of_cut(topology: Topology, z: Floats) -> bool:
+    """Whether channels of one length, and no others, lead from some set of switches to the other switches."""
+    leaving = z > 0
+    if not leaving.any() or z[leaving].min() < z[leaving].max():
+        return False
+    inside = np.zeros(topology.switches, bool)
+    reached = topology.src[leaving]
+    while not inside[reached].all():
+        inside[reached] = True
+        reached = topology.dst[inside[topology.src] & ~leaving]
+    return not inside[topology.dst[leaving]].any()
 
 
 def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:

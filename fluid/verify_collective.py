@@ -5,13 +5,14 @@ Nothing here is shared with what finds them: capacities are read afresh, and wha
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from math import isinf, lcm
 
 import numpy as np
 
+from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
@@ -21,8 +22,8 @@ from flitlab.models.traffic.table import table_traffic
 FINEST = 2**20
 """Denominator up to which a capacity is read as a fraction."""
 
-ABLE = ("", "multicast", "reduce", "multicast reduce")
-"""What switches may be said to do besides forwarding."""
+ROUNDING = Fraction(1, 2**50)
+"""By what part of it a capacity may differ from the fraction that it is read as: some steps of a double."""
 
 LEAVING = {
     "all_gather": "inside", "gather": "inside", "reduce_scatter": "outside", "scatter": "outside",
@@ -32,6 +33,37 @@ LEAVING = {
 
 ROOT = {"broadcast": True, "scatter": True, "reduce": False, "gather": False}
 """Collective -> whether its root is inside of a side that something must leave."""
+
+
+def check_collective(topology: Topology, saved: Saved, collectives: Collection[Collective]) -> None:
+    """Raises :class:`~flitlab.fluid.saved.BadCertificate` unless a certificate is of one of these collectives.
+
+    The kind, the ranks, their units, the root and what switches do are compared.
+    """
+    _, colon, kind = saved.ceiling.partition(":")
+    if colon and kind != saved.collective:
+        raise BadCertificate(f"{saved.ceiling}: the certificate is of the collective {saved.collective!r}")
+    if not collectives:
+        raise BadCertificate(f"{saved.ceiling}: the configuration bounds no such collective")
+    wrong = [_difference(topology, saved, collective) for collective in collectives]
+    if all(wrong):
+        raise BadCertificate(f"{saved.ceiling}: the configuration bounds a collective with {wrong[0]}")
+
+
+def _difference(topology: Topology, saved: Saved, collective: Collective) -> str:
+    """What a collective has that a certificate says otherwise, '' if all is the same."""
+    if saved.collective != collective.kind:
+        return f"kind {collective.kind}, the certificate says {saved.collective!r}"
+    if saved.ranks != collective.ranks:
+        return f"ranks {collective.ranks}, the certificate says {saved.ranks!r}"
+    if saved.able != collective.able:
+        return f"switches that do {collective.able or 'nothing else'!r}, the certificate says {saved.able!r}"
+    if saved.root.tolist() != [collective.root]:
+        return f"root {collective.root}, the certificate says {saved.root.tolist()}"
+    ranks = len(_places(topology, saved))
+    if saved.units.tolist() != list(collective.amounts or [1] * ranks):
+        return f"other amounts of its {ranks} ranks"
+    return ""
 
 
 def of_any_algorithm(topology: Topology, saved: Saved) -> Fraction:
@@ -57,7 +89,9 @@ def along_trees(topology: Topology, saved: Saved) -> Fraction:
     load: Counter[tuple[int, int]] = Counter()
     roots: tuple[Counter[int], Counter[int]] = Counter(), Counter()
     for (away, root, count), paths in _trees(saved):
-        _check_tree(saved, root, paths, at)
+        # without copying or combining in switches, data can only branch, or meet, at a rank
+        free = ("multicast" if away else "reduce") in saved.able.split()
+        _check_tree(saved, root, paths, at, None if free else set(at))
         if away not in (0, 1) or count <= 0:
             raise BadCertificate(f"{saved.ceiling}: {count} parts do not follow a tree of root {root}")
         roots[away][root] += count
@@ -94,12 +128,17 @@ def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
         yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
 
 
-def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int]) -> None:
-    """Raises unless each path leads from the tree before it to a vertex outside of it, and all ranks are reached."""
+def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], ends: set[int] | None) -> None:
+    """Raises unless each path leads from the tree before it to a vertex outside of it, and all ranks are reached.
+
+    ends: the vertices at which paths may end, any where None.
+    """
     reached = {root}
     for path in paths:
         if len(path) < 2 or path[0] not in reached or path[-1] in reached:
             raise BadCertificate(f"{saved.ceiling}: the path {path} adds no vertex to a tree of root {root}")
+        if ends is not None and path[-1] not in ends:
+            raise BadCertificate(f"{saved.ceiling}: a tree branches at {path[-1]}, where no rank is")
         reached.add(path[-1])
     if lost := set(at) - reached:
         raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(lost)}")
@@ -155,8 +194,8 @@ def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
 def _check(topology: Topology, saved: Saved) -> None:
     """Raises unless the parts of a certificate fit its topology."""
     place = _check_ranks(topology, saved)
-    if saved.collective not in LEAVING or saved.able not in ABLE:
-        raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r} with {saved.able!r}")
+    if saved.collective not in LEAVING:
+        raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r}")
     if len(saved.root) != 1 or not 0 <= saved.root[0] < len(place):
         raise BadCertificate(f"{saved.ceiling}: the root is none of {len(place)} ranks")
     for name, size in (("part", topology.switches), ("of_rank", len(place))):
@@ -168,7 +207,10 @@ def _check(topology: Topology, saved: Saved) -> None:
 def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
     """Whole-number capacities of the channels, that of a host's (0 where infinite), and how many make 1."""
     at_hosts = 0.0 if saved.ranks == "switches" or isinf(topology.host_capacity) else topology.host_capacity
-    read = [Fraction(value).limit_denominator(FINEST) for value in (*topology.capacity.tolist(), at_hosts)]
+    exact = [Fraction(value) for value in (*topology.capacity.tolist(), at_hosts)]
+    read = [value.limit_denominator(FINEST) for value in exact]
+    if any(abs(one - other) > other * ROUNDING for one, other in zip(read, exact, strict=True)):
+        raise BadCertificate(f"{saved.ceiling}: a capacity is no fraction with a denominator up to {FINEST}")
     common = lcm(*(value.denominator for value in read))
     *channels, host = (int(value * common) for value in read)
     return channels, host, common
@@ -200,7 +242,14 @@ def _of_cut(topology: Topology, saved: Saved) -> Fraction:
         raise BadCertificate(f"{saved.ceiling}: the root is on the wrong side of the cut")
     leaving = LEAVING[saved.collective]
     units = 1 if leaving == "one" else sum(saved.units[inside if leaving == "inside" else ~inside].tolist())
-    return units / _crossing(topology, saved)[0]
+    return _over(saved, units, _crossing(topology, saved)[0])
+
+
+def _over(saved: Saved, units: int, capacity: Fraction) -> Fraction:
+    """The time that units take over a capacity; raises where nothing crosses."""
+    if not capacity:
+        raise BadCertificate(f"{saved.ceiling}: no channel leads across the sets")
+    return units / capacity
 
 
 def _of_parts(topology: Topology, saved: Saved) -> Fraction:
@@ -210,7 +259,7 @@ def _of_parts(topology: Topology, saved: Saved) -> Fraction:
         raise BadCertificate(f"{saved.ceiling}: parts of an all-reduce, each with a rank, prove something")
     if saved.part.max() >= count:
         raise BadCertificate(f"{saved.ceiling}: there is a part without ranks")
-    if saved.able == ABLE[-1]:
+    if saved.able == "multicast reduce":
         raise BadCertificate(f"{saved.ceiling}: parts prove nothing where switches copy and reduce")
     out, into = _crossing(topology, saved)
-    return 2 * (count - 1) / {"": min(out, into), "multicast": into, "reduce": out}[saved.able]
+    return _over(saved, 2 * (count - 1), {"": min(out, into), "multicast": into, "reduce": out}[saved.able])

@@ -29,3 +29,8 @@ class Collective:
     amounts: tuple[int, ...] | None = None
     multicast: bool = False
     reduce: bool = False
+
+    @property
+    def able(self) -> str:
+        """What switches do besides forwarding, in words: ``multicast``, ``reduce``, both or neither."""
+        return " ".join(name for name in ("multicast", "reduce") if getattr(self, name))

@@ -2,7 +2,7 @@
 """The bounds that need no optimisation."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from flitlab.fluid.ceiling import Ceiling, theta_unit
@@ -13,6 +13,9 @@ from flitlab.models.registry import register
 
 ROUNDING = 1e-12
 """How far apart, relatively, bounds may be that are the same but for rounding: the first of them is named."""
+
+BY_LENGTHS = ("volumetric", "cuts", "two_cluster", "hosts")
+"""Bounds that lengths of channels prove."""
 
 
 @register("ceiling", "bounds")
@@ -40,6 +43,10 @@ class Bounds(CeilingSpec):
     limit = True
     quick = True
     growth = 1.3
+
+    def provable_rows(self) -> Mapping[str, None]:
+        """The rows that a saved certificate can prove: those that lengths of channels prove."""
+        return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_LENGTHS)])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the least bound, then one of each bound, then TUB."""

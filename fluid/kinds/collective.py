@@ -2,7 +2,7 @@
 """Lower bounds on the time of collectives, whatever the algorithm."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -75,18 +75,23 @@ class CollectiveCeiling(CeilingSpec):
     switches: Switches = Switches()
     gap: float | None = Field(default=None, gt=0, lt=1)
 
+    def provable_rows(self) -> Mapping[str, Collective]:
+        """The rows, all of which a saved certificate can prove: name -> the collective that the row is about."""
+        rows = {f"{self.kind}:{kind}": self.asked(kind) for kind in dict.fromkeys(self.of)}
+        return {self.kind: self.asked(self.of[0]), **rows}
+
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the first collective, then one of each."""
         from flitlab.fluid.collective.bounds import bounds
         from flitlab.fluid.concurrent import joined
 
-        for place, kind in enumerate(dict.fromkeys(self.of)):
+        for kind in dict.fromkeys(self.of):
             found = bounds(instance.topology, self.asked(kind), self.gap)
             lower, upper = found.lower, found.upper
             reached = "nothing is known to reach it" if upper is None else f"possible: {upper[1]}"
             time = f"{float(lower.time):.7g}" if lower.by == "flow" else str(lower.time)
             text = f"{lower.proof.text}; " if lower.proof is not None else ""
-            for name in (["collective"] if place == 0 else []) + [f"collective:{kind}"]:
+            for name in (name for name, collective in self.provable_rows().items() if collective.kind == kind):
                 yield Ceiling(
                     name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
                     joined(f"{kind}, {time}: {text}{reached}", found.note), flow=found.evidence,

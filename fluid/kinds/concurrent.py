@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the maximum concurrent flows by any routing and over given paths have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, cast
 
 from flitlab.fluid.ceiling import Ceiling
@@ -19,6 +19,10 @@ class Concurrent(Solved):
     growth = 1.3
 
     per_flow: bool = False
+
+    def provable_rows(self) -> Mapping[str, None]:
+        """The rows that a saved certificate can prove: that of the kind."""
+        return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, an interval, then those of the rates of flows if they are asked for."""

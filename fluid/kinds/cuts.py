@@ -2,8 +2,8 @@
 """The sparsest cuts that heuristics find."""
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -31,6 +31,10 @@ class Cuts(CeilingSpec):
     limit = True
 
     heuristics: Annotated[list[Heuristic], Field(min_length=1)] | None = None
+
+    def provable_rows(self) -> Mapping[str, None]:
+        """The rows that a saved certificate can prove: all of them."""
+        return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in self.heuristics or get_args(Heuristic))])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the sparsest cut, then one of each heuristic's."""

@@ -12,6 +12,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, UnknownKindError, make, names, spec_class
 
 if TYPE_CHECKING:
+    from flitlab.fluid.collective.collective import Collective
     from flitlab.models.traffic.traffic import Traffic
     from flitlab.models.transport.session import Session
 
@@ -81,6 +82,10 @@ class CeilingSpec(Spec):
         if self.routes != "unused" and routes is not None and not routes.oblivious:
             return f"{routes.kind} routing does not fix the paths beforehand"
         return ""
+
+    def provable_rows(self) -> "Mapping[str, Collective | None]":
+        """The rows that a saved certificate can prove: name -> the collective that the row is about, None if none."""
+        return {}
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:

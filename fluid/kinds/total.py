@@ -2,7 +2,7 @@
 """The largest total that can be accepted at a load."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
@@ -31,6 +31,10 @@ class Total(Solved):
     beside_background = True
     of_one_flow = True
     growth = 1.3
+
+    def provable_rows(self) -> Mapping[str, None]:
+        """The rows that a saved certificate can prove: that of the kind."""
+        return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """A row for each load: the largest total, which is the offer up to a theta that some flow reaches."""

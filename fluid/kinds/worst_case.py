@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worst demand of a fixed routing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from flitlab.fluid.ceiling import Ceiling, theta_unit
@@ -37,6 +37,10 @@ class WorstCase(CeilingSpec):
     routes = "needed"
     beside_background = True
     growth = 1.5
+
+    def provable_rows(self) -> Mapping[str, None]:
+        """The rows that a saved certificate can prove: that of the kind."""
+        return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, and one of the channel that is full first."""

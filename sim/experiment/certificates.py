@@ -10,17 +10,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import Verified, provable, verify
 from flitlab.models.delimited import quoted
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, switch_names
 from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.load import LONGEST_FILE
 from flitlab.sim.config.study import Case, Study, read
 
 CONFIGURATION = "config.resolved.yaml"
@@ -41,13 +44,11 @@ class OfScenario(_Part):
     routes: str
 
     @classmethod
-    def of(cls, index: int, case: Case) -> "OfScenario":
+    def of(cls, index: int, label: str, instance: Instance) -> "OfScenario":
         """routes: '' if the scenario has none."""
-        instance = case.instance
-        assert instance is not None
         routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
-            scenario=index, label=case.label, topology=instance.topology.content_hash,
+            scenario=index, label=label, topology=instance.topology.content_hash,
             traffic=instance.traffic.content_hash, routes=routes,
         )  # fmt: skip
 
@@ -104,7 +105,8 @@ class Verdict:
 
 def sha256(file: Path) -> str:
     """The SHA-256 hash of what a file holds, as hex digits."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
@@ -140,7 +142,10 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
     (folder / CONFIGURATION).write_text(text, "utf-8")
-    scenarios = [OfScenario.of(index, case) for index, case in enumerate(study.cases) if case.instance is not None]
+    scenarios = [
+        OfScenario.of(index, case.label, case.instance)
+        for index, case in enumerate(study.cases) if case.instance is not None
+    ]  # fmt: skip
     files = [
         OfFile.of(folder, file, indices)
         for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
@@ -153,10 +158,14 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
 def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
     """Verifies all that the index of a folder names, without any solver; what is wrong is a verdict with a problem.
 
-    trust_plugins: whether the plugins of the configuration are imported.
+    What a certificate says is compared with what the configuration asks for: the ceiling, the load, the collective,
+    the topology, the traffic and the routes. trust_plugins: whether the plugins of the configuration are imported.
 
     Raises ``OSError`` if there is no index that can be read.
     """
+    if (folder / INDEX).stat().st_size > LONGEST_FILE:
+        yield Verdict(INDEX, problem=f"the index is longer than {LONGEST_FILE:,} bytes")
+        return
     text = (folder / INDEX).read_text("utf-8", errors="replace")
     try:
         index = Index.model_validate_json(text)
@@ -171,12 +180,7 @@ def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
         yield Verdict(error.file, problem=str(error))
         return
     for entry in index.certificates:
-        of_same: dict[tuple[str, ...], Verdict] = {}
-        for of in (index.scenarios[number] for number in entry.scenarios):
-            same = (of.topology, of.traffic, of.routes)
-            if same not in of_same:
-                of_same[same] = _verdict(folder, entry, of, cases)
-            yield replace(of_same[same], of=of)
+        yield from _verdicts(folder, entry, index, cases)
 
 
 def unlisted(folder: Path, verdicts: Sequence[Verdict]) -> list[str]:
@@ -206,7 +210,8 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
     if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
     for one, case in zip(index.scenarios, cases, strict=True):
-        found = OfScenario.of(one.scenario, case)
+        assert case.instance is not None
+        found = OfScenario.of(one.scenario, case.label, case.instance)
         wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(found, name)]
         if wrong:
             raise _WrongError(INDEX, f"scenario {one.label}: the configuration gives another {wrong[0]}")
@@ -229,20 +234,64 @@ def _check_hash(folder: Path, name: str, expected: str) -> None:
         raise _WrongError(name, "is not the file that the index names: its SHA-256 is another")
 
 
-def _verdict(folder: Path, entry: OfFile, of: OfScenario, cases: Sequence[Case]) -> Verdict:
+def _verdicts(folder: Path, entry: OfFile, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
+    """What came of verifying a certificate for each scenario that the index says it is for."""
     saved: Saved | None = None
-    proven: Verified | None = None
-    instance = cases[of.scenario].instance
-    assert instance is not None
+    problem = ""
     try:
         _check_hash(folder, entry.file, entry.sha256)
         saved = Saved.read(folder / entry.file)
         _check_claims(entry, saved)
-        proven = verify(instance, saved)
-        problem = proven.unproven(saved)
     except (_WrongError, BadCertificate) as error:
         problem = str(error)
-    return Verdict(entry.file, of, saved, proven, problem)
+    known: dict[tuple[Any, ...], Verdict] = {}
+    for number in entry.scenarios:
+        if saved is None or problem:
+            yield Verdict(entry.file, index.scenarios[number], saved, problem=problem)
+            continue
+        of, instance = _instance(number, cases[number], saved)
+        collectives = _configured(cases[number], instance, saved)
+        if collectives is None:
+            yield Verdict(entry.file, of, saved, problem=f"the configuration asks for no such row, {_row(saved)}")
+            continue
+        same = (of.topology, of.traffic, of.routes, *collectives)
+        if same not in known:
+            known[same] = _verdict(entry.file, instance, saved, collectives)
+        yield replace(known[same], of=of)
+
+
+def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[Collective]) -> Verdict:
+    try:
+        proven = verify(instance, saved, collectives)
+    except BadCertificate as error:
+        return Verdict(file, None, saved, problem=str(error))
+    return Verdict(file, None, saved, proven, proven.unproven(saved))
+
+
+def _instance(number: int, case: Case, saved: Saved) -> tuple[OfScenario, Instance]:
+    """What a certificate is of: the scenario as it was built, or the epoch of it with the same network and routes."""
+    assert case.instance is not None
+    whole = OfScenario.of(number, case.label, case.instance)
+    for epoch in case.epochs:
+        if epoch.instance is None:
+            continue
+        of = OfScenario.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
+        if whole.topology != saved.topology == of.topology and saved.routes in ("", of.routes):
+            return of, epoch.instance
+    return whole, case.instance
+
+
+def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:
+    """The collectives that a row can be about, as the configuration bounds them; None if it asks for no such row."""
+    if saved.load == saved.load and saved.load not in case.grid:
+        return None
+    rows = [spec.provable_rows() for spec in case.ceilings if not spec.absent(instance)]
+    about = [row[saved.ceiling] for row in rows if saved.ceiling in row]
+    return [collective for collective in about if collective is not None] if about else None
+
+
+def _row(saved: Saved) -> str:
+    return saved.ceiling + (f" at load {saved.load:g}" if saved.load == saved.load else "")
 
 
 def _check_claims(entry: OfFile, saved: Saved) -> None:

@@ -3,12 +3,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import statement, verify
 from flitlab.fluid.verify_collective import of_any_algorithm
@@ -45,7 +47,7 @@ def test_what_is_saved_is_proven(ranks, tmp_path):
                 continue
             saved.write(tmp_path / "c.npz")
             again = Saved.read(tmp_path / "c.npz")
-            proven = verify(instance, again)
+            proven = verify(instance, again, [row.flow.collective])
             assert proven.confirms(again), (seed, kind)
             if kind != "all_to_all":
                 assert of_any_algorithm(instance.topology, again) == Fraction(again.bound)
@@ -54,14 +56,20 @@ def test_what_is_saved_is_proven(ranks, tmp_path):
                 assert proven.upper == pytest.approx(row.upper, rel=1e-9)
 
 
+VECTOR = ("all_reduce", "broadcast", "reduce")
+"""Collectives of one vector, which have no amounts."""
+
+
 def test_parts_and_unequal_amounts_are_proven():
     topology = build("mesh", dims=[2, 3]).with_hosts(1)
-    for kind, (instance, _row, saved) in saved_of(topology, amounts=[3, 0, 1, 1, 4, 2], root=2).items():
-        assert verify(instance, saved).confirms(saved), kind
+    for kind, (instance, row, saved) in saved_of(topology, amounts=[3, 0, 1, 1, 4, 2], root=2).items():
+        assert verify(instance, saved, [row.flow.collective]).confirms(saved), kind
+        assert ("with amounts 3, 0, 1, 1, 4, 2" in statement(saved)) == (kind not in VECTOR), kind
+        assert (" rank 2 between" in statement(saved)) == (kind in ROOTED), kind
     assert saved_of(topology)["all_reduce"][1].method == "parts"
-    instance, _row, saved = saved_of(pods(4), ranks="hosts")["all_reduce"]
+    instance, row, saved = saved_of(pods(4), ranks="hosts")["all_reduce"]
     assert saved.part[-1] == -1
-    assert verify(instance, saved).confirms(saved)
+    assert verify(instance, saved, [row.flow.collective]).confirms(saved)
     assert statement(saved) == "3 ticks/flit <= all-reduce between hosts, by any algorithm"
 
 
@@ -69,9 +77,9 @@ def test_parts_count_what_switches_that_copy_or_combine_leave():
     star = Topology.from_arcs("star", 4, [(0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)], capacity=[1] * 3 + [2] * 3)
     star = star.with_hosts([1, 1, 1, 0])
     for able, bound in (({"reduce": True}, "4/3"), ({"multicast": True}, "1"), ({}, "4/3")):
-        instance, _, saved = saved_of(star, switches=able)["all_reduce"]
+        instance, row, saved = saved_of(star, switches=able)["all_reduce"]
         assert saved.bound == bound
-        assert verify(instance, saved).confirms(saved)
+        assert verify(instance, saved, [row.flow.collective]).confirms(saved)
 
 
 def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
@@ -88,7 +96,6 @@ def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
         ("all_gather", {"collective": "gather", "root": np.array([3])}, "wrong side"),
         ("all_gather", {"collective": "all_reduce"}, "the sets prove"),
         ("all_gather", {"collective": "scan"}, "nothing is known"),
-        ("all_gather", {"able": "magic"}, "nothing is known"),
         ("all_gather", {"ranks": "racks"}, "are no ranks"),
         ("all_gather", {"units": np.zeros(12, np.int64)}, "must be units"),
         ("all_gather", {"units": np.ones(11, np.int64)}, "must be units"),
@@ -105,17 +112,71 @@ def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
     ],
 )  # fmt: skip
 def test_what_was_changed_proves_nothing(kind, change, message):
+    """Whatever it says of its collective is what the configuration bounds: the sets themselves prove nothing."""
     instance, _, saved = saved_of(build("mesh", dims=[3, 4]).with_hosts(1), root=0)[kind]
+    changed = replace(saved, ceiling="collective", **change)
+    same = Collective(changed.collective, changed.ranks, int(changed.root[0]), tuple(changed.units.tolist()))
+    same = replace(same, multicast="multicast" in changed.able, reduce="reduce" in changed.able)
+    object.__setattr__(same, "kind", changed.collective)
     with pytest.raises(BadCertificate, match=message):
-        verify(instance, replace(saved, **change))
+        verify(instance, changed, [same])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"units": np.full(12, 100)}, "other amounts of its 12 ranks"),
+        ({"units": np.arange(12)}, "other amounts of its 12 ranks"),
+        ({"root": np.array([5])}, "root 3, the certificate says"),
+        ({"root": np.array([3, 3])}, "root 3, the certificate says"),
+        ({"able": "multicast"}, "switches that do 'nothing else', the certificate says 'multicast'"),
+        ({"able": "magic"}, "switches that do 'nothing else', the certificate says 'magic'"),
+        ({"ranks": "hosts"}, "ranks switches, the certificate says 'hosts'"),
+        ({"collective": "scan"}, "is of the collective 'scan'"),
+        ({"ceiling": "collective:scan"}, "is of the collective"),
+        ({"ceiling": "collective", "collective": "scan"}, "the certificate says 'scan'"),
+    ],
+)
+def test_a_certificate_is_of_the_collective_of_the_configuration(kind, change, message):
+    """A time that is 100 times as long is confirmed of amounts that are, unless those come from the configuration."""
+    instance, row, saved = mesh_with_hosts()[kind]
+    assert verify(instance, saved, [row.flow.collective]).confirms(saved)
+    with pytest.raises(BadCertificate, match=message):
+        verify(instance, replace(saved, **change), [row.flow.collective])
+    with pytest.raises(BadCertificate, match="bounds no such collective"):
+        verify(instance, saved)
+
+
+@cache
+def mesh_with_hosts():
+    return saved_of(build("mesh", dims=[3, 4]).with_hosts(1), root=3)
+
+
+def test_any_of_the_collectives_of_the_configuration_will_do():
+    instance, row, saved = mesh_with_hosts()["broadcast"]
+    others = [replace(row.flow.collective, root=2), replace(row.flow.collective, ranks="hosts")]
+    assert verify(instance, saved, [*others, row.flow.collective]).confirms(saved)
+    with pytest.raises(BadCertificate, match="root 2"):
+        verify(instance, saved, others)
+
+
+def test_capacities_that_are_no_fractions_prove_nothing():
+    """Read as 0, a channel of a millionth of a millionth would make its cut twice as tight."""
+    instance, row, saved = saved_of(build("mesh", dims=[3, 4]).with_hosts(1))["all_gather"]
+    topology = replace(instance.topology, capacity=instance.topology.capacity - 1e-12)
+    other = replace(saved, topology=topology.content_hash)
+    with pytest.raises(BadCertificate, match="no fraction with a denominator up to"):
+        verify(replace(instance, topology=topology), other, [row.flow.collective])
 
 
 def test_another_claim_is_not_confirmed():
     found = saved_of(build("mesh", dims=[3, 4]).with_hosts(1))
     for kind, change in (("all_gather", {"lower": 6.0}), ("all_to_all", {"lower": 13.0, "upper": 13.0}),
                          ("all_to_all", {"upper": 11.9, "lower": 11.9})):  # fmt: skip
-        instance, _, saved = found[kind]
-        assert "not proven" in verify(instance, saved).unproven(replace(saved, **change))
+        instance, row, saved = found[kind]
+        proven = verify(instance, saved, [row.flow.collective])
+        assert "not proven" in proven.unproven(replace(saved, **change))
 
 
 def test_other_ceilings_have_no_parts_of_a_collective():
@@ -162,7 +223,7 @@ def test_trees_prove_what_is_possible(topology, kind, keys, trees, reached, tmp_
     whole = replace(row, upper=float(reached), flow=replace(row.flow, **trees, reached=Fraction(reached)))
     Saved.of(instance, whole).write(tmp_path / "c.npz")
     saved = Saved.read(tmp_path / "c.npz")
-    proven = verify(instance, saved)
+    proven = verify(instance, saved, [row.flow.collective])
     assert (proven.lower, proven.upper) == (row.lower, float(reached))
     assert proven.confirms(saved)
     assert statement(saved).endswith("ticks/flit, by any algorithm")
@@ -185,7 +246,27 @@ def test_other_trees_prove_nothing(trees, message):
     instance, row, _ = saved_of(one_way(4).with_hosts(1))["all_gather"]
     row = replace(row, upper=3.0, flow=replace(row.flow, **{"reached": Fraction(3), **trees}))
     with pytest.raises(BadCertificate, match=message):
-        verify(instance, Saved.of(instance, row))
+        verify(instance, Saved.of(instance, row), [row.flow.collective])
+
+
+def test_a_tree_branches_at_ranks_unless_switches_copy_or_combine():
+    """One channel leads out of a star's root: a vector leaves it twice unless the switch in the middle copies."""
+    arcs = [(0, 3), (3, 1), (3, 2), (1, 3), (2, 3), (3, 0)]
+    capacity = [1, 1, 1, 0.125, 0.125, 1]
+    topology = Topology.from_arcs("star", 4, arcs, capacity=capacity).with_hosts([1, 1, 1, 0])
+    tree = Tree(0, 1, ((0, 3), (3, 1), (3, 2)))
+    turned = Topology.from_arcs("star", 4, [(v, u) for u, v in arcs], capacity=capacity).with_hosts([1, 1, 1, 0])
+    cases = [("multicast", "broadcast", "out", topology), ("reduce", "reduce", "into", turned)]
+    for able, kind, part, network in cases:
+        for switches in ({}, {able: True}):
+            instance, row, _ = saved_of(network, switches=switches)[kind]
+            proof = replace(row.flow, **{part: (tree,)}, reached=Fraction(1))
+            saved = Saved.of(instance, replace(row, upper=1.0, flow=proof))
+            if switches:
+                assert verify(instance, saved, [row.flow.collective]).confirms(saved)
+            else:
+                with pytest.raises(BadCertificate, match="branches at 3, where no rank is"):
+                    verify(instance, saved, [row.flow.collective])
 
 
 def test_arrays_of_trees_fit_each_other():

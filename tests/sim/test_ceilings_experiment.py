@@ -273,6 +273,23 @@ def test_saved_certificates_are_verified_and_false_ones_are_not(config, tmp_path
     assert "holds no saved certificates" in capsys.readouterr().err
 
 
+def test_certificates_of_epochs_are_verified_as_such(config, tmp_path, capsys):
+    text = (
+        "experiment: ceilings\ntopology: {kind: torus, dims: [4], host_capacity: .inf}\ntraffic: {kind: all_to_all}\n"
+        "routing: {kind: minimal}\nceilings: [{kind: mcf, method: exact}]\n"
+        "timeline: [{at_tick: 100, fail: {links: [[0, 1]]}, reroute_after: 10}]\n"
+    )
+    saved = str(tmp_path / "saved")
+    assert main(["ceilings", str(config(text)), "--json", "--save", saved]) == 0
+    rows = {row["ceiling"]: row for row in json.loads(capsys.readouterr().out)}
+    assert main(["ceilings", "--verify", saved, "--json"]) == 0
+    verified = {row["scenario"].partition(", ")[2]: row for row in json.loads(capsys.readouterr().out)}
+    assert verified[""]["lower"] == rows["mcf"]["lower"] == pytest.approx(1.5)  # 8 channels, 4 hosts, 4 / 3 hops
+    # between the halves of the line that is left, 4 of 12 pairs cross a channel
+    assert verified["epoch 2"]["lower"] == rows["mcf:epoch_2"]["lower"] == pytest.approx(0.75)
+    assert verified["epoch 2"]["topology"] != verified[""]["topology"]
+
+
 def test_ceilings_on_the_command_line_are_kept_and_drawn(config, tmp_path, capsys, monkeypatch):
     text = "topology: {kind: fat_tree, k: 4, host_capacity: .inf}\ntraffic: {kind: permutation}\nceilings: [mcf]\n"
     path, out, picture = str(config(text)), str(tmp_path / "kept"), tmp_path / "b.png"

@@ -7,6 +7,8 @@
 import json
 import shutil
 import sys
+import tracemalloc
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -26,6 +28,7 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
+from flitlab.sim.config.load import LONGEST_FILE
 from flitlab.sim.experiment.certificates import CONFIGURATION, INDEX, sha256
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
@@ -355,8 +358,10 @@ FORGERIES = {
         "total", lambda parts: parts.update(lower=parts["upper"], upper=parts["lower"] * 0.9), "is above the upper one"
     ),
     "a total at no load": ("mcf", lambda parts: parts.update(ceiling=np.array("total")), "total: at a load of nan"),
-    "a theta at a load": ("mcf", lambda parts: parts.update(load=0.5), "has a load"),
-    "a ceiling that nothing proves": ("mcf", lambda parts: parts.update(ceiling=np.array("split")), "is no ceiling"),
+    "a theta at a load": ("mcf", lambda parts: parts.update(load=0.9), "has a load"),
+    "a total at a load that is none": ("total", lambda parts: parts.update(load=0.8), "no such row, total at load 0.8"),
+    "a ceiling that nothing proves": ("mcf", lambda parts: parts.update(ceiling=np.array("split")), "no such row, spl"),
+    "a ceiling that is not there": ("mcf", lambda parts: parts.update(ceiling=np.array("cuts")), "no such row, cuts"),
     "start shifted": ("mcf", lambda parts: parts.update(start=parts["start"] + 1), "do not fit each other"),
     "first shifted": ("mcf_paths", lambda parts: parts.update(start=parts["start"] - 1), "do not fit each other"),
     "better below": ("mcf", lambda parts: parts.update(lower=parts["lower"] * 1.001, upper=1.0), "not proven: lower"),
@@ -364,6 +369,7 @@ FORGERIES = {
     "the routes of something else": ("mcf_paths", lambda parts: parts.update(routes=np.array("0")), "other routes"),
     "numbers of another type": ("mcf", lambda parts: parts.update(flow=parts["flow"] * 1j), "flow must be numbers"),
     "a number as a text": ("mcf", lambda parts: parts.update(lower=np.array("1")), "lower must be a number"),
+    "a text of two lines": ("mcf", lambda parts: parts.update(able=np.array("\n confirmed")), "a text on one line"),
 }  # fmt: skip
 
 
@@ -403,6 +409,64 @@ def test_what_the_index_says_must_be_so(name, proofs, capsys):
     change, said = OF_THE_INDEX[name]
     change_index(proofs, change)
     check(proofs, capsys, 3, said)
+
+
+def stored(path: Path, arrays: dict, compression: int = zipfile.ZIP_DEFLATED) -> None:
+    """An archive of files with these contents."""
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in arrays.items():
+            archive.writestr(name, content)
+
+
+def header(shape: str, dtype: str = "<f8") -> bytes:
+    """The header of an array in the format of NumPy, version 1.0."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+OVERSIZED = {
+    "a decompression bomb": ({"network.npy": header("(40000000,)") + bytes(320_000_000)}, "it unpacks to more than"),
+    "many that are large together": (
+        {f"{name}.npy": header("(3000000,)") + bytes(24_000_000) for name in ("network", "flow", "injection")},
+        "it unpacks to more than",
+    ),
+    "a header of a larger array": ({"network.npy": header("(99999999999,)") + bytes(80)}, "is not that of its array"),
+    "a text of gigabytes": ({"ceiling.npy": header("()", "<U200000000") + bytes(80)}, "is not that of its array"),
+    "another part": ({"more.npy": header("(10,)") + bytes(80)}, "it has other parts"),
+    "no array": ({"network.npy": b"nothing"}, "is no certificate"),
+    "an array alone": (None, "is no certificate"),
+}
+
+
+@pytest.mark.parametrize("name", OVERSIZED)
+def test_sizes_are_compared_before_anything_is_unpacked(name, tmp_path):
+    arrays, said = OVERSIZED[name]
+    path = tmp_path / "c.npz"
+    if arrays is None:
+        path.write_bytes(header("(99999999999,)"))
+    else:
+        stored(path, arrays)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadCertificate, match=said):
+            Saved.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_certificates_that_compress_too_well_are_written_as_they_are(tmp_path):
+    """What is saved can be read: 10 million equal lengths would compress to a thousandth."""
+    claim = replace(certificates_of(1)[0], network=np.ones(10_000_000))
+    claim.write(tmp_path / "c.npz")
+    assert (tmp_path / "c.npz").stat().st_size > 80_000_000
+    assert len(Saved.read(tmp_path / "c.npz").network) == 10_000_000
+
+
+def test_an_index_is_of_limited_size(proofs, capsys):
+    with (proofs / INDEX).open("a") as file:
+        file.truncate(LONGEST_FILE + 1)
+    check(proofs, capsys, 3, "the index is longer than 20,000,000 bytes")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", "\x00"])
