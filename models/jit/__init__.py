@@ -8,6 +8,7 @@ it is optimised there, with its caller, and never by itself (:mod:`flitlab.model
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import numba
@@ -31,14 +32,18 @@ def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     wait and load it.
     """
     compiled = numba.njit(function, cache=True, **_OPTIONS, **options)
-    compile_or_load = compiled.compile
+    compile_or_load, save = compiled.compile, compiled._cache.save_overload
+
+    def save_if_possible(*overload: Any) -> None:
+        with suppress(OSError):  # on a full disk it is compiled again the next time
+            save(*overload)
 
     def compile_once(signature: Any) -> Any:
         what = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
         with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]), uncollected():
             return compile_or_load(signature)
 
-    compiled.compile = compile_once
+    compiled.compile, compiled._cache.save_overload = compile_once, save_if_possible
     return compiled
 
 

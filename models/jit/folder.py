@@ -6,8 +6,11 @@ compiled function would leave stale machine code behind. The cache folder is the
 a hash of all our sources and of Numba's version.
 """
 
+import atexit
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -41,9 +44,9 @@ def cache_folder() -> Path:
 
     Code that is compiled with another optimisation than Numba's usual one (``NUMBA_OPT``) has folders of its own.
     """
-    base = os.environ.get("FLITLAB_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flitlab"
-    )
+    home = os.path.expanduser("~")
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join("/nonexistent" if home == "~" else home, ".cache")
+    base = os.environ.get("FLITLAB_CACHE") or os.path.join(caches, "flitlab")
     return Path(base) / f"numba-{source_hash()}{LEVEL}"
 
 
@@ -74,7 +77,7 @@ def _lock(name: str) -> IO[str] | None:
     folder = Path(numba.config.CACHE_DIR)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return None if fcntl is None else (folder / f"{name}.lock").open("w")
+        return None if fcntl is None else (folder / f"{name}.lock").open("a")
     except OSError:
         return None
 
@@ -90,5 +93,20 @@ def noted(name: str) -> bool:
     return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 
 
+def _writable(folder: Path) -> Path:
+    """The folder, or where no files can be written there one that is removed when the process ends.
+
+    Numba would keep compiled code beside the sources instead, where it outlives their changes, or give up.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        temporary = tempfile.mkdtemp(prefix="flitlab-")
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        return Path(temporary)
+
+
 if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = str(cache_folder())
+    numba.config.CACHE_DIR = str(_writable(cache_folder()))
