@@ -11,6 +11,7 @@ import numpy as np
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.arrays import Bools, Floats
+from flitlab.models.files import replacing
 from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
 
@@ -150,10 +151,13 @@ class Saved:
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject the ratio."""
-        np.savez_compressed(path, **vars(self))
-        if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(path):
-            np.savez(path, **vars(self))
+        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject the ratio. Raises ``OSError``."""
+        with replacing(path) as file:
+            np.savez_compressed(file, **vars(self))
+            if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(file.tell()):
+                file.seek(0)
+                file.truncate()
+                np.savez(file, **vars(self))
 
     @classmethod
     def read(cls, path: Path) -> "Saved":
@@ -199,9 +203,9 @@ class Saved:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
-def _most_bytes(path: Path) -> int:
-    """The bytes to which the arrays of a file may unpack."""
-    return max(SMALL, RATIO * path.stat().st_size)
+def _most_bytes(size: int) -> int:
+    """The bytes to which the arrays of a file of ``size`` bytes may unpack."""
+    return max(SMALL, RATIO * size)
 
 
 def _check_sizes(path: Path, names: set[str]) -> None:
@@ -210,7 +214,7 @@ def _check_sizes(path: Path, names: set[str]) -> None:
     The sizes that the archive and the headers of the arrays name are compared before anything is unpacked.
     """
     with zipfile.ZipFile(path) as archive:
-        members, most = archive.infolist(), _most_bytes(path)
+        members, most = archive.infolist(), _most_bytes(path.stat().st_size)
         files = {f"{name}.npy" for name in names}
         if len(members) > len(files) or not {member.filename for member in members} <= files:
             raise ValueError("it has other parts")

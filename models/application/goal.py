@@ -28,6 +28,7 @@ from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Program, Step
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32
+from flitlab.models.files import replacing
 from flitlab.models.jit import inner, routine
 from flitlab.models.registry import SpecError
 
@@ -342,7 +343,8 @@ def write_goal(program: Program, path: Path) -> None:
 
     Written in blocks, so that a program larger than memory can be. Raises ``OSError``.
     """
-    with path.open("w", encoding="ascii", newline="\n") as file:
+    with replacing(path) as binary:
+        file = codecs.getwriter("ascii")(binary)
         file.write(f"num_ranks {program.ranks}\n")
         for rank, (low, high) in enumerate(zip(program.start[:-1].tolist(), program.start[1:].tolist(), strict=True)):
             file.write(f"\nrank {rank} {{\n")

@@ -17,6 +17,7 @@ import numpy as np
 
 from flitlab.models.application.matching import DTYPES, ProgramError, check
 from flitlab.models.application.program import Program, Step
+from flitlab.models.files import open_file, read_text, replace_file, replacing
 from flitlab.models.registry import SpecError
 
 SUFFIX = ".program"
@@ -62,11 +63,17 @@ def write_program(program: Program, folder: Path) -> None:
         new, old = Path(room) / "new", Path(room) / "old"
         new.mkdir()
         for name in DTYPES:
-            np.save(new / f"{name}.npy", getattr(program, name), allow_pickle=False)
-        (new / _SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+            with replacing(new / f"{name}.npy") as file:
+                np.save(file, getattr(program, name), allow_pickle=False)
+        replace_file(new / _SUMMARY, json.dumps(summary, indent=1) + "\n")
         if folder.exists():
             os.replace(folder, old)
-        os.replace(new, folder)
+        try:
+            os.replace(new, folder)
+        except BaseException:
+            if old.exists():
+                os.replace(old, folder)
+            raise
 
 
 def read_program(folder: Path) -> StoredProgram:
@@ -110,7 +117,7 @@ def _summary(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise SpecError(f"{folder}: no program: it has no {_SUMMARY}", "path")
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = json.loads(read_text(path))
     except ValueError as error:
         raise SpecError(f"{path}: damaged: {error}", "path") from None
     if not isinstance(summary, dict) or summary.get("format") != FORMAT:
@@ -125,7 +132,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 def _mapped(path: Path) -> np.ndarray:
     """The array of a .npy file as an ordinary one whose pages come from the file; changes never reach it."""
     try:
-        with path.open("rb") as file:
+        with open_file(path, sys.maxsize) as file:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError("another version of the .npy format")
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.collective.schedule import CollectiveName, Schedule, ScheduleError, check
+from flitlab.models.files import replace_file
 
 SUFFIX = ".schedule.json"
 """How files of schedules end."""
@@ -49,7 +50,7 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
     }  # fmt: skip
     lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
     lines += [_rows("chunks", chunks), _rows("sends", sends)]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    replace_file(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _rows(name: str, rows: list[list[int]]) -> str:

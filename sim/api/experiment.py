@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from flitlab.models.faults import is_whole
+from flitlab.models.files import read_text
 from flitlab.models.html import facts
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
@@ -352,7 +353,7 @@ class Experiment:
         """What manifest.json says."""
         self._refuse_before_run()
         if self.folder is not None:
-            text = (self.folder / "manifest.json").read_text("utf-8")
+            text = read_text(self.folder / "manifest.json")
         else:
             assert self._memory is not None
             text = self._memory.files["manifest.json"]

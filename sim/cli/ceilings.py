@@ -25,7 +25,14 @@ from flitlab.sim.experiment.certificates import (
     verify_all,
     write_index,
 )
-from flitlab.sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
+from flitlab.sim.experiment.folders import (
+    MANIFEST,
+    ForeignFolder,
+    digest_of,
+    read_manifest,
+    refuse_foreign,
+    reject_special_files,
+)
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import carry_out, describe
@@ -113,10 +120,9 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         print_ceilings(rows)
     if options.save:
         _index(study, ceilings, options.save)
-    if options.draw and not stopped:
-        _draw(study, ceilings, options.draw)
+    is_drawn = stopped or not options.draw or _draw(study, ceilings, options.draw)
     complain(*ceilings.problems, *([stopped] if stopped else []))
-    return _code(ceilings, stopped)
+    return _code(ceilings, stopped) or (OK if is_drawn else FAILED)
 
 
 def _code(ceilings: CeilingRuns, stopped: str) -> int:
@@ -142,7 +148,11 @@ def _verify(options: argparse.Namespace) -> int:
     """Verifies saved certificates; exit code 3 if anything there does not prove what is claimed."""
     folder = options.verify
     try:
+        reject_special_files(folder)
         verdicts = list(verify_all(folder, options.trust_plugins))
+    except ForeignFolder as error:
+        complain(f"simrun ceilings: --verify {folder}: {error}")
+        return BAD
     except OSError:
         complain(f"simrun ceilings: --verify {folder}: holds no saved certificates ({INDEX}, {CONFIGURATION})")
         return BAD
@@ -183,10 +193,11 @@ def _row(verdict: Verdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
-    """The bottleneck of the only scenario, or of each in a file of its own."""
+def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
+    """Draws the bottleneck of the only scenario, or of each in a file of its own; whether all could be written."""
     from flitlab.sim.report.network.bottleneck import draw_bottleneck, numbered
 
+    is_drawn = True
     for index, case in enumerate(study.cases):
         file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))
         mcf = ceilings.optimum(index)
@@ -196,4 +207,6 @@ def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
         try:
             complain(str(draw_bottleneck(case, mcf, file)))
         except (OSError, ValueError) as error:
-            complain(f"--draw = {file}: {why(error)}")
+            complain(f"--draw = {why(error) if isinstance(error, OSError) else f'{file}: {error}'}")
+            is_drawn = False
+    return is_drawn

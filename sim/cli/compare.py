@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import (
     Column,
     complain,
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         refuse_foreign(out, DOCUMENT)
         out.mkdir(parents=True, exist_ok=True)
-        (out / DOCUMENT).write_text(json_text(document) + "\n", "utf-8")
+        replace_file(out / DOCUMENT, json_text(document) + "\n")
         files = compare.draw(comparison, out)
     except ForeignFolder as error:
         complain(f"simrun compare: --out {out}: {error}")

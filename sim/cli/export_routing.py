@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.files import replace_file
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
@@ -23,7 +24,6 @@ from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
-from flitlab.sim.experiment.store import replace_file
 
 DESCRIPTION = "routing.json"
 """The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
@@ -192,4 +192,4 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     for name in set(TABLES).difference(files):
         (folder / name).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name != DESCRIPTION):
-        replace_file(folder / name, files[name].encode())
+        replace_file(folder / name, files[name])

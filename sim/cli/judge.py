@@ -6,6 +6,7 @@ from pathlib import Path
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
+from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain, json_text, print_json, print_table, say, why
 from flitlab.sim.cli.components import load
 from flitlab.sim.config.errors import ConfigError
@@ -64,8 +65,8 @@ def _write(verdict: Verdict, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("witness-*.npz"):
         old.unlink()
-    (folder / MARK).write_text(json_text(verdict.plain()) + "\n", "utf-8")
-    (folder / "claim.yaml").write_text(verdict.claim.text, "utf-8")
+    replace_file(folder / MARK, json_text(verdict.plain()) + "\n")
+    replace_file(folder / "claim.yaml", verdict.claim.text)
     for place, check in enumerate(verdict.checks, 1):
         if check.witness is not None and check.witness.proof is not None:
             Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{place}.npz")

@@ -5,6 +5,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from flitlab.models.files import read_file, read_text
 from flitlab.sim.cli.common import complain, why
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.run import finish, refused
@@ -43,7 +44,7 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
         if file is not None:
             study = read(file)
         else:
-            texts = {(folder / RESOLVED).read_bytes() for folder in folders}
+            texts = {read_file(folder / RESOLVED) for folder in folders}
             if len(texts) > 1:
                 complain(f"{', '.join(map(str, folders))}: hold parts of different configurations")
                 return None
@@ -66,6 +67,4 @@ def _again(folder: Path, trust_plugins: bool) -> Study:
     study, described = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
     if described["config_hash"] != config_hash(study):
         raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
-    return replace(
-        study, file=described["path"], given=(folder / "config.yaml").read_text("utf-8"), changes=described["changes"]
-    )
+    return replace(study, file=described["path"], given=read_text(folder / "config.yaml"), changes=described["changes"])

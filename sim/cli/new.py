@@ -7,6 +7,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain
 from flitlab.sim.exit import BAD
 
@@ -36,8 +37,7 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     try:
         for path, text in written.items():
-            with path.open("x", encoding="utf-8") as out:
-                out.write(text)
+            replace_file(path, text)
     except OSError as error:
         complain(f"simrun new: {error.filename}: {error.strerror}")
         return BAD

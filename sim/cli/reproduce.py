@@ -10,7 +10,7 @@ from typing import Any
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign, reject_special_files
 from flitlab.sim.experiment.pool import Lasting, cores
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
@@ -89,6 +89,10 @@ def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> i
     by_name = {file.stem: file for file in files}
     taken: dict[str, tuple[Ran, Path]] = {}
     for folder in options.pages:
+        try:
+            reject_special_files(folder)
+        except ForeignFolder as error:
+            raise NoRowsError(f"{folder}: {error}") from None
         found = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
         if not found:
             raise NoRowsError(f"{folder}: holds no row that this version has run")
@@ -150,7 +154,8 @@ def _one(board: Board, file: Path, full: bool, jobs: int, pool: Lasting | None) 
     ran, report = row_run.run_row(file, folder, full, jobs, pool)
     if report is None:
         return ran
-    draw(report)
+    if not draw(report):
+        ran = replace(ran, code=ran.code or FAILED, problem=ran.problem or "the figures could not be written")
     return board.with_figures(ran, folder)
 
 

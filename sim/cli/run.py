@@ -11,10 +11,11 @@ from statistics import fmean
 from typing import Any
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.files import read_text
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.budgets import print_budgets
-from flitlab.sim.cli.common import complain, number, print_json, print_table, say, shown_label, study_of
+from flitlab.sim.cli.common import complain, number, print_json, print_table, say, shown_label, study_of, why
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.tables import (
     print_answers,
@@ -82,7 +83,8 @@ def refused(error: StoreError, file: str | Path, folder: Path) -> int:
 
 def finish(report: Report, as_json: bool) -> int:
     """Draws and prints what a run came to; the exit code."""
-    draw(report)
+    if not draw(report):
+        report.exit_code = report.exit_code or FAILED
     if as_json:
         print_json(_document(report))
     else:
@@ -99,29 +101,40 @@ TABLES = (
 """What figures and page follow from."""
 
 
-def draw(report: Report) -> None:
-    """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code."""
+def draw(report: Report) -> bool:
+    """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code.
+
+    Returns whether all of them could be written.
+    """
     outputs = report.study.outputs
     if not (report.results or report.metrics or report.study.budgets):
-        return
+        return True
     drawn = _drawn(report.folder)
-    texts = [path.read_text("utf-8") for name in TABLES if (path := report.folder / name).exists()]
+    texts = [read_text(path) for name in TABLES if (path := report.folder / name).exists()]
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
     if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
-        return
+        return True
     from flitlab.sim.report import html
     from flitlab.sim.report.figures import draw as figures
 
     files: list[Path] = []
     kinds = None if report.metrics else outputs.figures
-    if kinds is None or kinds:
-        files += _attempt(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
-    files += _attempt(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
-    if outputs.html:
-        page = _attempt(html.write, report.folder)
-        files += [page] if page else []
-    names = [str(path.relative_to(report.folder)) for path in files]
-    _note_drawn(report.folder, {"stamp": stamp, "files": _digests(report.folder, names)})
+    try:
+        if kinds is None or kinds:
+            files += _attempt(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
+        files += _attempt(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
+        if outputs.html:
+            page = _attempt(html.write, report.folder)
+            files += [page] if page else []
+        names = [str(path.relative_to(report.folder)) for path in files]
+        _note_drawn(report.folder, {"stamp": stamp, "files": _digests(report.folder, names)})
+    except OSError as error:
+        complain(f"figures: {why(error)}")
+        return False
+    except WriteError as error:
+        complain(f"{report.folder}: {error}")
+        return False
+    return True
 
 
 def _drawn(folder: Path) -> dict[str, Any]:
@@ -141,16 +154,19 @@ def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
         return
     try:
         store.write_json(MANIFEST, {**read_manifest(folder), "drawn": drawn})
-    except WriteError as error:
-        complain(f"{folder}: {error}")
     finally:
         store.close()
 
 
 def _attempt(draw: Callable[..., Any], *arguments: Any) -> Any:
-    """What a picture's function returns. One that fails is no reason to lose the results."""
+    """What a picture's function returns. One that fails is no reason to lose the results.
+
+    Raises ``OSError`` where a file cannot be written.
+    """
     try:
         return draw(*arguments)
+    except OSError:
+        raise
     except ValueError as error:
         complain(f"figures: {error}")
     except Exception as error:

@@ -45,6 +45,9 @@ def run(options: argparse.Namespace) -> int:
         except (SimGridFailed, UnfinishedError) as error:
             complain(f"{case.label}: {error}")
             return FAILED
+        except OSError as error:
+            complain(f"simrun simgrid: {why(error)}")
+            return FAILED
     _show(study.name, rows, options.json)
     return 0
 

@@ -20,6 +20,7 @@ from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import Verified, provable, verify
 from flitlab.models.delimited import quoted
+from flitlab.models.files import replace_file
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, switch_names
 from flitlab.sim.config.errors import ConfigError
@@ -130,7 +131,7 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
 def _write_demand(file: Path, names: Names, saved: Saved) -> None:
     pairs = zip(saved.source.tolist(), saved.target.tolist(), saved.amount.tolist(), strict=True)
     lines = [f"{quoted(names.label(s))},{quoted(names.label(t))},{amount!r}" for s, t, amount in pairs]
-    file.write_text("\n".join(["src,dst,demand", *lines]) + "\n", "utf-8")
+    replace_file(file, "\n".join(["src,dst,demand", *lines]) + "\n")
 
 
 def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:
@@ -141,7 +142,7 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
-    (folder / CONFIGURATION).write_text(text, "utf-8")
+    replace_file(folder / CONFIGURATION, text)
     scenarios = [
         OfScenario.of(index, case.label, case.instance)
         for index, case in enumerate(study.cases) if case.instance is not None
@@ -151,7 +152,7 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
         for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
     ]  # fmt: skip
     index = Index(configuration=sha256(folder / CONFIGURATION), scenarios=scenarios, certificates=files)
-    (folder / INDEX).write_text(index.model_dump_json(indent=1) + "\n", "utf-8")
+    replace_file(folder / INDEX, index.model_dump_json(indent=1) + "\n")
     return len(files), sha256(folder / INDEX)
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from flitlab.models.files import replace_file
 from flitlab.sim.config.load import resolve
 from flitlab.sim.config.plugins import load_plugin
 from flitlab.sim.experiment.progress import say
@@ -265,6 +266,6 @@ def _load(plugins: tuple[tuple[str, str | None], ...]) -> None:
             path = Path(name)
             if text is not None and not (path.exists() and path.read_text("utf-8") == text):
                 path = Path(tempfile.mkdtemp(prefix="flitlab-plugin-")) / path.name
-                path.write_text(text, "utf-8")
+                replace_file(path, text)
             load_plugin(str(path) if text is not None else name)
             _loaded[name, text] = str(path)

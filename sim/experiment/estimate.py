@@ -30,6 +30,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec, asked
 from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
+from flitlab.models.files import replace_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.jit import LEVEL, cache_folder
@@ -252,7 +253,7 @@ class Prices:
             self._known[name] = measure()
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                self.file.write_text(json.dumps(self._known, indent=1), "utf-8")
+                replace_file(self.file, json.dumps(self._known, indent=1))
             except OSError:
                 pass  # measured again the next time
         return self._known[name]

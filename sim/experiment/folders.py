@@ -4,13 +4,12 @@
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from flitlab.models.files import read_file, special_files
 from flitlab.sim.config.check import validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.load import wrap
@@ -113,7 +112,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        found = json.loads(content(file))
+        found = json.loads(read_file(file))
     except (OSError, ValueError, RecursionError):
         raise ManifestError(f"{file}: is damaged, or not the manifest of a run") from None
     if not isinstance(found, dict):
@@ -127,40 +126,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-def content(file: Path) -> bytes:
-    """What a file holds. Raises ``OSError``, also for what is no file: a pipe would never end."""
-    if not stat.S_ISREG(file.stat().st_mode):
-        raise OSError(f"{file} is no file")
-    return file.read_bytes()
+def reject_special_files(folder: Path) -> None:
+    """Raises :class:`ForeignFolder` if a folder holds links, pipes or devices, ``OSError`` if it cannot be read.
 
-
-def entries(folder: "os.PathLike[str]") -> Iterator[os.DirEntry[str]]:
-    """What is in a folder and in the folders in it; nothing if there is no such folder."""
-    for entry in _listed(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _listed(entry)
-        yield entry
-
-
-def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except FileNotFoundError:  # another shard has ended
-        return []
-
-
-def refuse_pipes(folder: Path) -> None:
-    """Raises :class:`ForeignFolder` for what is neither file nor folder nor link: reading it might never end."""
-    for entry in entries(folder):
-        if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False) or entry.is_symlink()):
-            raise ForeignFolder(f"holds {Path(entry.path).relative_to(folder)}, which is neither a file nor a folder")
+    Every command that takes a folder does so first: links lead out of it, and a pipe or a device might never end.
+    """
+    special = next(special_files(folder), None)
+    if special is not None:
+        raise ForeignFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
 
 
 def digest_of(file: Path) -> str:
     """SHA-256 of what a file holds, '' if it cannot be read."""
     try:
-        return hashlib.sha256(content(file)).hexdigest()
+        return hashlib.sha256(read_file(file)).hexdigest()
     except OSError:
         return ""
 
@@ -174,9 +153,12 @@ def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
 def no_run(folder: Path) -> str:
     """Why a folder is not that of a run; '' if it is."""
     try:
+        reject_special_files(folder)
         found = read_manifest(folder)
-    except ManifestError as error:
+    except (ForeignFolder, ManifestError) as error:
         return str(error)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
     if set(MARKS) <= found.keys():
         return ""
     return f"its {MANIFEST} is not that of a run" if found else f"it holds no {MANIFEST}"
@@ -185,15 +167,18 @@ def no_run(folder: Path) -> str:
 def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
     """Raises :class:`ForeignFolder` if a folder holds anything but lacks what the same command would have left there.
 
+    Links, pipes and devices are rejected as :func:`reject_special_files` does.
+
     Hidden files do not count, nor do folders without any other: they may be what is left of a run that was killed.
     mark: the file that shows whose a folder is.
     """
-    if not folder.exists() or not any(map(_counts, folder.iterdir())):
-        return
-    if mark == MANIFEST:
-        problem = no_run(folder)
+    is_empty, problem = not folder.exists() or not any(map(_counts, folder.iterdir())), ""
+    if not is_empty and not os.path.lexists(folder / mark):
+        problem = f"it holds no {mark}"
     else:
-        problem = "" if (folder / mark).is_file() else f"it holds no {mark}"
+        reject_special_files(folder)
+        if mark == MANIFEST and not is_empty:
+            problem = no_run(folder)
     if problem:
         raise ForeignFolder(f"is not empty and not ours ({problem}): choose another folder")
 

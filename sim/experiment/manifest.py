@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.files import read_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.switching.discipline import PACKETS
@@ -72,7 +73,7 @@ def keep_topologies(study: Study, store: Store) -> None:
             kept.setdefault(case.topology.content_hash, case.topology)
     for name, topology in kept.items():
         text, file = json_text(topology) + "\n", store.folder / "topologies" / f"{name}.json"
-        if not file.is_file() or file.read_bytes() != text.encode():
+        if not file.is_file() or read_file(file) != text.encode():
             store.write(f"topologies/{name}.json", text)
 
 

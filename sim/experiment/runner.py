@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from flitlab.models.files import read_file, replacing
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.config.check import crash
@@ -26,7 +27,7 @@ from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
@@ -39,7 +40,7 @@ from flitlab.sim.experiment.relative import RelativeRuns
 from flitlab.sim.experiment.runs import Runs
 from flitlab.sim.experiment.search import SearchRuns
 from flitlab.sim.experiment.shards import Shard
-from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, read_record
+from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, WriteError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 from flitlab.sim.measure.status import Status
 
@@ -232,7 +233,7 @@ MOST_LISTED = 8
 def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
     """What a configuration gives other values than the one that was run in a folder before; [] if there was none."""
     try:
-        before = content(folder / RESOLVED)
+        before = read_file(folder / RESOLVED)
         if before == text.encode():
             return []
         return changes(read_resolved(before), resolved) or ["the names of its scenarios"]
@@ -451,11 +452,12 @@ def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -
     try:
         import pandas as pd
 
-        pd.DataFrame(rows, columns=columns).to_parquet(path)
+        with replacing(path) as file:
+            pd.DataFrame(rows, columns=columns).to_parquet(file)
     except ImportError:
         say("outputs.parquet: pyarrow is not installed (pip install flitlab[parquet]); results.csv has it all")
     except OSError as error:
-        say(f"outputs.parquet: {error}; results.csv has it all")
+        raise WriteError(f"{path.name} cannot be written: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -16,9 +16,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.files import PART, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.sim.experiment.folders import ForeignFolder, content, digest_of, entries, refuse_foreign, refuse_pipes
+from flitlab.sim.experiment.folders import ForeignFolder, digest_of, refuse_foreign
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import ScenarioFile
 
@@ -27,8 +28,8 @@ try:
 except ImportError:  # not a Unix: two runs in one folder are then the user's affair
     fcntl = None  # type: ignore[assignment]
 
-PART, SCRATCH = ".part", ".scenarios-"
-"""How files end that are being written; how folders begin that only a run itself needs. Both begin with a dot."""
+SCRATCH = ".scenarios-"
+"""How folders begin that only a run itself needs; a dot hides them."""
 
 QUARANTINE = "quarantine"
 """Folder, beside what they were, of files that are not what a run wrote."""
@@ -55,8 +56,8 @@ class Store:
     shared: whether other processes may write there at the same time, who share it too (shards). Each of them writes
     other files, or the same ones with the same content.
 
-    Raises :class:`StoreError` if it cannot be written, holds something else than a run, another run is using it, or a
-    link leads out of it.
+    Raises :class:`StoreError` if it cannot be written, holds something else than a run, links or pipes, or another run
+    is using it.
     """
 
     def __init__(self, folder: Path, shared: bool = False):
@@ -64,8 +65,6 @@ class Store:
         self.shared = shared
         self._scratch: Path | None = None
         try:
-            _refuse_links(folder)
-            refuse_pipes(folder)
             refuse_foreign(folder)
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / ".lock", shared)
@@ -92,7 +91,9 @@ class Store:
         """Replaces a file, atomically and durably. Raises :class:`WriteError` where that cannot be (a full disk)."""
         try:
             # what is no text of Unicode comes from the names of files: in JSON, as an escape that reads back equal
-            replace_file(self.folder / name, text.encode("utf-8", "backslashreplace"))
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise WriteError(f"{name} cannot be written: {error.strerror or error}") from None
 
@@ -154,7 +155,7 @@ class Store:
                 self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
             path = self._scratch / f"{name}.pickle"
             if not path.exists():
-                with path.open("wb") as file:
+                with replacing(path, durable=False) as file:
                     pickle.dump(scenario, file, pickle.HIGHEST_PROTOCOL)  # large tables are written without a copy
         except OSError as error:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
@@ -202,8 +203,10 @@ class Memory(Store):
     def copy(self, folder: Path) -> None:
         """Writes its files into a folder, as far as they are not there."""
         for name, text in self.files.items():
-            if not (folder / name).exists():
-                replace_file(folder / name, text.encode("utf-8", "backslashreplace"))
+            path = folder / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
@@ -212,7 +215,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     Raises :class:`RecordError` for anything else, also for what was written under another name.
     """
     try:
-        text = content(folder / name)
+        text = read_file(folder / name)
         value = json.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -227,22 +230,6 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         raise RecordError("is not what was written")
     record: dict[str, Any] = value
     return record
-
-
-def replace_file(path: Path, written: bytes) -> None:
-    """Writes a file whole or not at all, and for good. Raises ``OSError``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
-    try:
-        with open(handle, "wb") as file:
-            file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _locked(path: Path, shared: bool) -> Any:
@@ -262,14 +249,6 @@ def _locked(path: Path, shared: bool) -> Any:
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 return lock
         lock.close()
-
-
-def _refuse_links(folder: Path) -> None:
-    """A run folder that somebody hands on must not make us write elsewhere."""
-    home = os.path.realpath(folder)  # unlike Path.resolve, not at a loss with links that lead in a circle
-    for entry in entries(folder):
-        if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(home):
-            raise StoreError(f"{Path(entry.path).relative_to(folder)} is a link that leads out of it")
 
 
 def _tidy(folder: Path) -> None:

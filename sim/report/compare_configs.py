@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.files import read_file
 from flitlab.sim.config.values import read_resolved, scenarios_of, shown, values_of
 
 IGNORED = (
@@ -41,7 +42,7 @@ class Configuration:
 
         Raises ``OSError`` or ``ValueError`` if what was resolved of it cannot be read.
         """
-        document = read_resolved((folder / "config.resolved.yaml").read_bytes())
+        document = read_resolved(read_file(folder / "config.resolved.yaml"))
         scenarios = [_independent(one) for one in scenarios_of(document, IGNORED)]
         found = values_of(scenarios)
         found["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])

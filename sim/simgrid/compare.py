@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.files import replace_file
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.engines.start import start
@@ -80,20 +81,23 @@ def by_simgrid(
 
     by_latency: see :func:`~flitlab.sim.simgrid.plan.plan_of`.
 
-    Raises ``SpecError`` if it cannot be said in SimGrid's terms, and :class:`SimGridFailed`.
+    Raises ``SpecError`` if it cannot be said in SimGrid's terms, ``OSError`` where a file cannot be written, and
+    :class:`SimGridFailed`.
     """
     plan = plan_of(scenario, seed, by_latency)
     with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch) if folder is None else folder
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        files = [Path(scratch) / name for name in ("plan.json", "times.json")]
+        replace_file(files[0], json.dumps(plan))
         began = time.perf_counter()
-        files = [str(place / name) for name in ("plan.json", "times.json")]
-        done = subprocess.run([python, str(REPLAY), *files], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, REPLAY, *files], capture_output=True, text=True, check=False)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in filter(Path.is_file, files):
+                replace_file(folder / file.name, file.read_bytes())
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["it says nothing"]
             raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {said[-1]}")
-        finish = json.loads((place / "times.json").read_text(encoding="utf-8"))["finish"]
+        finish = json.loads(files[1].read_text("utf-8"))["finish"]
     if None in finish:
         raise SimGridFailed(f"SimGrid did not come to the end of operation {finish.index(None)}")
     return _times(scenario, np.array(finish) * 1e9, began)

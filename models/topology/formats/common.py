@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.registry import warn
 from flitlab.models.topology.graph import NAMES, Topology
@@ -49,8 +50,8 @@ def text_of(path: Readable) -> str:
 
 
 def write_lines(path: FilePath, lines: list[str]) -> None:
-    """Write a text file."""
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write a text file. Raises ``OSError``."""
+    replace_file(path, "\n".join(lines) + "\n")
 
 
 PAIRS = "which channels form a bi-directional link"

@@ -5,6 +5,7 @@ import xml.sax
 from dataclasses import replace
 from xml.sax.xmlreader import AttributesImpl
 
+from flitlab.models.files import replacing
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import COLUMNS, PAIRS, FormatError, Network, lost, text_of
@@ -18,7 +19,9 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     """
     import networkx as nx
 
-    nx.write_graphml_xml(replace(topology, host_delay=None).to_networkx(), path)  # GraphML has no lists
+    graph = replace(topology, host_delay=None).to_networkx()  # GraphML has no lists
+    with replacing(path) as file:
+        nx.write_graphml_xml(graph, file)
     return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS, COLUMNS)
 
 

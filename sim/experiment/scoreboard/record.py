@@ -12,13 +12,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from flitlab.models.files import read_file, replace_file
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.config.section import Name
 from flitlab.sim.exit import CHECK_FAILED, FAILED, OK, RunStatus
-from flitlab.sim.experiment.folders import ManifestError, content, read_manifest
+from flitlab.sim.experiment.folders import ManifestError, read_manifest
 from flitlab.sim.experiment.scoreboard.file import read_row
-from flitlab.sim.experiment.store import replace_file
 
 RECORD = "reproduction.json"
 """The file that keeps what rows gave, beside the pages made of it."""
@@ -121,7 +121,7 @@ def load_record(folder: Path) -> dict[str, Ran]:
     if not file.exists():
         return {}
     try:
-        rows = TypeAdapter(list[Ran]).validate_json(content(file), strict=True)
+        rows = TypeAdapter(list[Ran]).validate_json(read_file(file), strict=True)
         if len({ran.name for ran in rows}) < len(rows):
             raise ValueError("a row is there twice")
     except (OSError, ValueError):

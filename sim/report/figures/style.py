@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
+from flitlab.models.files import replacing
+
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""
 
@@ -64,7 +66,8 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) ->
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in formats]
     for path, suffix in zip(paths, formats, strict=True):
-        figure.savefig(path, metadata=FORMATS[suffix])
+        with replacing(path) as file:
+            figure.savefig(file, format=suffix, metadata=FORMATS[suffix])
     return paths
 
 
@@ -74,8 +77,9 @@ def save_as(make: Callable[[], Figure], path: Path) -> Path:
 
     Raises ``ValueError`` for another suffix, before the figure is made.
     """
-    metadata = metadata_of(path)
-    make().savefig(path, metadata=metadata)
+    metadata, figure = metadata_of(path), make()
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), metadata=metadata)
     return path
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+from flitlab.models.files import open_text
 from flitlab.sim.measure.rows import flag, number
 
 Row = dict[str, str]
@@ -43,7 +44,7 @@ def read_csv(path: Path) -> list[Row]:
         return []
     csv.field_size_limit(2**31 - 1)  # a cell may hold a distribution over all channels
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with open_text(path) as file:
             text = file.read()
             found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError) as error:

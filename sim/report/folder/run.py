@@ -14,7 +14,7 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.ceilings import ceiling_columns
-from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
+from flitlab.sim.experiment.folders import altered, read_manifest, reject_special_files
 from flitlab.sim.experiment.saturation import limit_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder import stored
@@ -65,7 +65,7 @@ class Run:
         Of a run that is under way, or was killed, the points and ceilings it has are read. Raises ``ValueError`` for
         a manifest that no run has written and for what is no table, ``OSError`` for what cannot be read.
         """
-        refuse_pipes(folder)
+        reject_special_files(folder)
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
         ceilings = read_csv(folder / "ceilings.csv")
         manifest = read_manifest(folder)

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.files import read_file, read_text
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.origin import how_to_get
@@ -172,7 +173,7 @@ def _image(file: Path, text: str) -> str:
     kind = "png" if file.suffix == ".png" else "svg+xml"
     if file.stat().st_size > LARGEST_FIGURE and file.with_suffix(".png").exists():
         file, kind = file.with_suffix(".png"), "png"
-    coded = base64.b64encode(file.read_bytes()).decode("ascii")
+    coded = base64.b64encode(read_file(file)).decode("ascii")
     return f'<img alt="{escape(text)}" src="data:image/{kind};base64,{coded}">'
 
 
@@ -192,9 +193,9 @@ def _results(run: Run) -> str:
 
 def _configuration(folder: Path) -> str:
     given, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
-    parts = [f'<pre tabindex="0">{escape(given.read_text("utf-8"))}</pre>\n'] if given.exists() else []
+    parts = [f'<pre tabindex="0">{escape(read_text(given))}</pre>\n'] if given.exists() else []
     if resolved.exists() and resolved.stat().st_size <= LONGEST_TEXT:
-        text = escape(resolved.read_text("utf-8"))
+        text = escape(read_text(resolved))
         parts.append(tables.folded("as resolved, with every default", f'<pre tabindex="0">{text}</pre>'))
     return "".join(parts)
 

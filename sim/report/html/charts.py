@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Floats
+from flitlab.models.files import open_text
 from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
@@ -160,7 +161,7 @@ def _flows(run: Run, folder: Path) -> Chart | None:
     found: dict[str, list[float]] = {}
     file = folder / "flows.csv"
     if file.exists():
-        with file.open(newline="", encoding="utf-8") as lines:
+        with open_text(file) as lines:
             for row in csv.DictReader(lines):
                 value = number(row, "throughput")
                 if not row.get("subflow") and math.isfinite(value):

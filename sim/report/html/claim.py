@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from flitlab.models.files import read_file
 from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.judge.verdict import Check, Verdict
 from flitlab.sim.judge.witness import Witness
@@ -75,7 +76,7 @@ def _picture(file: Path | None) -> str:
     if file is None:
         return ""
     kind = "png" if file.suffix == ".png" else "svg+xml"
-    coded = base64.b64encode(file.read_bytes()).decode("ascii")
+    coded = base64.b64encode(read_file(file)).decode("ascii")
     return f'<figure><img alt="Shares of the limits" src="data:image/{kind};base64,{coded}"></figure>\n'
 
 

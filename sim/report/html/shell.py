@@ -9,6 +9,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from flitlab.models.files import replace_file
+
 
 def write_page(
     path: Path, title: str, body: str, parts: Mapping[str, str], data: Any, scripts: Sequence[str],
@@ -26,7 +28,7 @@ def write_page(
         data=json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
         script="\n".join(map(_resource, scripts)),
     )  # fmt: skip
-    path.write_text(text, "utf-8")
+    replace_file(path, text)
     return path
 
 

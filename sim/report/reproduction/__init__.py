@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from flitlab.models.files import replace_file
 from flitlab.sim.experiment.scoreboard.rows import Row
 from flitlab.sim.report.reproduction import html, markdown
 from flitlab.sim.report.reproduction.content import pages
@@ -23,7 +24,7 @@ def write(folder: Path, rows: Sequence[Row]) -> list[Path]:
     """Writes the pages of rows, which are in order; the files of the summary and of all in one."""
     (folder / "reproduction").mkdir(parents=True, exist_ok=True)
     for name, text in texts(rows).items():
-        (folder / name).write_text(text, "utf-8")
+        replace_file(folder / name, text)
     whole = folder / "reproduction.html"
-    whole.write_text(html.write(pages(rows), folder / FIGURES), "utf-8")
+    replace_file(whole, html.write(pages(rows), folder / FIGURES))
     return [folder / "reproduction.md", whole]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from flitlab.models.files import open_file, replace_file
 from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.report.figures.draw import captions
 from flitlab.sim.report.folder.run import Run
@@ -27,7 +28,7 @@ def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
     for figure, caption in _wanted(run).items():
         file = f"{name}.{figure}.png" if found else f"{name}.png"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(reduced(run / "figures" / f"{figure}.png"))
+        replace_file(folder / file, reduced(run / "figures" / f"{figure}.png"))
         found[file] = caption
     return found
 
@@ -47,7 +48,7 @@ def _wanted(run: Path) -> dict[str, str]:
 
 def reduced(picture: Path) -> bytes:
     """A PNG of at most :data:`WIDTH` pixels and few colours."""
-    with Image.open(picture) as image:
+    with open_file(picture) as file, Image.open(file) as image:
         plain = image.convert("RGB")
     if plain.width > WIDTH:
         plain = plain.resize((WIDTH, round(plain.height * WIDTH / plain.width)), Image.Resampling.LANCZOS)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from flitlab.models.files import read_file
 from flitlab.sim.report.reproduction.blocks import (
     Block,
     Heading,
@@ -67,7 +68,7 @@ def _block(block: Block, figures: Path) -> str:
         case Picture(file, caption):
             if not (figures / file).exists():
                 return ""
-            data = base64.b64encode((figures / file).read_bytes()).decode("ascii")
+            data = base64.b64encode(read_file(figures / file)).decode("ascii")
             return f'<p><img alt="{escape(caption)}" src="data:image/png;base64,{data}"></p>'
 
 
