@@ -15,8 +15,15 @@ BAD = 2
 CHECK_FAILED = 3
 """A simulation passed a ceiling, the two engines disagree, or a certificate does not prove what it claims."""
 
+INTERNAL = 70
+"""An unexpected error: a fault of flitlab, or memory, threads or open files ran out (``EX_SOFTWARE``)."""
+
 INTERRUPTED = 130
-"""Interrupted; the same command goes on from there."""
+"""Interrupted by Ctrl-C; the same command goes on from there. A command that SIGTERM has ended returns 143."""
+
+
+BROKEN_PIPE = 141
+"""The reader of the output has left before its end, as ``head`` does."""
 
 
 class RunStatus(StrEnum):

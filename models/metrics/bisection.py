@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bisection: the fewest links between two halves that a partitioner finds."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -91,8 +92,19 @@ def metis_halves(
     adjacency = pymetis.CSRAdjacency(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32))
     weights = matrix.data.astype(np.int32)
     for attempt in range(tries):
-        _, part = pymetis.part_graph(
-            2, adjacency, vweights=size.astype(np.int32), eweights=weights, recursive=True,
-            options=pymetis.Options(seed=seed + attempt),
-        )  # fmt: skip
+        try:
+            _, part = pymetis.part_graph(
+                2, adjacency, vweights=size.astype(np.int32), eweights=weights, recursive=True,
+                options=pymetis.Options(seed=seed + attempt),
+            )  # fmt: skip
+        except RuntimeError as error:
+            if "unknown exception" in str(error):
+                _return_sigterm()
+            raise
         yield np.asarray(part, bool)
+
+
+def _return_sigterm() -> None:
+    """Deliver the SIGTERM that METIS has caught: it uses this signal for errors of its own, and leaves its handler."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+    signal.raise_signal(signal.SIGTERM)

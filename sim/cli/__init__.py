@@ -1,35 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: ``simrun``. Every command is one file; what it needs is imported when it runs."""
 
-import signal
+import io
+import os
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from flitlab.sim.cli.parser import parse
-from flitlab.sim.exit import INTERRUPTED, OK
+from flitlab.sim.exit import BROKEN_PIPE, FAILED, INTERRUPTED, OK
+from flitlab.sim.signals import exit_code, interruptible, quiet_interruptions, watchdog
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs ``simrun`` with the given arguments (default: those of the process); returns the exit code.
 
-    0 done, 1 some points failed, 2 bad configuration or usage, 3 a ceiling or engine-agreement check failed,
-    130 interrupted and resumable.
+    0 done, 1 some points failed, 2 bad configuration or usage, 3 a ceiling or engine-agreement check failed, 70 an
+    unexpected error, 130 interrupted and resumable (143 by SIGTERM), 141 the reader of the output has left.
     """
-    _say_all_characters()
-    options = parse(sys.argv[1:] if arguments is None else arguments)
-    with _interrupts() as seen:
-        try:
-            code = options.run(options)
-        except KeyboardInterrupt:
-            code = _interrupted()
-        except BrokenPipeError:  # the reader of our output has seen enough
-            sys.stderr.close()
-            return OK
-        # where a kernel is being compiled, Python drops the interruption, and something else fails
-        return _interrupted() if seen and code not in (OK, INTERRUPTED) else code
+    is_process = arguments is None
+    output = _open_streams() if is_process else None
+    received: list[int] = []
+    try:
+        with interruptible(received, stays=is_process), watchdog(stays=is_process), quiet_interruptions():
+            code = _run(sys.argv[1:] if arguments is None else arguments, received)
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except SystemExit as end:  # of --help and of wrong options
+        if output is None or not isinstance(end.code, int):
+            raise
+        code = end.code
+    if output is not None:
+        code = code or output.exit_code()
+    return exit_code(received[0]) if received and code == INTERRUPTED else code
+
+
+def _run(arguments: list[str], received: list[int]) -> int:
+    """Carries out a command; the exit code, whatever goes wrong. received: the signals so far.
+
+    Raises ``KeyboardInterrupt``.
+    """
+    from flitlab.sim.cli.unexpected import report
+
+    try:
+        from flitlab.sim.cli.parser import parse
+
+        _escape_characters()
+        options = parse(arguments)
+        code: int = options.run(options)
+    except Exception as error:
+        return _interrupted() if received else report(error)
+    # where a kernel is being compiled, Python drops the interruption, and something else fails
+    return _interrupted() if received and code not in (OK, INTERRUPTED) else code
 
 
 def _interrupted() -> int:
@@ -37,41 +57,55 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """The interruptions by Ctrl-C so far, each of which raises; when all is done, none does any more harm."""
-    seen: list[int] = []
+class _Output(io.FileIO):
+    """Standard output. Once it fails, what is printed is dropped, so that a command still ends with its own files."""
 
-    def interrupt(number: int, _: object) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
+    error: OSError | None = None
 
-    alone = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    if not alone or before is not signal.default_int_handler:
-        yield seen
-        return
-    signal.signal(signal.SIGINT, interrupt)
-    hook, sys.unraisablehook = sys.unraisablehook, _dropped(sys.unraisablehook)
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
-        sys.unraisablehook = hook
+    def write(self, data: Any, /) -> int:
+        """Writes, or drops, bytes."""
+        if self.error is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.error = error
+        return memoryview(data).nbytes
 
-
-def _dropped(hook: Callable[[Any], object]) -> Callable[[Any], object]:
-    """What Python does with an exception that nobody can catch, but of interruptions it says nothing."""
-
-    def tell(dropped: Any) -> None:
-        if dropped.exc_type is not KeyboardInterrupt:
-            hook(dropped)
-
-    return tell
+    def exit_code(self) -> int:
+        """Writes what has been printed; the exit code of a command that did all but that."""
+        sys.stdout.flush()
+        if self.error is None:
+            return OK
+        if isinstance(self.error, BrokenPipeError):  # the reader of our output has seen enough
+            return BROKEN_PIPE
+        print(f"simrun: standard output: {self.error.strerror}", file=sys.stderr)
+        return FAILED
 
 
-def _say_all_characters() -> None:
+def _open_streams() -> _Output | None:
+    """Puts our own standard output in place of Python's, None if it is closed.
+
+    Streams that are closed are opened, so that no other file gets their number and what is printed there.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False))
+    if sys.stdout is None:
+        return None
+    output, before = _Output(1, "w", closefd=False), sys.stdout
+    line_buffering = getattr(before, "line_buffering", False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(output), before.encoding, before.errors, line_buffering=line_buffering
+    )
+    return output
+
+
+def _escape_characters() -> None:
     """Lets what a terminal, or a pipe, cannot show be printed as an escape instead of ending the command."""
     for stream in (sys.stdout, sys.stderr):
-        if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+        if getattr(stream, "errors", None) in ("strict", "surrogateescape") and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

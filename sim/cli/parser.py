@@ -24,7 +24,8 @@ CATEGORIES = (
 
 EPILOG = """\
 `simrun FILE` is `simrun run FILE`. Exit codes: 0 done, 1 some points failed, 2 bad configuration or usage,
-3 a ceiling or engine-agreement check failed, 130 interrupted (the same command resumes)."""
+3 a ceiling or engine-agreement check failed, 70 an unexpected error, 130 interrupted (143 by SIGTERM; the same command
+resumes)."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

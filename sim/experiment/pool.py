@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from flitlab.models.cores import cores
 from flitlab.models.threads import use_threads
 from flitlab.sim.experiment.task import Outcome, start_worker
+from flitlab.sim.signals import starting_processes
 
 __all__ = ["InProcess", "Lasting", "Pool", "Processes", "Task", "cores", "open_pool", "processes", "run_all"]
 
@@ -103,15 +104,16 @@ class Processes:
         )
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call in one of the processes."""
-        return self._executor.submit(call, *arguments)
+        """Makes a call in one of the processes, which may have to be started."""
+        with starting_processes():
+            return self._executor.submit(call, *arguments)
 
     def close(self, abandon: bool = False) -> None:
         """Ends the processes."""
         workers = multiprocessing.active_children() if abandon else []
         self._executor.shutdown(wait=not abandon, cancel_futures=abandon)
         for worker in workers:
-            worker.terminate()
+            worker.kill()
         for worker in workers:
             worker.join(5)
 

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from pathlib import Path
@@ -43,6 +40,7 @@ from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, WriteError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 from flitlab.sim.measure.status import Status
+from flitlab.sim.signals import deferring, interruptible
 
 
 @dataclass
@@ -284,7 +282,7 @@ def _run(
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or FAILED
-        with _uninterrupted():
+        with deferring():
             tables = list(_tables(report))
             described["tables"] |= dict.fromkeys(tables, "")
             store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
@@ -358,7 +356,7 @@ def carry_out(
     and so on. calls: how many there are in all, if that is known. threads: that a call may use.
     """
     try:
-        with _interruptible(), progress(count) as bar:
+        with interruptible(), progress(count) as bar:
             run_all(pool or open_pool(jobs, study.plugins, calls, threads), *(phase(bar) for phase in (tasks, *then)))
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
@@ -458,31 +456,3 @@ def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -
         say("outputs.parquet: pyarrow is not installed (pip install flitlab[parquet]); results.csv has it all")
     except OSError as error:
         raise WriteError(f"{path.name} cannot be written: {error.strerror or error}") from None
-
-
-@contextmanager
-def _handling(action: Any) -> Iterator[None]:
-    """Answers Ctrl-C and SIGTERM with ``action``; outside the main thread they cannot arrive."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, action) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interruptible() -> AbstractContextManager[None]:
-    """SIGTERM (a batch system's time limit) is like Ctrl-C, also where a script started this in the background."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    return _handling(interrupt)
-
-
-def _uninterrupted() -> AbstractContextManager[None]:
-    """Lets the last files be written in peace."""
-    return _handling(signal.SIG_IGN)

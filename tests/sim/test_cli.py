@@ -84,9 +84,9 @@ def test_an_interruption_that_python_drops_is_still_one(monkeypatch):
             time.sleep(5)
         return 1
 
-    monkeypatch.setattr("flitlab.sim.cli.parse", lambda _: argparse.Namespace(run=fails))
+    monkeypatch.setattr("flitlab.sim.cli.parser.parse", lambda _: argparse.Namespace(run=fails))
     assert main([]) == 130
-    monkeypatch.setattr("flitlab.sim.cli.parse", lambda _: argparse.Namespace(run=lambda _: 1))
+    monkeypatch.setattr("flitlab.sim.cli.parser.parse", lambda _: argparse.Namespace(run=lambda _: 1))
     assert main([]) == 1
 
 
@@ -107,7 +107,7 @@ def test_an_interruption_that_python_drops_is_not_told(monkeypatch):
             Drops(error)
         return 0
 
-    monkeypatch.setattr("flitlab.sim.cli.parse", lambda _: argparse.Namespace(run=run))
+    monkeypatch.setattr("flitlab.sim.cli.parser.parse", lambda _: argparse.Namespace(run=run))
     assert main([]) == 0 and told == [ValueError]
 
 
@@ -330,7 +330,7 @@ def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     if how == signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
     else:
-        assert process.returncode == 130 and "the same command goes on" in err and "Traceback" not in err
+        assert process.returncode == 128 + how and "the same command goes on" in err and "Traceback" not in err
         assert len(results("run")) == done
     assert main(["tiny.yaml", "--out", "run", "--jobs", "1"]) == 0
     assert main(["tiny.yaml", "--out", "undisturbed", "--jobs", "1"]) == 0

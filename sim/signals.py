@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGINT (Ctrl-C) and SIGTERM (a batch system's time limit): both end a command, which can be resumed.
+
+The first signal raises ``KeyboardInterrupt`` in the main thread, and what is in progress ends in order: results are
+kept, worker processes are ended. Python delivers a signal only between its own instructions, so that a solver or a
+compiled kernel would delay it; :func:`watchdog` therefore ends the process after :data:`GRACE` seconds in any case.
+Imports nothing heavy.
+"""
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flitlab.models.files import remove_unfinished
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+GRACE = 2.0
+"""Seconds between the first signal and the end of a process that does not end by itself."""
+
+
+class _State:
+    """Handlers of signals belong to the process, and so does this. deferred: blocks that postpone signals."""
+
+    received: list[int] | None = None
+    deferred: int = 0
+
+
+@contextmanager
+def interruptible(received: list[int] | None = None, stays: bool = False) -> Iterator[list[int]]:
+    """Let the first SIGINT or SIGTERM within the block raise ``KeyboardInterrupt``; later ones are only recorded.
+
+    A block within another one adds nothing, nor does one outside of the main thread, where no signal arrives.
+
+    Parameters
+    ----------
+    received: the list of received signals, by default one of its own.
+    stays: whether signals are recorded after the block, too, since the process is about to end.
+
+    Returns
+    -------
+    The signals received so far.
+    """
+    received = [] if received is None else received
+    if _State.received is not None or threading.current_thread() is not threading.main_thread():
+        yield received if _State.received is None else _State.received
+        return
+    _State.received, before = received, {}
+    try:
+        for number in SIGNALS:
+            before[number] = signal.signal(number, _receive)
+        yield received
+    finally:
+        if stays:
+            _State.deferred += 1
+        else:
+            _State.received = None
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Postpone what a signal raises to the end of the block, so that files and processes are not left half-done."""
+    with interruptible() as received:
+        known = len(received)
+        _State.deferred += 1
+        try:
+            yield
+        finally:
+            _State.deferred -= 1
+        if received and not known and not _State.deferred:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def starting_processes() -> Iterator[None]:
+    """Postpone signals, and let processes that the block starts ignore SIGINT from their first instruction on.
+
+    A terminal sends it to all processes of a command; it is the main one that handles it.
+    """
+    with deferring():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _receive(number: int, _: object) -> None:
+    received = _State.received
+    if received is None:
+        return
+    received.append(number)
+    if len(received) == 1 and not _State.deferred:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def watchdog(stays: bool) -> Iterator[None]:
+    """End the process :data:`GRACE` seconds after a signal that was received within the block, unless the block ends.
+
+    The exit code is that of :func:`exit_code`. Worker processes are killed, and files that are being written removed.
+
+    Parameters
+    ----------
+    stays: whether the process is ended after the block, too, where threads of a solver may keep it.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+        before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    except (RuntimeError, ValueError):  # no thread can be started, or this is not the main one
+        os.close(writer)
+        yield
+        return
+    try:
+        yield
+    finally:
+        if not stays:
+            signal.set_wakeup_fd(before)
+            os.close(writer)
+
+
+def _watch(reader: int) -> None:
+    """Wait for a signal, then for the end of the block or of the grace period."""
+    deadline, first = None, 0
+    while deadline is None or select.select([reader], [], [], max(deadline - time.monotonic(), 0))[0]:
+        number = os.read(reader, 1)
+        if not number:
+            os.close(reader)
+            return
+        if deadline is None and number[0] in SIGNALS:
+            deadline, first = time.monotonic() + GRACE, number[0]
+    _end(first)
+
+
+def _end(number: int) -> None:
+    """End this process and its workers without unwinding."""
+    if multiprocessing := sys.modules.get("multiprocessing"):
+        for child in multiprocessing.active_children():
+            child.kill()
+    remove_unfinished()
+    show_cursor = "\x1b[?25h" if os.isatty(2) else ""
+    os.write(2, f"{show_cursor}simrun: interrupted; the same command goes on from what is done\n".encode())
+    os._exit(exit_code(number))
+
+
+def exit_code(number: int) -> int:
+    """Exit code of a command that a signal has ended, as shells have it.
+
+    >>> exit_code(signal.SIGINT), exit_code(signal.SIGTERM)
+    (130, 143)
+    """
+    return 128 + number
+
+
+@contextmanager
+def quiet_interruptions() -> Iterator[None]:
+    """Keep Python from reporting an interruption that was raised where nothing can catch it, as in ``__del__``."""
+    hook = sys.unraisablehook
+
+    def report(dropped: Any) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            hook(dropped)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
