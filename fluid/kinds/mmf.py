@@ -25,6 +25,7 @@ class Mmf(Sharing):
     rank = 6
     label = "MMF"
     routes = "used"
+    growth = 1.3
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the mean rate of a flow, then those of total, least rate, theta and Jain index."""

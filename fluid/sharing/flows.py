@@ -16,6 +16,8 @@ from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 PATHS_MOST = 2_000_000
 """Paths that a model may divide capacity among, all flows together (about 100 bytes each)."""
+SPREAD_MOST = 1e6
+"""Ratio of the largest capacity to the least, and of weights, up to which a solver's tolerances tell rates apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,14 @@ def flows_of(instance: Instance) -> Flows:
         raise FluidError(f"there are {count} flows, more than {PATHS_MOST} paths")
     problem = Problem.of(topology, traffic, instance.routes)
     return flows_over(topology, traffic, problem, unrolled(problem) if problem.paths is None else problem.paths)
+
+
+def check_spread(flows: Flows) -> None:
+    """Raise :class:`~flitlab.fluid.problem.FluidError` for capacities or weights more than SPREAD_MOST apart."""
+    for what, value in (("links have capacities", flows.capacity), ("flows have demands", flows.weight)):
+        if value.max() > SPREAD_MOST * value.min():
+            reason = f"more than the factor of {SPREAD_MOST:g} that the LPs can tell apart"
+            raise FluidError(f"{what} from {value.min():g} to {value.max():g}: {reason}")
 
 
 def flows_most(traffic: Traffic) -> int:

@@ -15,17 +15,18 @@ from scipy import sparse
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.sharing.filling import filled
-from flitlab.fluid.sharing.flows import Flows
+from flitlab.fluid.sharing.flows import Flows, check_spread
+from flitlab.fluid.sharing.levels import max_min_levels
 from flitlab.models.arrays import Floats
 
 PATHS_MOST = 60_000
-"""Paths, hence columns, up to which the LPs are tried (about a minute for the first)."""
+"""Paths, hence columns, up to which the LP of a concurrent flow is tried (about a minute)."""
+LEVEL_PATHS_MOST = 250_000
+"""Paths up to which max-min fair rates are computed."""
 BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 FULL = 1e-9
 """A link with less than this part of its capacity left is full."""
-SPREAD_MOST = 1e6
-"""Ratio of the largest capacity to the least, and of weights, up to which the solver's tolerances tell rates apart."""
 SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
 """What fixed rates are reduced by, relatively, so that rounding cannot make the next LP infeasible; more if it does.
 
@@ -39,9 +40,9 @@ def max_min(flows: Flows) -> Floats:
     """
     if (np.diff(flows.paths.first) == 1).all():
         return filled(flows, lambda left, paths: np.full(len(paths.flow), left.min()))
-    if len(flows.paths.flow) > PATHS_MOST:
-        raise FluidError(f"the LP would have {len(flows.paths.flow)} paths, more than {PATHS_MOST}")
-    return _by_lps(flows)
+    if len(flows.paths.flow) > LEVEL_PATHS_MOST:
+        raise FluidError(f"the LPs would have {len(flows.paths.flow)} paths, more than {LEVEL_PATHS_MOST}")
+    return max_min_levels(flows)
 
 
 def max_concurrent(flows: Flows) -> float:
@@ -77,10 +78,7 @@ class LevelLp:
     """
 
     def __init__(self, flows: Flows) -> None:
-        for what, value in (("links have capacities", flows.capacity), ("flows have demands", flows.weight)):
-            if value.max() > SPREAD_MOST * value.min():
-                reason = f"more than the factor of {SPREAD_MOST:g} that the LPs can tell apart"
-                raise FluidError(f"{what} from {value.min():g} to {value.max():g}: {reason}")
+        check_spread(flows)
         self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)
         count, size = len(paths.flow), len(flows.weight)
@@ -160,22 +158,3 @@ def raised(
             lp.fix(flow)
         rising &= ~saturated
     return rate, found.path_rate
-
-
-def _by_lps(flows: Flows) -> np.ndarray:
-    rate, path_rate = raised(LevelLp(flows), flows.capacity, _confined(flows), lambda found: False)
-    # the solver gives a flow a little less or more than its rate
-    given = np.add.reduceat(path_rate, flows.paths.first[:-1])
-    return path_rate * (rate / given)[flows.paths.commodity]
-
-
-def _confined(flows: Flows) -> sparse.csr_array:
-    """float64 [flows, links]: 1 where all paths of the flow cross the link."""
-    paths, count = flows.paths, len(flows.weight)
-    flow = np.repeat(paths.commodity, paths.lengths)
-    shape = (count, len(flows.capacity))
-    crossing = sparse.csr_array((np.ones(len(flow)), (flow, paths.channel)), shape)
-    crossing.sum_duplicates()
-    crossing.data = (crossing.data == np.repeat(np.diff(paths.first), np.diff(crossing.indptr))) * 1.0
-    crossing.eliminate_zeros()
-    return crossing

@@ -2,23 +2,26 @@
 """Throughput models: definitions, theorems, and a naive lexicographic LP that shares no code with the package."""
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
-from flitlab.fluid.sharing import free, maxmin
+from flitlab.fluid.sharing import free, levels, maxmin
 from flitlab.fluid.sharing.flows import Flows, flows_of, unrolled
 from flitlab.fluid.sharing.free import free_max_min
 from flitlab.fluid.sharing.hoefler import hoefler
 from flitlab.fluid.sharing.jain import jain
-from flitlab.fluid.sharing.maxmin import max_min
+from flitlab.fluid.sharing.levels import max_min_levels
+from flitlab.fluid.sharing.maxmin import LevelLp, max_min, raised
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from tests.fluid.fluid_cases import INF, all_to_all, cycle, minimal, scenario, small_scenarios, table, torus
@@ -117,11 +120,46 @@ def test_max_min_against_the_definition(of):
     assert rate(of, max_min) == pytest.approx(lexicographic(of), rel=1e-6, abs=1e-6)
 
 
+@settings(max_examples=60, deadline=None)
+@given(small_flows())
+def test_interior_solutions_and_constant_splits_keep_to_the_definition(of):
+    with patch.object(levels, "INTERIOR_LEAST", 1):  # every LP as if it were large
+        assert rate(of, max_min) == pytest.approx(lexicographic(of), rel=1e-5, abs=1e-6)
+        assert (load(of, max_min) <= 1 + 1e-6).all()
+
+
+def test_equal_flows_over_a_cut_share_it():
+    """Ten flows, each over any of three links of capacity 1, 2 and 3, and one flow over the last link only."""
+    of = flows([[[0], [1], [2]]] * 10 + [[[2]]], [1, 2, 3])
+    assert rate(of, max_min) == pytest.approx(np.full(11, 6 / 11))
+
+
+def test_flow_with_a_path_that_nothing_else_limits_takes_it():
+    """Link 0 is on every path of the first flow, link 1 only on one of them, which the other flow needs."""
+    of = flows([[[0], [0, 1]], [[1]]], [2, 1])
+    assert rate(of, max_min) == pytest.approx([2, 1])
+    assert load(of, max_min) == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("interior", [levels.INTERIOR_LEAST, 1])
+@pytest.mark.parametrize(("capacity", "traffic"), [(1.0, {"kind": "random", "x": 4}), (INF, {"kind": "permutation"})])
+def test_small_lps_agree_with_one_lp_of_all_flows(monkeypatch, interior, capacity, traffic):
+    """One persistent LP with all flows, links and paths, by the primal simplex method: a solver of its own."""
+    monkeypatch.setattr(levels, "INTERIOR_LEAST", interior)
+    topology = make("topology", kind="rrg", n=20, degree=4, seed=3).build().with_hosts(2, capacity)
+    case = routed(scenario(topology, make("traffic", **traffic).build(topology)), kind="ksp", k=4)
+    of = flows_of(case)
+    nothing = sparse.csr_array((len(of.weight), len(of.capacity)))
+    expected, _ = raised(LevelLp(of), of.capacity, nothing, lambda _: False)
+    assert len(np.unique(expected.round(5))) > 3  # levels
+    assert rate(of, max_min) == pytest.approx(expected, rel=1e-5)
+
+
 @settings(max_examples=40, deadline=None)
 @given(small_flows(paths_most=1))
 def test_one_path_filling_equals_the_lps_and_models_are_ordered(of):
     by_filling = rate(of, max_min)
-    assert rate(of, maxmin._by_lps) == pytest.approx(by_filling, rel=1e-6)
+    assert rate(of, max_min_levels) == pytest.approx(by_filling, rel=1e-6)
     theta = (by_filling / of.weight).min()
     by_hoefler = rate(of, hoefler)
     assert (theta * of.weight <= by_hoefler * (1 + 1e-9)).all()
@@ -230,7 +268,7 @@ def test_models_say_why_they_are_omitted(monkeypatch):
     monkeypatch.setattr(free, "SIZE_MOST", 1000)
     (row,) = ceilings(case, [asked("mmf")])
     assert row.method == "omitted" and "too many" in row.note
-    monkeypatch.setattr(maxmin, "PATHS_MOST", 100)
+    monkeypatch.setattr(maxmin, "LEVEL_PATHS_MOST", 100)
     (row,) = ceilings(routed(case, kind="ksp", k=2), [asked("mmf")])
     assert row.method == "omitted" and "more than 100" in row.note
     with pytest.raises(FluidError):

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Max-min fair rates over several fixed paths a flow, level by level, by linear programs that stay small.
+
+One level rises for all flows that are not fixed. A link that every path of its flows crosses (a host channel) limits
+rates whatever the split is: progressive filling says at which level it stops its flows. All other links are limited
+by an LP. Flows of positive dual have the same rate in every optimum (complementary slackness) and are fixed, paths of
+positive reduced cost carry nothing in any and are dropped.
+
+Most flows are fixed at the first levels, so later LPs hold only the flows that rise; the split of the others is
+constant. The duals say which of these could make space by another split: they join the LP until there are none, and
+then the duals bound the level of the whole network. The LPs end with an interior solution where they are large: of all
+optima it shows the most saturated flows.
+
+Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from flitlab.fluid.problem import FluidError
+from flitlab.fluid.sharing.flows import Flows, check_spread
+from flitlab.models.arrays import Bools, Floats, Ints
+
+INTERIOR_LEAST = 2_000
+"""Paths from which an LP is solved by the interior-point method, which the simplex method is slower than."""
+BINDING = 1e-7
+"""A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
+GAP = 1e-7
+"""Relative distance of the level to the bound that the duals prove, up to which an LP counts as solved."""
+SHIFT = 1e-10
+"""Flow times excess length, relative to the level, from which a constant split joins the LP."""
+SLACK = (1e-9, 1e-8, 1e-7, 1e-6)
+"""What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible."""
+SAME = 1e-12
+"""Relative difference up to which levels are equal."""
+
+
+class Level(NamedTuple):
+    """An optimum of a level LP. level: per unit of weight. flow: float64 [paths]. price: float64 [links], its duals."""
+
+    level: float
+    flow: Floats
+    price: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Flows that have the same paths over the links of the LP, as one commodity each.
+
+    of_flow: int64 [flows], -1 for flows that have a path without such a link, and take it. use: sparse [links, paths],
+    1 where a path crosses a link. of_path: int64 [paths], in order. capacity: float64 [links], flits per tick.
+    length: int64 [paths of all flows], such links on each.
+    """
+
+    of_flow: Ints
+    use: sparse.csc_array
+    of_path: Ints
+    capacity: Floats
+    length: Ints
+
+    @property
+    def count(self) -> int:
+        return int(self.of_path[-1]) + 1 if len(self.of_path) else 0
+
+    def total(self, value: Floats, flows: Bools) -> Floats:
+        """float64 [groups]: the sum of a value of flows, over the flows of a mask."""
+        chosen = flows & (self.of_flow >= 0)
+        return np.bincount(self.of_flow[chosen], value[chosen], self.count)
+
+
+def max_min_levels(flows: Flows) -> Floats:
+    """Max-min fair rates over several paths a flow.
+
+    Parameters
+    ----------
+    flows
+        Weights, and paths over links of finite capacity in flits per tick.
+
+    Returns
+    -------
+    float64 [paths], flits per tick. The rates of flows are unique, their split is any that fits the links.
+
+    Raises
+    ------
+    FluidError
+        For capacities or weights too far apart for the tolerances of the solver, and if an LP is not solved.
+    """
+    check_spread(flows)
+    filling, groups = _split(flows)
+    weight = flows.weight / flows.weight.mean()
+    levels = _Levels(groups)
+    rate, rising = np.zeros(len(weight)), np.ones(len(weight), bool)
+    while rising.any():
+        stop = filling.stops(weight, rate, rising)
+        level, dual = levels.rise(weight, rate, rising, stop)
+        saturated = rising & ((dual * weight > BINDING) | (stop <= level * (1 + SAME)))
+        rate[saturated] = (weight * np.minimum(stop, level))[saturated]
+        rising &= ~saturated
+    return rate[flows.paths.commodity] * _shares(flows, groups, levels.flow)
+
+
+def _shares(flows: Flows, groups: Groups, flow: Floats) -> Floats:
+    """float64 [paths of flows]: the part of its flow that each carries, by the flow on the paths of its group."""
+    count = np.diff(flows.paths.first)
+    share = np.zeros(len(groups.length))
+    unlimited = np.flatnonzero(groups.of_flow[flows.paths.commodity] < 0)
+    empty = unlimited[groups.length[unlimited] == 0]
+    share[empty[np.unique(flows.paths.commodity[empty], return_index=True)[1]]] = 1.0
+    total = np.bincount(groups.of_path, flow, groups.count)
+    grouped = (groups.of_flow >= 0)[flows.paths.commodity]
+    within = np.arange(len(share)) - np.repeat(flows.paths.first[:-1], count)
+    first = np.searchsorted(groups.of_path, np.arange(groups.count))
+    path = (first[groups.of_flow[flows.paths.commodity[grouped]]] + within[grouped]).astype(np.int64)
+    share[grouped] = flow[path] / total[groups.of_path[path]]
+    return share
+
+
+class _Filling:
+    """Links that all paths of their flows cross. crossed: sparse [flows, links]. capacity: float64 [links]."""
+
+    def __init__(self, crossed: sparse.csr_array, capacity: Floats) -> None:
+        self.crossed, self.capacity = crossed, capacity
+
+    def stops(self, weight: Floats, rate: Floats, rising: Bools) -> Floats:
+        """float64 [flows]: the level at which a link stops each rising flow, inf where none does; of others 0."""
+        stop, rising = np.where(rising, np.inf, 0.0), rising.copy()
+        left = self.capacity - self.crossed.T @ np.where(rising, 0, rate)
+        while rising.any():
+            growth = self.crossed.T @ (weight * rising)
+            level = np.divide(left, growth, out=np.full(len(left), np.inf), where=growth > 0)
+            least = max(level.min(initial=np.inf), 0.0)
+            if np.isinf(least):
+                break
+            stopped = rising & (self.crossed @ (level <= least * (1 + SAME)).astype(float) > 0)
+            stop[stopped] = least
+            left = left - self.crossed.T @ (stopped * weight * least)
+            rising &= ~stopped
+        return stop
+
+
+def _split(flows: Flows) -> tuple[_Filling, Groups]:
+    """The links whose load follows from the rates, and what is left for an LP."""
+    paths, count, links = flows.paths, len(flows.weight), len(flows.capacity)
+    flow = np.repeat(paths.commodity, paths.lengths)
+    crossing = sparse.csr_array((np.ones(len(flow)), (flow, paths.channel)), (count, links))
+    crossing.sum_duplicates()
+    always = crossing.data == np.repeat(np.diff(paths.first), np.diff(crossing.indptr))
+    free = np.zeros(links, bool)
+    free[crossing.indices[~always]] = True
+    confined = crossing[:, ~free]
+    confined.data[:] = 1
+    number = np.cumsum(free) - 1
+    kept = free[paths.channel]
+    lengths = np.add.reduceat(kept.astype(np.int64), paths.start[:-1])
+    channel = number[paths.channel[kept]]
+    of_flow, first_of = _same(paths.first, np.concatenate([[0], np.cumsum(lengths)]), channel)
+    own = np.zeros(count, bool)
+    own[first_of] = True
+    chosen = own[paths.commodity]
+    column = np.repeat(np.cumsum(chosen) - 1, lengths)[np.repeat(chosen, lengths)]
+    shape = (int(free.sum()), int(chosen.sum()))
+    use = sparse.csc_array((np.ones(len(column)), (channel[np.repeat(chosen, lengths)], column)), shape)
+    return _Filling(confined, flows.capacity[~free]), Groups(
+        of_flow, use, of_flow[paths.commodity[chosen]], flows.capacity[free], lengths
+    )
+
+
+def _same(first: Ints, start: Ints, channel: Ints) -> tuple[Ints, Ints]:
+    """Numbers of flows by their paths, equal ones have the same, those with an empty path -1; the first flow of each.
+
+    first: int64 [flows + 1], paths. start: int64 [paths + 1], channels.
+    """
+    number: dict[tuple[bytes, bytes], int] = {}
+    of_flow, first_of = np.full(len(first) - 1, -1), list[int]()
+    for flow in range(len(first) - 1):
+        bounds = start[first[flow] : first[flow + 1] + 1]
+        if (np.diff(bounds) > 0).all():
+            key = ((bounds - bounds[0]).tobytes(), channel[bounds[0] : bounds[-1]].tobytes())
+            if key not in number:
+                number[key] = len(first_of)
+                first_of.append(flow)
+            of_flow[flow] = number[key]
+    return of_flow, np.array(first_of, np.int64)
+
+
+class _Levels:
+    """The LPs of consecutive levels.
+
+    flow: float64 [paths], the split of the last level; constant for groups outside the LP. inside: bool [groups],
+    which are in it. kept: bool [paths], which are not dropped.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+        self.flow = np.zeros(len(groups.of_path))
+        self.inside = np.ones(groups.count, bool)
+        self.kept = np.ones(len(groups.of_path), bool)
+
+    def rise(self, weight: Floats, rate: Floats, rising: Bools, stop: Floats) -> tuple[float, Floats]:
+        """The level at which a flow is saturated, and the duals float64 [flows]; all as described above.
+
+        ``stop``: float64 [flows], the level beyond which each does not rise.
+        """
+        groups = self.groups
+        inner = rising & (groups.of_flow >= 0)
+        stopped, dual = np.zeros(len(rate), bool), np.zeros(len(rate))
+        while (inner & ~stopped).any():
+            gain = groups.total(weight, inner & ~stopped)
+            base = groups.total(np.where(stopped, weight * np.minimum(stop, 1e300), rate), ~inner | stopped)
+            at = self._optimum(gain, base)
+            inside = self.inside[groups.of_path]
+            length = groups.use.T @ at.price
+            shortest = self._shortest(length)
+            excess = self.flow * (length - shortest[groups.of_path]) * self.kept
+            late = np.bincount(groups.of_path, excess, groups.count) > SHIFT * at.level
+            if (late & ~self.inside).any():
+                self.inside |= late
+                continue
+            self.flow[inside] = at.flow[inside]
+            beyond = inner & ~stopped & (stop < at.level * (1 - SAME))
+            if beyond.any():
+                stopped |= beyond
+                continue
+            self._reduce(length - shortest[groups.of_path], base + gain * at.level)
+            dual[inner] = shortest[groups.of_flow[inner]]
+            return at.level, dual
+        return float(stop[rising].max()), dual
+
+    def _shortest(self, length: Floats) -> Floats:
+        """float64 [groups]: the length of the shortest path that is not dropped."""
+        first = np.searchsorted(self.groups.of_path, np.arange(self.groups.count))
+        return np.minimum.reduceat(np.where(self.kept, length, np.inf), first)
+
+    def _reduce(self, reduced: Floats, amount: Floats) -> None:
+        """Drop paths of positive reduced cost, and leave groups that do not rise outside later LPs, if it was large.
+
+        reduced: float64 [paths]. amount: float64 [groups], what each carries.
+        """
+        groups = self.groups
+        if self.inside[groups.of_path].sum() >= INTERIOR_LEAST:
+            self.inside[:] = False
+        self.kept &= reduced <= BINDING
+        self.flow[~self.kept] = 0.0
+        total = np.bincount(groups.of_path, self.flow, groups.count)
+        self.flow *= np.divide(amount, total, out=np.ones(groups.count), where=total > 0)[groups.of_path]
+
+    def _optimum(self, gain: Floats, base: Floats) -> Level:
+        """The largest level at which groups get ``base`` + ``gain`` x level, float64 [groups] each.
+
+        Raises :class:`~flitlab.fluid.problem.FluidError` if it is not reached.
+        """
+        groups = self.groups
+        self.inside |= gain > 0
+        column = np.flatnonzero(self.inside[groups.of_path] & self.kept)
+        outside = np.where(self.inside[groups.of_path], 0, self.flow)
+        left = np.maximum(groups.capacity - groups.use @ outside, 0)
+        use = groups.use[:, column]
+        row = np.flatnonzero(np.diff(use.tocsr().indptr))
+        use = use.tocsr()[row].tocsc()
+        group = np.flatnonzero(self.inside)
+        number = np.cumsum(self.inside) - 1
+        of_path = number[groups.of_path[column]]
+        for slack in SLACK:
+            limit = left[row] + slack * groups.capacity[row]
+            for interior in (True, False) if len(column) >= INTERIOR_LEAST else (False,):
+                solved = _solve(use, of_path, limit, gain[group], base[group], interior)
+                if solved is not None:
+                    flow, price = np.zeros(len(groups.of_path)), np.zeros(len(groups.capacity))
+                    flow[column], price[row] = solved.flow, solved.price
+                    return Level(solved.level, flow, price)
+        raise FluidError("HiGHS does not solve the LP of a level of max-min fairness")
+
+
+def _solve(
+    use: sparse.csc_array, of_path: Ints, capacity: Floats, gain: Floats, base: Floats, interior: bool
+) -> Level | None:
+    """The optimum of the LP of a level; None where HiGHS does not reach it, which its own duals decide.
+
+    use: sparse [links, paths]. of_path: int64 [paths], the group of each. gain, base: float64 [groups].
+    """
+    links, paths = use.shape
+    unit = 2.0 ** round(np.log2(capacity.mean()))  # 1 to the solver, whose tolerances are absolute
+    serve = sparse.csc_array((np.ones(paths), (of_path, np.arange(paths))), (len(gain), paths))
+    rise = sparse.csc_array(np.concatenate([np.zeros(links), -gain])[:, None])
+    matrix = sparse.hstack([rise, sparse.vstack([use, serve])]).tocsc()
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_ = np.append(1.0, np.zeros(paths))
+    lp.col_lower_ = np.zeros(paths + 1)
+    lp.col_upper_ = np.full(paths + 1, highspy.kHighsInf)
+    lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), base / unit])
+    lp.row_upper_ = np.concatenate([capacity / unit, np.full(len(gain), highspy.kHighsInf)])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    highs = highspy.Highs()
+    options = {
+        "output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10,
+        "solver": "ipm" if interior else "simplex", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10,
+    }  # fmt: skip
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(lp)
+    highs.run()
+    solution = highs.getSolution()
+    value, price = np.array(solution.col_value), np.abs(np.array(solution.row_dual))[:links]
+    if len(value) == 0 or len(price) == 0:
+        return None
+    first = np.searchsorted(of_path, np.arange(len(gain)))
+    dual = np.minimum.reduceat(use.T @ price, first)
+    total = float(gain @ dual)
+    level, flow = float(value[0]) * unit, np.maximum(value[1:], 0) * unit
+    fits = (use @ flow <= capacity * (1 + GAP)).all()
+    if not fits or total <= 0 or not abs((capacity @ price - base @ dual) / total - level) <= GAP * level:
+        return None
+    return Level(level, flow, price / total)
