@@ -31,8 +31,8 @@ BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 GAP = 1e-7
 """Relative distance of the level to the bound that the duals prove, up to which an LP counts as solved."""
-SHIFT = 1e-10
-"""Flow times excess length, relative to the level, from which a constant split joins the LP."""
+SHIFT = 1e-9
+"""Flow times excess length, relative to the level, that constant splits may leave in all."""
 SLACK = (1e-9, 1e-8, 1e-7, 1e-6)
 """What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible."""
 SAME = 1e-12
@@ -187,6 +187,14 @@ def _same(first: Ints, start: Ints, channel: Ints) -> tuple[Ints, Ints]:
     return of_flow, np.array(first_of, np.int64)
 
 
+def _most(value: Floats, rest: float) -> Bools:
+    """The fewest entries without which the sum is at most ``rest``, as a mask."""
+    order = np.argsort(value)
+    mask = np.zeros(len(value), bool)
+    mask[order[np.cumsum(value[order]) > rest]] = True
+    return mask
+
+
 class _Levels:
     """The LPs of consecutive levels.
 
@@ -199,6 +207,7 @@ class _Levels:
         self.flow = np.zeros(len(groups.of_path))
         self.inside = np.ones(groups.count, bool)
         self.kept = np.ones(len(groups.of_path), bool)
+        self.lp: _LevelLp | None = None
 
     def rise(self, weight: Floats, rate: Floats, rising: Bools, stop: Floats) -> tuple[float, Floats]:
         """The level at which a flow is saturated, and the duals float64 [flows]; all as described above.
@@ -216,8 +225,8 @@ class _Levels:
             length = groups.use.T @ at.price
             shortest = self._shortest(length)
             excess = self.flow * (length - shortest[groups.of_path]) * self.kept
-            late = np.bincount(groups.of_path, excess, groups.count) > SHIFT * at.level
-            if (late & ~self.inside).any():
+            late = _most(np.bincount(groups.of_path, excess, groups.count) * ~self.inside, SHIFT * at.level)
+            if late.any():
                 self.inside |= late
                 continue
             self.flow[inside] = at.flow[inside]
@@ -236,12 +245,12 @@ class _Levels:
         return np.minimum.reduceat(np.where(self.kept, length, np.inf), first)
 
     def _reduce(self, reduced: Floats, amount: Floats) -> None:
-        """Drop paths of positive reduced cost, and leave groups that do not rise outside later LPs, if it was large.
+        """Drop paths of positive reduced cost, and leave groups that do not rise outside later LPs, if all were inside.
 
         reduced: float64 [paths]. amount: float64 [groups], what each carries.
         """
         groups = self.groups
-        if self.inside[groups.of_path].sum() >= INTERIOR_LEAST:
+        if self.inside.all():
             self.inside[:] = False
         self.kept &= reduced <= BINDING
         self.flow[~self.kept] = 0.0
@@ -253,68 +262,101 @@ class _Levels:
 
         Raises :class:`~flitlab.fluid.problem.FluidError` if it is not reached.
         """
-        groups = self.groups
         self.inside |= gain > 0
-        column = np.flatnonzero(self.inside[groups.of_path] & self.kept)
-        outside = np.where(self.inside[groups.of_path], 0, self.flow)
-        left = np.maximum(groups.capacity - groups.use @ outside, 0)
-        use = groups.use[:, column]
-        row = np.flatnonzero(np.diff(use.tocsr().indptr))
-        use = use.tocsr()[row].tocsc()
         group = np.flatnonzero(self.inside)
-        number = np.cumsum(self.inside) - 1
-        of_path = number[groups.of_path[column]]
         for slack in SLACK:
-            limit = left[row] + slack * groups.capacity[row]
-            for interior in (True, False) if len(column) >= INTERIOR_LEAST else (False,):
-                solved = _solve(use, of_path, limit, gain[group], base[group], interior)
-                if solved is not None:
-                    flow, price = np.zeros(len(groups.of_path)), np.zeros(len(groups.capacity))
-                    flow[column], price[row] = solved.flow, solved.price
-                    return Level(solved.level, flow, price)
+            if self.lp is None or not np.array_equal(self.lp.group, group) or slack > SLACK[0]:
+                self.lp = self._lp(group, slack)
+            solved = self.lp.optimum(gain[group], base[group])
+            if solved is not None:
+                flow, price = np.zeros(len(self.flow)), np.zeros(len(self.groups.capacity))
+                flow[self.lp.column], price[self.lp.row] = solved.flow, solved.price
+                return Level(solved.level, flow, price)
         raise FluidError("HiGHS does not solve the LP of a level of max-min fairness")
 
+    def _lp(self, group: Ints, slack: float) -> "_LevelLp":
+        """The LP of the groups inside, with the capacity that the constant splits leave."""
+        groups, inside = self.groups, self.inside[self.groups.of_path]
+        column = np.flatnonzero(inside & self.kept)
+        left = groups.capacity - groups.use @ np.where(inside, 0, self.flow)
+        use = groups.use[:, column].tocsr()
+        row = np.flatnonzero(np.diff(use.indptr))
+        limit = np.maximum(left, 0)[row] + slack * groups.capacity[row]
+        return _LevelLp(group, row, column, use[row].tocsc(), groups.of_path[column], limit)
 
-def _solve(
-    use: sparse.csc_array, of_path: Ints, capacity: Floats, gain: Floats, base: Floats, interior: bool
-) -> Level | None:
-    """The optimum of the LP of a level; None where HiGHS does not reach it, which its own duals decide.
 
-    use: sparse [links, paths]. of_path: int64 [paths], the group of each. gain, base: float64 [groups].
+class _LevelLp:
+    """The LP of a level in HiGHS; the next level starts from the basis of the last.
+
+    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the groups. A large LP is
+    solved by the interior-point method the first time. group, row, column: which groups, links and paths it has.
+    use: sparse [links, paths]. of_path: int64 [paths], groups. capacity: float64 [links].
     """
-    links, paths = use.shape
-    unit = 2.0 ** round(np.log2(capacity.mean()))  # 1 to the solver, whose tolerances are absolute
-    serve = sparse.csc_array((np.ones(paths), (of_path, np.arange(paths))), (len(gain), paths))
-    rise = sparse.csc_array(np.concatenate([np.zeros(links), -gain])[:, None])
-    matrix = sparse.hstack([rise, sparse.vstack([use, serve])]).tocsc()
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = np.append(1.0, np.zeros(paths))
-    lp.col_lower_ = np.zeros(paths + 1)
-    lp.col_upper_ = np.full(paths + 1, highspy.kHighsInf)
-    lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), base / unit])
-    lp.row_upper_ = np.concatenate([capacity / unit, np.full(len(gain), highspy.kHighsInf)])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    highs = highspy.Highs()
-    options = {
-        "output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10,
-        "solver": "ipm" if interior else "simplex", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10,
-    }  # fmt: skip
-    for name, value in options.items():
-        highs.setOptionValue(name, value)
-    highs.passModel(lp)
-    highs.run()
-    solution = highs.getSolution()
-    value, price = np.array(solution.col_value), np.abs(np.array(solution.row_dual))[:links]
-    if len(value) == 0 or len(price) == 0:
-        return None
-    first = np.searchsorted(of_path, np.arange(len(gain)))
-    dual = np.minimum.reduceat(use.T @ price, first)
-    total = float(gain @ dual)
-    level, flow = float(value[0]) * unit, np.maximum(value[1:], 0) * unit
-    fits = (use @ flow <= capacity * (1 + GAP)).all()
-    if not fits or total <= 0 or not abs((capacity @ price - base @ dual) / total - level) <= GAP * level:
-        return None
-    return Level(level, flow, price / total)
+
+    def __init__(
+        self, group: Ints, row: Ints, column: Ints, use: sparse.csc_array, of_path: Ints, capacity: Floats
+    ) -> None:
+        self.group, self.row, self.column, self.use, self.capacity = group, row, column, use, capacity
+        self.first = np.searchsorted(of_path, group)
+        self.gain, self.base = np.zeros(len(group)), np.zeros(len(group))
+        self.interior = len(column) >= INTERIOR_LEAST
+        self.unit = 2.0 ** round(np.log2(capacity.mean()))  # 1 to the solver, whose tolerances are absolute
+        links, paths = use.shape
+        entries = (np.ones(paths), (np.searchsorted(group, of_path), np.arange(paths)))
+        serve = sparse.csc_array(entries, (len(group), paths))
+        level = sparse.csc_array((links + len(group), 1))
+        matrix = sparse.hstack([level, sparse.vstack([use, serve])]).tocsc()
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = matrix.shape
+        lp.sense_ = highspy.ObjSense.kMaximize
+        lp.col_cost_ = np.append(1.0, np.zeros(paths))
+        lp.col_lower_ = np.zeros(paths + 1)
+        lp.col_upper_ = np.full(paths + 1, highspy.kHighsInf)
+        lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), self.base])
+        lp.row_upper_ = np.concatenate([capacity / self.unit, np.full(len(group), highspy.kHighsInf)])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        self.highs = highspy.Highs()
+        options = {
+            "output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10, "run_crossover": "off",
+            "dual_feasibility_tolerance": 1e-10, "ipm_optimality_tolerance": 1e-10,
+        }  # fmt: skip
+        for name, value in options.items():
+            self.highs.setOptionValue(name, value)
+        self.highs.passModel(lp)
+
+    def optimum(self, gain: Floats, base: Floats) -> Level | None:
+        """The largest level at which groups get ``base`` + ``gain`` x level; None where HiGHS does not reach it.
+
+        What the prices prove decides that, not what HiGHS says.
+        """
+        links = len(self.row)
+        for group in np.flatnonzero(gain != self.gain).tolist():
+            self.highs.changeCoeff(links + group, 0, -float(gain[group]))
+        for group in np.flatnonzero(base != self.base).tolist():
+            self.highs.changeRowBounds(links + group, float(base[group]) / self.unit, highspy.kHighsInf)
+        self.gain, self.base = gain, base
+        if self.interior:
+            self.interior = False
+            if (solved := self._run("ipm")) is not None:
+                return solved
+            self.highs.clearSolver()
+        solved = self._run("simplex")
+        # after a flow is fixed the last solution still fits
+        self.highs.setOptionValue("simplex_strategy", int(highspy.simplex_constants.kSimplexStrategyPrimal))
+        return solved
+
+    def _run(self, solver: str) -> Level | None:
+        self.highs.setOptionValue("solver", solver)
+        self.highs.run()
+        solution = self.highs.getSolution()
+        value, price = np.array(solution.col_value), np.abs(np.array(solution.row_dual))[: len(self.row)]
+        if len(value) == 0 or len(price) == 0:
+            return None
+        dual = np.minimum.reduceat(self.use.T @ price, self.first)
+        total = float(self.gain @ dual)
+        level, flow = float(value[0]) * self.unit, np.maximum(value[1:], 0) * self.unit
+        fits = (self.use @ flow <= self.capacity * (1 + GAP)).all()
+        if not fits or total <= 0 or not abs((self.capacity @ price - self.base @ dual) / total - level) <= GAP * level:
+            return None
+        return Level(level, flow, price / total)
