@@ -8,8 +8,8 @@ positive reduced cost carry nothing in any and are dropped.
 
 Most flows are fixed at the first levels, so later LPs hold only the flows that rise; the split of the others is
 constant. The duals say which of these could make space by another split: they join the LP until there are none, and
-then the duals bound the level of the whole network. The LPs end with an interior solution where they are large: of all
-optima it shows the most saturated flows.
+then the duals bound the level of the whole network. A large first LP ends with an interior solution: of all optima it
+shows the most saturated flows.
 
 Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020.
 """
@@ -26,7 +26,7 @@ from flitlab.fluid.sharing.flows import Flows, check_spread
 from flitlab.models.arrays import Bools, Floats, Ints
 
 INTERIOR_LEAST = 2_000
-"""Paths from which an LP is solved by the interior-point method, which the simplex method is slower than."""
+"""Paths from which the interior-point method solves an LP of all groups, where the simplex method is slower."""
 BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 GAP = 1e-7
@@ -282,24 +282,32 @@ class _Levels:
         use = groups.use[:, column].tocsr()
         row = np.flatnonzero(np.diff(use.indptr))
         limit = np.maximum(left, 0)[row] + slack * groups.capacity[row]
-        return _LevelLp(group, row, column, use[row].tocsc(), groups.of_path[column], limit)
+        interior = len(group) == groups.count and len(column) >= INTERIOR_LEAST
+        return _LevelLp(group, row, column, use[row].tocsc(), groups.of_path[column], limit, interior)
 
 
 class _LevelLp:
     """The LP of a level in HiGHS; the next level starts from the basis of the last.
 
-    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the groups. A large LP is
-    solved by the interior-point method the first time. group, row, column: which groups, links and paths it has.
-    use: sparse [links, paths]. of_path: int64 [paths], groups. capacity: float64 [links].
+    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the groups.
+    interior: whether the interior-point method solves it, which leaves no basis. group, row, column: the groups, links
+    and paths of it. use: sparse [links, paths]. of_path: int64 [paths], groups. capacity: float64 [links].
     """
 
     def __init__(
-        self, group: Ints, row: Ints, column: Ints, use: sparse.csc_array, of_path: Ints, capacity: Floats
+        self,
+        group: Ints,
+        row: Ints,
+        column: Ints,
+        use: sparse.csc_array,
+        of_path: Ints,
+        capacity: Floats,
+        interior: bool,
     ) -> None:
         self.group, self.row, self.column, self.use, self.capacity = group, row, column, use, capacity
         self.first = np.searchsorted(of_path, group)
         self.gain, self.base = np.zeros(len(group)), np.zeros(len(group))
-        self.interior = len(column) >= INTERIOR_LEAST
+        self.interior = interior
         self.unit = 2.0 ** round(np.log2(capacity.mean()))  # 1 to the solver, whose tolerances are absolute
         links, paths = use.shape
         entries = (np.ones(paths), (np.searchsorted(group, of_path), np.arange(paths)))
@@ -337,9 +345,9 @@ class _LevelLp:
             self.highs.changeRowBounds(links + group, float(base[group]) / self.unit, highspy.kHighsInf)
         self.gain, self.base = gain, base
         if self.interior:
-            self.interior = False
             if (solved := self._run("ipm")) is not None:
                 return solved
+            self.interior = False
             self.highs.clearSolver()
         solved = self._run("simplex")
         # after a flow is fixed the last solution still fits
