@@ -8,8 +8,8 @@ positive reduced cost carry nothing in any and are dropped.
 
 Most flows are fixed at the first levels, so later LPs hold only the flows that rise; the split of the others is
 constant. The duals say which of these could make space by another split: they join the LP until there are none, and
-then the duals bound the level of the whole network. A large first LP ends with an interior solution: of all optima it
-shows the most saturated flows.
+then the duals bound the level of the whole network. A large LP ends with an interior solution: of all optima it shows
+the most saturated flows.
 
 Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020.
 """
@@ -23,10 +23,10 @@ from scipy import sparse
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.sharing.flows import Flows, check_spread
-from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.arrays import Bools, Floats, Ints, sums
 
 INTERIOR_LEAST = 2_000
-"""Paths from which the interior-point method solves an LP of all groups, where the simplex method is slower."""
+"""Paths from which the interior-point method solves an LP, where the simplex method is slower."""
 BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 GAP = 1e-7
@@ -69,7 +69,7 @@ class Groups:
     def total(self, value: Floats, flows: Bools) -> Floats:
         """float64 [groups]: the sum of a value of flows, over the flows of a mask."""
         chosen = flows & (self.of_flow >= 0)
-        return np.bincount(self.of_flow[chosen], value[chosen], self.count)
+        return sums(self.of_flow[chosen], value[chosen], self.count)
 
 
 def max_min_levels(flows: Flows) -> Floats:
@@ -110,7 +110,7 @@ def _shares(flows: Flows, groups: Groups, flow: Floats) -> Floats:
     unlimited = np.flatnonzero(groups.of_flow[flows.paths.commodity] < 0)
     empty = unlimited[groups.length[unlimited] == 0]
     share[empty[np.unique(flows.paths.commodity[empty], return_index=True)[1]]] = 1.0
-    total = np.bincount(groups.of_path, flow, groups.count)
+    total = sums(groups.of_path, flow, groups.count)
     grouped = (groups.of_flow >= 0)[flows.paths.commodity]
     within = np.arange(len(share)) - np.repeat(flows.paths.first[:-1], count)
     first = np.searchsorted(groups.of_path, np.arange(groups.count))
@@ -225,7 +225,7 @@ class _Levels:
             length = groups.use.T @ at.price
             shortest = self._shortest(length)
             excess = self.flow * (length - shortest[groups.of_path]) * self.kept
-            late = _most(np.bincount(groups.of_path, excess, groups.count) * ~self.inside, SHIFT * at.level)
+            late = _most(sums(groups.of_path, excess, groups.count) * ~self.inside, SHIFT * at.level)
             if late.any():
                 self.inside |= late
                 continue
@@ -245,16 +245,16 @@ class _Levels:
         return np.minimum.reduceat(np.where(self.kept, length, np.inf), first)
 
     def _reduce(self, reduced: Floats, amount: Floats) -> None:
-        """Drop paths of positive reduced cost, and leave groups that do not rise outside later LPs, if all were inside.
+        """Drop paths of positive reduced cost; after a large LP leave groups that do not rise outside later ones.
 
         reduced: float64 [paths]. amount: float64 [groups], what each carries.
         """
         groups = self.groups
-        if self.inside.all():
+        if self.lp is not None and self.lp.interior:
             self.inside[:] = False
         self.kept &= reduced <= BINDING
         self.flow[~self.kept] = 0.0
-        total = np.bincount(groups.of_path, self.flow, groups.count)
+        total = sums(groups.of_path, self.flow, groups.count)
         self.flow *= np.divide(amount, total, out=np.ones(groups.count), where=total > 0)[groups.of_path]
 
     def _optimum(self, gain: Floats, base: Floats) -> Level:
@@ -282,7 +282,7 @@ class _Levels:
         use = groups.use[:, column].tocsr()
         row = np.flatnonzero(np.diff(use.indptr))
         limit = np.maximum(left, 0)[row] + slack * groups.capacity[row]
-        interior = len(group) == groups.count and len(column) >= INTERIOR_LEAST
+        interior = len(column) >= INTERIOR_LEAST
         return _LevelLp(group, row, column, use[row].tocsc(), groups.of_path[column], limit, interior)
 
 
@@ -325,7 +325,7 @@ class _LevelLp:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
         self.highs = highspy.Highs()
-        options = {
+        options: dict[str, bool | int | float | str] = {
             "output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10, "run_crossover": "off",
             "dual_feasibility_tolerance": 1e-10, "ipm_optimality_tolerance": 1e-10,
         }  # fmt: skip
