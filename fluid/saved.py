@@ -151,7 +151,7 @@ class Saved:
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """Write an .npz file of all arrays, compressed unless :meth:`read` would reject the ratio. Raises ``OSError``."""
+        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
         with replacing(path) as file:
             np.savez_compressed(file, **vars(self))
             if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(file.tell()):
