@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether traffic is a demand matrix of a topology's hosts."""
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def sound_traffic(topology: Topology, given: Traffic, copy: bool = False, by: st
     by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
     """
     refuse_other(given, Traffic, by)
-    refuse(traffic_faults(topology, given))
+    refuse(chain(traffic_faults(topology, given), silent_faults(given)))
     numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
     rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
     others = tuple(sound_traffic(topology, other, copy) for other in given.alternates)
@@ -52,14 +53,18 @@ def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
         "rate", np.flatnonzero(~((rate >= 0) & np.isfinite(rate))),
         lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
     )  # fmt: skip
-    if not (rate > 0).any():
-        yield "rate", "no host sends anything: all rates are 0"
     if traffic.law == FIXED:
         yield from _fixed_faults(traffic)
     elif traffic.law == TABLE:
         yield from _table_faults(traffic)
     elif traffic.law == UNIFORM and topology.hosts < 2:
         yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
+
+
+def silent_faults(traffic: Traffic) -> Found:
+    """What is wrong with traffic without any; a program may compute and send nothing."""
+    if not (np.asarray(traffic.rate) > 0).any():
+        yield "rate", "no host sends anything: all rates are 0"
 
 
 def _form_faults(topology: Topology, traffic: Traffic) -> Found:

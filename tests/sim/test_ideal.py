@@ -23,7 +23,7 @@ def incast(hosts: int, **keys):
     pair = line(2).with_hosts([hosts, 1])
     traffic = {"kind": "hotspot", "hosts": [hosts], "fraction": 1.0}
     case = ideal(scenario(pair, traffic=traffic, **{**AT_ONCE, **keys}))
-    return carrying(case, rate=np.array([1.0] * hosts + [0.0]))
+    return carrying(case, rate=np.array([1.0] * hosts + [0.0]), weight=np.ones(hosts))
 
 
 @pytest.mark.parametrize("flits", [1, 6])

@@ -114,7 +114,7 @@ LAME.add_edge(0, 1, capacity=-1)
         (lambda: ceiling(RING, np.ones((7, 7))), "traffic: a matrix of 7; there are 8 hosts and 8 switches"),
         (lambda: ceiling(RING, -np.ones((8, 8))), "demand must be finite and not negative"),
         (lambda: ceiling(RING, np.zeros((8, 8))), "no demand at all"),
-        (lambda: ceiling(RING, np.full((8, 8), "a")), "traffic: has entries that are no numbers"),
+        (lambda: ceiling(RING, np.full((8, 8), "a")), "traffic: is a matrix of <U1; demands are real numbers"),
         (lambda: ceiling(RING, "uniform", "mfc"), "mfc: unknown ceiling"),
         (lambda: ceiling(RING, "uniform", "mcf_paths"), "needs|no routing"),
         (lambda: ceiling(RING, "uniform", "total"), "is drawn over loads, and there are none"),

@@ -250,7 +250,7 @@ def test_confidence_band_over_replicates_or_from_the_run_itself():
 def test_failed_points_and_nan_are_left_out_and_counted(tmp_path):
     rows = [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.2, 0.3)]
     rows[0]["status"] = "failed"
-    rows[1]["latency_mean"] = "nan"
+    rows[1]["latency_mean"] = ""
     write_csv(tmp_path / "results.csv", rows, COLUMNS)
     drawn = figure(tmp_path)
     assert [len(line.get_xdata()) for line in lines(drawn, "curve")] == [1]

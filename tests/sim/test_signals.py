@@ -83,6 +83,7 @@ def test_native_code_is_ended_after_the_grace_period(number, tmp_path):
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)  # until the native code is entered
     began = time.monotonic()
     process.send_signal(number)
     _, err = process.communicate(timeout=30)

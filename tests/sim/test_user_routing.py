@@ -309,7 +309,10 @@ RING = build("torus", dims=[4])
         ({"reverse": np.roll(RING.reverse, 1)}, "but its reverse, channel"),
         ({"reverse": np.full(8, 8)}, "reverse of channel 0 is 8: neither a channel nor -1"),
         ({"reverse": np.where(np.arange(8) == 0, -1, RING.reverse)}, "each must name the other"),
-        ({"capacity": np.zeros(8)}, "capacity of channel 0 is 0.0: it must be positive and finite (and 7 more"),
+        (
+            {"capacity": np.zeros(8)},
+            "capacity of channel 0 is 0.0: it must be positive, from 1e-100 to 1e+100 (and 7 more",
+        ),
         ({"delay": np.full(8, -1)}, "delay of channel 0 is -1"),
         ({"delay": np.zeros(8)}, "delay must be whole numbers of shape (8,), and is float64 of shape (8,)"),
         ({"host_switch": np.array([0, 2, 1])}, "host 1 is at switch 2, host 2 at switch 1"),
