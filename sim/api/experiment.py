@@ -14,6 +14,7 @@ import yaml
 from flitlab.models.faults import is_whole
 from flitlab.models.files import read_text
 from flitlab.models.html import facts
+from flitlab.models.registry import SpecError
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
 from flitlab.sim.api.given import component, configuration, plain
@@ -410,9 +411,9 @@ def _column() -> "Axes":
 
 
 def _count(name: str, value: Any) -> int:
-    """A number of processes or threads. Raises ``ValueError``."""
+    """A number of processes or threads. Raises :class:`~flitlab.models.registry.SpecError`, a ``ValueError``."""
     if not is_whole(value) or value < 1:
-        raise ValueError(f"{name} = {value!r}: must be a whole number from 1")
+        raise SpecError(f"{name} = {value!r}: must be a whole number from 1", key=name)
     return int(value)
 
 

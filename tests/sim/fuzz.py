@@ -180,11 +180,12 @@ def run(tried: Mutation) -> str:
 
 def _ended(tried: Mutation) -> str:
     import flitlab
+    from flitlab.models.registry import SpecError
     from flitlab.sim.cli import main
     from flitlab.sim.exit import FAILED, OK
 
     if tried.command not in ("check", "judge"):
-        with contextlib.suppress(flitlab.ConfigError, flitlab.RunError):
+        with contextlib.suppress(flitlab.ConfigError, flitlab.RunError, SpecError):
             getattr(flitlab, tried.command)(**tried.arguments)
         return ""
     first = _code(main, [tried.command, "input.yaml", *([] if tried.command == "judge" else ["--jobs", "1"])])
