@@ -15,8 +15,8 @@ from tests import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 NAMES = {
-    "a topology": "ladder", "a routing": "highest", "a discipline": "pipe", "a ceiling": "one_hop", "a column": "heard",
-    "a figure": "heard_load",
+    "a topology": "ladder", "a routing": "highest", "a switching mode": "pipe", "a ceiling": "one_hop",
+    "a column": "heard", "a figure": "heard_load",
 }  # fmt: skip
 CONFIG = """\
 name: toys
