@@ -26,15 +26,16 @@ PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"
 HEAD = """\
 # Topologies
 
-Every family, by the first example of its documentation: drawn by `simrun topology ... --draw`, measured by
-`simrun topology ... --metrics bisection`. `simrun show topology <kind>` tells the whole definition, all parameters and
-the source. This page is written by `python docs/topologies.py`.
+Every topology family with a picture and metrics: the first example of its documentation, drawn by
+`simrun topology ... --draw`, measured by `simrun topology ... --metrics bisection`. `simrun show topology <kind>`
+prints definition, parameters and source. Jellyfish is `rrg`, a folded Clos network `fat_tree` or `leaf_spine`, Megafly
+`dragonfly_plus`. `python docs/topologies.py` writes this page.
 
-* **links**: bi-directional ones, two channels each; of uni-directional families the channels are counted.
+* **links**: bi-directional, two channels each; for uni-directional families, channels.
 * **ASPL**: mean hops over ordered pairs of different switches; in brackets the Moore-type lower bound for the largest
   degree.
-* **bisection**: links (channels of both directions, in uni-directional families) between two halves of the switches,
-  as the partitioner METIS finds them: an upper bound on the least.
+* **bisection**: links (uni-directional families: channels of both directions) between two halves of the switches found
+  by METIS: an upper bound on the least.
 
 """
 
