@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: ``simrun``. Every command is one file; what it needs is imported when it runs."""
 
+import atexit
 import io
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from flitlab.sim.exit import BROKEN_PIPE, FAILED, INTERRUPTED, OK
 from flitlab.sim.signals import exit_code, interruptible, quiet_interruptions, watchdog
@@ -30,7 +31,23 @@ def main(arguments: list[str] | None = None) -> int:
         code = end.code
     if output is not None:
         code = code or output.exit_code()
-    return exit_code(received[0]) if received and code == INTERRUPTED else code
+    if not received or code != INTERRUPTED:
+        return code
+    if is_process:
+        _leave(exit_code(received[0]))
+    return exit_code(received[0])
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process with an exit code.
+
+    An interruption that passes the ``exec`` of a text, as in the definition of a dataclass, makes Python end by SIGINT
+    instead, although the interruption was caught.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 def _run(arguments: list[str], received: list[int]) -> int:
