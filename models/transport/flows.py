@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import LARGEST_INTEGER, Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.rules.arrivals import SUBTICK_BITS, Arrivals, make_arrivals, next_arrival
@@ -101,12 +101,13 @@ def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Int
 
 
 def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
-    """``positions * ticks``, rounded down, int64, of which only the product has to fit.
-
-    positions: int64, 0 or more.
-    """
-    whole, rest = np.divmod(positions, ticks.denominator)
-    found: Ints = whole * ticks.numerator + rest * ticks.numerator // ticks.denominator
+    """``positions * ticks``, rounded down, int64, at most 2**63 - 1. positions: int64, 0 or more."""
+    over, under = ticks.numerator, ticks.denominator
+    last = int(positions.max(initial=0)) * over // under
+    if max(over * under, last) > LARGEST_INTEGER:  # as of a very slow host: parts of a product do not fit
+        return np.array([min(one * over // under, LARGEST_INTEGER) for one in positions.tolist()], np.int64)
+    whole, rest = np.divmod(positions, under)
+    found: Ints = whole * over + rest * over // under
     return found
 
 

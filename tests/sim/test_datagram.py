@@ -2,6 +2,7 @@
 """The datagram discipline: both engines packet for packet, conservation, and what theory says of small networks."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.failures import LinkFailures, with_failures
-from flitlab.models.transport.flows import Flows, arriving, long_lived, together
+from flitlab.models.transport.flows import Flows, _in_ticks, arriving, long_lived, together
 from flitlab.models.transport.law import law
 from flitlab.models.transport.newreno import (
     CWND,
@@ -289,6 +290,14 @@ def test_flows_go_on_after_a_link_fails():
 
 
 @pytest.mark.long
+@given(st.lists(st.integers(0, 2**40), max_size=5), st.integers(1, 2**70), st.integers(1, 2**70))
+def test_positions_in_ticks_are_exact(positions, over, under):
+    """Oracle: fractions. Positions and ticks of a run fit into 64 bits, their factors may not."""
+    ticks = Fraction(over, under)
+    exact = [min(int(position * ticks), 2**63 - 1) for position in positions]
+    assert _in_ticks(np.array(positions, np.int64), ticks).tolist() == exact
+
+
 def test_arrivals_offer_the_load():
     topology = build("fat_tree", hosts=2, k=4)
     traffic = make("traffic", kind="uniform").build(topology)
