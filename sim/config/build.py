@@ -203,6 +203,8 @@ class Builder:
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
         refuse_start(draft, instance, discipline, work, timeline)
+        if len(draft.mistakes) > before:
+            return None
         check_times(draft, discipline, topology)
         if not counts_flows(draft):
             simulation_refused(draft, topology, discipline, source.flits)

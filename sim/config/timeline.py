@@ -73,7 +73,11 @@ def timeline_of(
     if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
         draft.refuse("timeline", "is not for loads that are searched for, which are of one network: give loads")
         return None
-    made = _made(draft, parts, discipline.tick_ns(topology, flit_ns))
+    try:
+        tick_ns = discipline.tick_ns(topology, flit_ns)
+    except SpecError:
+        return None  # the start of the run names what is wrong with the network
+    made = _made(draft, parts, tick_ns)
     if made is None:
         return None
     _refuse_late(draft, made, discipline)

@@ -72,7 +72,12 @@ def slowed(text, factor, when="", links=1):
     )  # fmt: skip
 
 
+INFINITE = SPRAY.replace("hosts_per_leaf: 2}", "hosts_per_leaf: 2, host_capacity: .inf}")
+NOT_FINITE = "c.yaml:1: topology.host_capacity = .inf: must be finite in a simulation"
+
 REJECTED = {
+    "spraying over host channels of any rate": (INFINITE, NOT_FINITE),
+    "the same with an event": (slowed(INFINITE, 0.5, "event"), NOT_FINITE),
     "placement that is no mapping": (
         JOBS, "c.yaml:5: placement = 6.4: must be a mapping with the key kind; choices: file, groups, linear, ",
     ),
