@@ -20,6 +20,7 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what is documented is what lies here
 os.environ["COLUMNS"] = "100"  # for --help
 
+from docs.tables import parameter_table
 from flitlab.sim.cli.components import documentation, kinds, parameters
 from flitlab.sim.cli.parser import CATEGORIES, commands
 
@@ -143,21 +144,13 @@ def components(category: str) -> str:
     parts = [f"# {title}\n\nWritten from the code, as `simrun show {category} <kind>` prints it. {SEE[category]}\n"]
     for kind in kinds(category):
         text = markdown(documentation(category, kind))
-        known = "" if category in ("column", "figure") else table(parameters(category, kind))
+        known = (
+            ""
+            if category in ("column", "figure")
+            else (parameter_table(rows) if (rows := parameters(category, kind)) else "No parameters.\n")
+        )
         parts.append(f"## {kind}\n\n`{form.format(kind)}`\n\n{text}\n\n{picture(category, kind)}{known}")
     return "\n".join(parts)
-
-
-def table(rows: list[tuple[str, str, str]]) -> str:
-    """Parameters as a table."""
-    if not rows:
-        return "No parameters.\n"
-    lines = ["| parameter | type | default |", "|---|---|---|"]
-    for name, kind, default in rows:
-        escaped = kind.replace("|", "&#124;")
-        shown = f"`{default}`".replace("|", "&#124;") if default else "required"
-        lines.append(f"| `{name}` | {escaped} | {shown} |")
-    return "\n".join(lines) + "\n"
 
 
 def markdown(docstring: str) -> str:

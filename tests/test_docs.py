@@ -257,9 +257,9 @@ def test_reasons_are_of_commands_that_exist():
 
 
 def test_tables_of_columns_are_those_of_the_code():
-    """``python docs/columns.py`` writes them."""
-    for page, text in runpy.run_path(str(DOCS / "columns.py"))["written"]().items():
-        assert page.read_text("utf-8") == text, f"{page}: is not what docs/columns.py writes"
+    """``python docs/tables.py`` writes them."""
+    for page, text in runpy.run_path(str(DOCS / "tables.py"))["written"]().items():
+        assert page.read_text("utf-8") == text, f"{page}: is not what docs/tables.py writes"
 
 
 def test_tables_of_speed_are_what_was_measured():

@@ -2,13 +2,17 @@
 """What ``list`` and ``show`` know: names, documentation and parameters of components."""
 
 import inspect
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import shorten
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
 from flitlab.sim.config.errors import ConfigError, Mistake
@@ -16,6 +20,7 @@ from flitlab.sim.config.load import load_text, wrap
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
+from flitlab.sim.config.units import QUANTITIES
 from flitlab.sim.measure.columns.registry import RESULTS, Column, columns
 from flitlab.sim.report.figures.registry import figures
 
@@ -43,7 +48,12 @@ def documentation(category: str, kind: str) -> str:
         return "\n".join(dict.fromkeys(_of_column(one) for table in RESULTS if (one := columns(table).get(kind))))
     if category == "figure":
         return figures()[kind].meaning
-    return inspect.getdoc(spec_class(category, kind)) or ""
+    return documented(spec_class(category, kind))
+
+
+def documented(model: type[BaseModel]) -> str:
+    """The docstring of the model of a mapping."""
+    return inspect.getdoc(model) or ""
 
 
 def example(category: str, kind: str) -> dict[str, Any]:
@@ -52,48 +62,112 @@ def example(category: str, kind: str) -> dict[str, Any]:
     return load_text(found[1], kind, []).plain() if found else {kind_key(category): kind}
 
 
-def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
-    """(name, type, default) of every parameter of a component; no default: ''."""
+class Parameter(NamedTuple):
+    """A key of a configuration, as tables print it; ``default`` is '' for a required key."""
+
+    key: str
+    type: str
+    unit: str
+    default: str
+    meaning: str
+
+
+def parameters(category: str, kind: str) -> list[Parameter]:
+    """Every parameter of a component."""
     if category in ("column", "figure"):
         return []
-    own = _fields(spec_class(category, kind), kind_key(category))
-    return own + (_fields(SourceConfig) if category == "traffic" else [])
+    own = keys_in(spec_class(category, kind), kind_key(category))
+    return own + (keys_in(SourceConfig) if category == "traffic" else [])
+
+
+UNITS = {"ticks": "tick", "flits": "flit", "packets": "packet"} | {key: of.base for key, of in QUANTITIES.items()}
+"""Last word of a key -> its unit."""
 
 
 def _of_column(one: Column) -> str:
     return f"{one.meaning} ({one.unit})" if one.unit else one.meaning
 
 
-def _fields(model: type[BaseModel], without: str = "kind") -> list[tuple[str, str, str]]:
-    found = []
+def keys_in(model: type[BaseModel], without: str = "kind") -> list[Parameter]:
+    """Every key of a mapping but ``without``. The unit follows from the key, or from the end of its docstring."""
+    parameters = []
     for name, field in model.model_fields.items():
         if name == without:
             continue
-        default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
-        default = shorten(default, 60, placeholder=" ...")
-        found.append((field.alias or name, _readable(field.annotation), default))
-    return found
+        key = field.alias or name
+        text = re.fullmatch(r"(.*?)(?: \[([^]]+)])?", (field.description or "").replace("\n", " "))
+        meaning, unit = text.groups() if text else ("", None)
+        unit = unit or UNITS.get(key.rpartition("_")[2], "")
+        first, *others = _readable(field.annotation).split(" | ")
+        kind = " | ".join([first + _interval(field.metadata), *others])
+        parameters.append(Parameter(key, kind, unit, _default(field), meaning))
+    return parameters
+
+
+def _default(field: FieldInfo) -> str:
+    """A default in YAML; '' of a required key."""
+    if field.is_required():
+        return ""
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "{}"
+    return shorten(json.dumps(value, default=str), 60, placeholder=" ...")
+
+
+def _interval(limits: Iterable[Any]) -> str:
+    """Limits of a number as an interval.
+
+    >>> _interval([Gt(0), Le(64)]), _interval([])
+    (' (0, 64]', '')
+    """
+    low, high = "(-inf", "inf)"
+    for limit in limits:
+        match limit:
+            case Ge(value):
+                low = f"[{value:g}"
+            case Gt(value):
+                low = f"({value:g}"
+            case Le(value):
+                high = f"{value:g}]"
+            case Lt(value):
+                high = f"{value:g})"
+    return "" if (low, high) == ("(-inf", "inf)") else f" {low}, {high}"
+
+
+MOST_INNER_KEYS = 4
+"""Keys of a mapping that stand for its type; one of more is called a mapping."""
 
 
 def _readable(annotation: Any) -> str:
-    """A type as a user would say it.
+    """A type in the words of YAML.
 
-    >>> _readable(list[Annotated[int, "positive"]] | None), _readable(Literal["a", 1])
-    ('list[int] | null', "'a' | 1")
+    >>> from pydantic import Field
+    >>> _readable(list[Annotated[int, Field(ge=1)]] | None), _readable(Literal["a", 1]), _readable(dict[str, Any])
+    ('list of int [1, inf) | null', 'a | 1', 'mapping')
     """
     if "Share" in str(annotation):
-        return "int or list of {flits, share}"
+        return "int [1, 1e+09] | list of {flits, share}"
     origin, parts = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"{{{', '.join(field.alias or name for name, field in annotation.model_fields.items())}}}"
+        keys = [field.alias or name for name, field in annotation.model_fields.items()]
+        return f"{{{', '.join(keys)}}}" if len(keys) <= MOST_INNER_KEYS else "mapping"
     if origin is Annotated:
-        return _readable(parts[0])
+        limits = [limit for part in parts[1:] if isinstance(part, FieldInfo) for limit in part.metadata]
+        return _readable(parts[0]) + _interval(limits)
     if origin is Literal:
-        return " | ".join(map(repr, parts))
+        return " | ".join(str(part) if part != "" else "''" for part in parts)
     if origin in (Union, UnionType):
-        return " | ".join(map(_readable, parts))
+        texts = dict.fromkeys(map(_readable, parts))
+        # pydantic gets a number without limits for what has a wrong form, so that it names the right one
+        limited = {text.split()[0] for text in texts if text[-1] in ")]" and " " in text}
+        return " | ".join(text for text in texts if text not in limited)
+    if origin is list:
+        inner = _readable(parts[0])
+        return f"list of ({inner})" if " | " in inner else f"list of {inner}"
     if origin is not None:
-        return f"{origin.__name__}[{', '.join(map(_readable, parts))}]"
-    if annotation is type(None):
-        return "null"
-    return str(getattr(annotation, "__name__", annotation))
+        return NAMES.get(origin, origin.__name__)
+    return NAMES.get(annotation, str(getattr(annotation, "__name__", annotation)))
+
+
+NAMES = {dict: "mapping", str: "text", type(None): "null"}
+"""Python's type -> its name in YAML."""

@@ -363,7 +363,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "schema": ("print the JSON schema of configurations, by which editors complete and check them", _schema),
     "completion": ("print a script by which a shell completes commands and their options", _completion),
     "list": ("list what a configuration may name", _list),
-    "show": ("describe a topology, routing, traffic, metric or ceiling and its parameters", _show),
+    "show": ("describe a component, or a section of a configuration, and its keys", _show),
     "topology": ("measure, and export, the topology of a configuration", _topology),
     "ceilings": ("compute the ceilings of a configuration, nothing else", _ceilings),
     "budget": ("measure where the throughput goes: from what any routing could reach to what is carried", _budget),

@@ -2,13 +2,16 @@
 """``simrun show [KIND] NAME``."""
 
 import argparse
+import re
+from textwrap import wrap
 
 from flitlab.models.near import near
 from flitlab.models.registry import kind_key
 from flitlab.sim.cli.common import complain, print_table
-from flitlab.sim.cli.components import documentation, kinds, load, parameters
+from flitlab.sim.cli.components import Parameter, documentation, documented, keys_in, kinds, load, parameters
 from flitlab.sim.cli.parser import CATEGORIES
 from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.keys import sections
 from flitlab.sim.exit import BAD
 
 FORMS = {
@@ -22,7 +25,7 @@ FORMS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the documentation and parameters of a component."""
+    """Prints the documentation and parameters of a component, or the keys of a section of a configuration."""
     try:
         load(options.plugin)
     except ConfigError as error:
@@ -32,8 +35,13 @@ def run(options: argparse.Namespace) -> int:
     if category is not None and category not in CATEGORIES:
         return _unknown("category", category, list(CATEGORIES))
     found = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
-    if not found:
-        choices = [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
+    keys = {path.replace("[]", ""): model for path, model in sections() if path}
+    if category is None and name in keys:
+        print(documented(keys[name]))
+        _print_parameters(name, keys_in(keys[name], ""))
+    elif not found:
+        choices = [*keys] if category is None else []
+        choices += [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
         return _unknown(category or "name", name, choices)
     for place in found:
         _print(place, name)
@@ -53,5 +61,19 @@ def _print(category: str, name: str) -> None:
     print("\n" + documentation(category, name) + "\n")
     if category in ("column", "figure"):
         return
-    columns = [(heading, lambda row, i=i: row[i]) for i, heading in enumerate(("parameter", "type", "default"))]
-    print_table("parameters", columns, parameters(category, name))
+    _print_parameters("parameters", parameters(category, name))
+
+
+MEANING_WIDTH = 70
+"""Letters of a line in the column of meanings."""
+
+
+def _print_parameters(title: str, rows: list[Parameter]) -> None:
+    """A table of keys. Columns in which nothing stands are left out."""
+    columns = [(heading, lambda row, i=i: row[i]) for i, heading in enumerate(Parameter._fields)]
+    shown = [column for i, column in enumerate(columns) if any(row[i] for row in rows) or i < 2]
+    lines = []
+    for row in rows:
+        meaning = wrap(re.sub(r"\[([^]]+)]\([^)]*\)", r"\1", row.meaning).replace("``", ""), MEANING_WIDTH) or [""]
+        lines += [row._replace(meaning=meaning[0]), *(Parameter("", "", "", "", line) for line in meaning[1:])]
+    print_table(title, shown, lines)

@@ -60,6 +60,20 @@ def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
     return found if len(found) <= MOST_PLACES else []
 
 
+def sections(model: type[BaseModel] = Config, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """(path, model) of the whole configuration and of every mapping in it whose keys do not depend on a ``kind``.
+
+    Lists of mappings have ``[]`` behind their key, ``outputs.plots[]``.
+    """
+    yield path, model
+    for name, field in model.model_fields.items():
+        several = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        for inner in _models(field.annotation):
+            yield from sections(inner, f"{path}.{field.alias or name}{'[]' * several}".removeprefix("."))
+    if model is Config:
+        yield from ((name, shared) for name, shared in SECTIONS.items() if shared is not None)
+
+
 def modes_with(key: str) -> list[str]:
     """The disciplines whose ``switching:`` has a key."""
     return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]

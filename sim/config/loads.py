@@ -20,8 +20,11 @@ class LoadRange(Section):
     """``{from, to, step}``, both ends included."""
 
     first: Load = Field(alias="from")
+    """First load."""
     last: Load = Field(alias="to")
+    """Last load."""
     step: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Difference of neighbours."""
 
     def values(self) -> list[float]:
         """from, from + step, ..., without drift."""
@@ -63,8 +66,11 @@ class PlacedLoads(Section):
     """
 
     at: Loads = []
+    """Loads to simulate in any case."""
     saturation: Annotated[SaturationConfig | None, BeforeValidator(_defaults)] = None
+    """Find the saturation point."""
     adaptive: Annotated[AdaptiveConfig | None, BeforeValidator(_defaults)] = None
+    """Place loads along the curve."""
 
     @model_validator(mode="before")
     @classmethod

@@ -25,52 +25,57 @@ Which = str | dict[str, Any]
 
 
 class PlotConfig(Section):
-    """A figure of an experiment that simulates nothing: columns of metrics.csv against one of them.
+    """A figure of an experiment that simulates nothing: columns of metrics.csv over one of them.
 
-    y: one column or several, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution, one
-    of mappings as a sum up to each key if ``cumulative``. x: by default the swept key that is a number, else the
-    size if it varies, else a chart by scenario. by: columns whose values make a curve each; by default the case and
-    the other swept keys. where: columns and the value, or values, that a row must have. Draws that differ in a swept
-    ``seed`` are averaged. style: ``points`` are not joined. log: by default x, where its values grow by a factor.
-    name: of the files; by default from y and x.
+    Draws that differ in a swept ``seed`` are averaged.
     """
 
     y: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)]
+    """Columns, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution."""
     x: str | None = None
+    """Column of the x axis. null: the swept key that is a number, else the size if it varies, else the scenario."""
     by: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str])] | None = None
+    """Columns whose values make a curve each. null: the case and the other swept keys."""
     where: dict[str, int | float | str | list[int | float | str]] = {}
+    """Columns and the value, or values, that a row must have."""
     log: Literal["", "x", "y", "xy"] | None = None
+    """Logarithmic axes. null: x, where its values grow by a factor."""
     cumulative: bool = False
+    """Sum a column of mappings up to each key."""
     style: Literal["lines", "points"] = "lines"
+    """Whether points are joined."""
     name: Name | None = None
+    """Name of the files. null: from y and x."""
     x_label: str | None = None
+    """Label of the x axis."""
     y_label: str | None = None
+    """Label of the y axis."""
 
 
 class OutputsConfig(Section):
-    """``outputs:``. figures: of a load sweep, if its discipline has them, or of applications; ``bottleneck``, where the
-    maximum concurrent flow ``mcf`` of each scenario is stuck, of any experiment that computes it; ``budget``, where the
-    throughput of each scenario of packets goes, which takes further points. plots: of the others,
-    from metrics.csv. relative_to: the scenario with whose time that of an application is compared, or a mapping of
-    swept keys that fits one for each program.
-
-    formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in. y: the axis of latencies,
-    ``both`` linear around zero load and logarithmic above, or all ``linear`` or ``log``; where it breaks follows from
-    the latency at zero load alone, so that it is the same in all runs of a study.
-    """
+    """``outputs:`` figures and files of a run."""
 
     figures: list[Figure] = [
         "latency_load", "accepted_load", "saturation", "hops_load", "throughput", "completion", "slowdown",
         "transports", "throughput_time", "performance", "steps", "utilisation", "timeline", "busbw_size", "time_size",
         "cut",
     ]  # fmt: skip
+    """[Figures](reference/figure.md) to draw, as far as the run has their data. ``bottleneck`` and ``budget`` only on
+    request."""
     relative_to: Which | None = None
+    """Scenario that the completion times of the others are compared with: a label, or a mapping of swept keys."""
     plots: list[PlotConfig] = []
+    """Figures of metrics.csv, for experiments that simulate nothing."""
     formats: Annotated[list[Literal["png", "svg", "pdf"]], Field(min_length=1)] = ["png", "svg"]
+    """Formats of all figures."""
     size: Literal["column", "double"] = "column"
+    """Width for one column of a paper (3.5 in), or for two (7.16 in)."""
     y: Literal["linear", "log", "both"] = "both"
+    """Axis of latencies. both: linear near the zero-load latency, logarithmic above."""
     html: bool = True
+    """Write report.html."""
     parquet: bool = False
+    """Write tables as Parquet too."""
 
 
 COMPARISONS = ("==", "<=", ">=", "<", ">")
@@ -124,39 +129,34 @@ def _percentage(value: str) -> str:
 
 
 class Outcome(Section):
-    """What was found under another assumption: of what, and what it gives in a few words, with its numbers."""
+    """Result under another assumption."""
 
     what: Words
+    """The assumption."""
     gives: Words
+    """What follows, with numbers."""
 
 
 class ChoiceConfig(Section):
-    """A setting that a publication does not give. ours: what is taken here. others: what else it could be."""
+    """``chosen:`` a setting that a publication does not give."""
 
     setting: Words
+    """The setting."""
     ours: Words
+    """Its value here."""
     why: str = ""
+    """Reason."""
     others: list[Outcome] = []
+    """Other values, and what they give."""
 
 
 class PublishedConfig(Section):
-    """A published number to compare with; see ``flitlab.sim.experiment.published``.
-
-    where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
-    scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
-    all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
-    per: a swept key; what is divided by ``relative_to`` is found for each of its values apart, then ``over`` is taken
-    of the ratios. among: a comparison that leaves only the scenarios where it holds.
-    tolerance: absolute, or ``5%``. claim: ``order`` where the publication speaks in words (*almost the same*), which
-    ``value`` and ``tolerance`` put into numbers, ``number`` otherwise; by default ``order`` of whatever is compared
-    other than ``about`` and of quantities that hold or do not. cause: why a measured value that differs does so, a
-    ``slip`` of the publication, or a ``setting`` that it does not give; ``why`` has the evidence. comparable: whether
-    the two are the same thing at all; if not, ``why`` says what is different. tried: experiments to find out why they
-    differ.
-    """
+    """``published:`` a published number to compare with; see ``flitlab.sim.experiment.published``."""
 
     where: Words
+    """Place in the publication; ``<scenario label>.<quantity>`` if there is no ``quantity``."""
     value: Annotated[float, Field(allow_inf_nan=False)]
+    """The published number."""
     tolerance: Annotated[
         Annotated[float, Field(ge=0), Tag("<number>")]
         | Annotated[str, AfterValidator(_percentage), Tag("<text>")]
@@ -164,18 +164,34 @@ class PublishedConfig(Section):
         | Annotated[float, Tag("<map>")],
         BY_SHAPE,
     ] | None = None  # fmt: skip
+    """Largest difference that agrees, absolute or ``5%``. null: half a unit of the last digit of ``value``."""
     why: str = ""
+    """Evidence for ``cause``, or why the two are not comparable."""
     quantity: Annotated[str, AfterValidator(_quantity)] | None = None
+    """What is compared: a column, a column at a load (``hops_mean@0.3``), a ceiling (``mcf``, ``mcf.upper``,
+    ``mmf:min``), or one of ``accepted_max``, ``saturation``, ``saturation_load``, ``hops_growth_10x``, ``efficiency``;
+    or two, or one and a number, with an operator between."""
     scenario: Which | None = None
+    """A label, or a mapping of swept keys; with ``over`` all scenarios that it matches. null: the only one, or all."""
     relative_to: Which | None = None
+    """Scenarios by whose quantity is divided."""
     over: Literal["mean", "min", "max", "sum"] | None = None
+    """Statistic over several scenarios."""
     per: str | None = None
+    """A swept key: divide by ``relative_to`` separately for each of its values, then apply ``over`` to the ratios."""
     among: Annotated[str, AfterValidator(_quantity), AfterValidator(_condition)] | None = None
+    """A comparison: only scenarios where it holds count."""
     compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
+    """How the measured value must stand to the published one."""
     claim: Literal["number", "order"] | None = None
+    """Whether the publication gives a number or an order. null: order, if ``compare`` is not ``about`` or the quantity
+    is a comparison."""
     cause: Literal["slip", "setting"] | None = None
+    """Why a value differs: a slip of the publication, or a setting that it does not give."""
     comparable: bool = True
+    """Whether both are the same quantity."""
     tried: list[Outcome] = []
+    """Experiments that were made to explain a difference."""
 
     @model_validator(mode="after")
     def _says_what_is_taken_over_several(self) -> Self:

@@ -28,21 +28,26 @@ from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
 
 
 class MessagesConfig(Section):
-    """``messages:`` of an application: see :class:`flitlab.models.application.messages.Messages`.
+    """``messages:`` how applications and collectives send messages as packets; in mode datagram
+    ``switching.packet_bytes`` is the packet size.
 
-    packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
-    ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a
-    processor. The send of any other message is done when the message has left its host, at once (``buffered``), or when
-    it has been delivered (``confirmed``). In mode datagram ``switching.packet_bytes`` says what a packet is.
+    See :class:`flitlab.models.application.messages.Messages`.
     """
 
     flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
+    """Payload of a flit."""
     packet_flits: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
+    """Length of a full packet, header included."""
     header_flits: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
+    """Header of a packet, without payload."""
     rendezvous_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=2**60)] | None = 65536
+    """Largest eager message. A larger one waits for its receiver. null: all are eager."""
     overhead_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    """Processor time of a send, and of a receive."""
     buffered: bool = False
+    """An eager send completes at once, not when the message has left its host."""
     confirmed: bool = False
+    """An eager send completes when the message is delivered."""
 
     @model_validator(mode="after")
     def _room_for_payload(self) -> Self:
@@ -57,21 +62,20 @@ class Share(Section):
     """One packet length of a mix."""
 
     flits: Count
+    """Packet length. [flit]"""
     share: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Weight of this length in the mix."""
 
 
 class PathConfig(Section):
     """The keys of ``routing:`` that are not the routing's: how subflows of mode datagram draw their paths."""
 
     path_draw: Literal["distinct", "with_replacement", "limited"] = "distinct"
+    """How subflows draw paths: distinct while there are some, independently, or no more subflows than paths."""
 
 
 class SourceConfig(Section):
-    """The keys of ``traffic:`` that are not the pattern's.
-
-    sizes: of the flows of mode datagram, which are endless without. They come one by one, or all pairs have theirs
-    from the beginning (``arrivals: together``).
-    """
+    """The keys of ``traffic:`` that every pattern has."""
 
     packet_flits: Annotated[
         Annotated[list[Share], Field(min_length=1), Tag("<list>")]
@@ -80,17 +84,17 @@ class SourceConfig(Section):
         | Annotated[Count, Tag("<map>")],
         BY_SHAPE,
     ] = 1
+    """Packet length, or a mix of lengths ``[{flits, share}, ...]``."""
     arrivals: Literal["bernoulli", "poisson", "onoff", "together"] = "bernoulli"
+    """Arrival process of packets; of flows in modes datagram and spray, where ``together`` starts all at once."""
     burst: Annotated[float, Field(ge=1, le=10**6)] = 8.0
+    """Mean packets of a burst of ``onoff``. [packet]"""
     sizes: SizesSpec | None = None
+    """Flow sizes in modes datagram and spray. null: long-lived flows."""
 
 
 class MeasureConfig(Section):
-    """``measure:``, in ticks. ``ci``: wanted relative half-width, null to measure exactly ``ticks``.
-
-    Defaults: 30,000 ticks, 5 %, at most twice the ticks. Mode datagram runs for ``seconds`` and measures in ``window``,
-    by default their second half, or all of them where flows are finite.
-    """
+    """``measure:`` warm-up and window of a run: in ticks, in modes datagram and spray in seconds."""
 
     warmup: Annotated[
         Annotated[Literal["auto"], Tag("<text>")]
@@ -99,12 +103,19 @@ class MeasureConfig(Section):
         | Annotated[int, Tag("<map>")],
         BY_SHAPE,
     ] = "auto"
+    """Ticks before the window. auto: until the means are steady (MSER-5). [tick]"""
     ticks: Count = 30_000
+    """Window."""
     ci: Annotated[float, Field(gt=0, lt=1)] | None = 0.05
+    """The window grows until the 95 % interval of the latency has this relative half-width. null: it does not grow."""
     max_ticks: Count | None = None
+    """Longest window. null: twice ``ticks``."""
     stop_when_saturated: bool = False
+    """End a point as soon as it is certainly saturated."""
     seconds: Annotated[float, Field(gt=0, le=1e6)] = 2.0
+    """Length of a run in modes datagram and spray."""
     window: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
+    """Begin and end of their window. null: the second half of the run; all of it where flows are finite. [s]"""
 
     def measured(self, finite: bool) -> tuple[float, float]:
         """Seconds at which the window of mode datagram begins and ends. finite: whether flows end."""
@@ -124,13 +135,21 @@ class Config(Section):
     """A whole configuration of one scenario."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
+    """Version of this format."""
     name: Name | None = None
+    """Results go to ``runs/NAME``. null: the name of the file."""
     topology: dict[str, Any] | None = None
+    """Switches, hosts and channels: a [kind](reference/topology.md) and its keys."""
     capacity_of: CapacityOf | None = None
+    """Links with another capacity."""
     routing: dict[str, Any] | None = None
+    """How packets choose paths: a [kind](reference/routing.md) and its keys."""
     switching: dict[str, Any] = {}
+    """What a switch does with packets: a ``mode`` and its keys."""
     traffic: dict[str, Any] | None = None
+    """Who sends to whom, and how much: a [kind](reference/traffic.md) and its keys."""
     transport: dict[str, Any] | None = None
+    """Congestion control of modes datagram and spray: a [kind](reference/transport.md) and its keys."""
     application: (
         Annotated[
             Annotated[list[dict[str, Any]], Field(min_length=1), Tag("<list>")]
@@ -141,27 +160,48 @@ class Config(Section):
         ]
         | None
     ) = None
+    """The program that hosts run, or a list of jobs: a [kind](reference/application.md) and its keys."""
     placement: dict[str, Any] | None = None
+    """Which host runs which rank: a [kind](reference/placement.md) and its keys."""
     messages: MessagesConfig = MessagesConfig()
+    """How messages become packets."""
     timeline: list[Event] | None = None
+    """Failures, repairs and changes of rate during the run."""
     collective: CollectiveConfig | None = None
+    """The collective operation of ``experiment: collective``."""
     loads: AnyLoads | None = None
+    """Loads to simulate, or how to find them: a number, a list, ``{from, to, step}``, ``{saturation: ...}`` or
+    ``{adaptive: ...}``."""
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
+    """Seeds of the random draws; one run each."""
     measure: MeasureConfig = MeasureConfig()
+    """Warm-up and window."""
     ceilings: list[Which] | None = None
+    """Certified upper bounds to compute: [names](reference/ceiling.md), or mappings with their keys."""
     engine: Literal["reference", "compiled", "both"] = "compiled"
+    """SimPy, compiled, or both with a check that they agree."""
     outputs: OutputsConfig = OutputsConfig()
+    """Figures and files."""
     plugins: list[str] = []
+    """Python files that register your own components."""
     experiment: Literal[
         "load_sweep", "saturation", "metrics", "ceilings", "relative", "search", "application", "collective"
     ] = "load_sweep"  # fmt: skip
+    """What the run does."""
     budget: BudgetConfig = BudgetConfig()
+    """Settings of loss budgets."""
     relative: RelativeConfig = RelativeConfig()
+    """Settings of ``experiment: relative``."""
     search: SearchConfig | None = None
+    """Settings of ``experiment: search``."""
     metrics: list[Which] = []
+    """Metrics of the topology: [names](reference/metric.md), or mappings with their keys."""
     published: list[PublishedConfig] = []
+    """Published numbers to compare with."""
     chosen: list[ChoiceConfig] = []
+    """Settings that the publication does not give."""
     quick: dict[str, Any] = {}
+    """Changes that ``--quick`` applies."""
 
     def gives(self, key: str) -> bool:
         """Whether a key at the top is given a value."""

@@ -10,9 +10,12 @@ from flitlab.models.registry import whole
 
 
 class Section(BaseModel):
-    """A mapping in a configuration: unknown keys and wrong types are refused, nothing is converted."""
+    """A mapping in a configuration: unknown keys and wrong types are rejected, nothing is converted.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    The docstring of a field is the meaning of its key: ``simrun show``, editors and the documentation print it.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 def unlike(values: list[Any]) -> list[Any]:

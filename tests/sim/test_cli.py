@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,11 @@ import pytest
 
 from flitlab.models.registry import names
 from flitlab.sim.cli import main
+from flitlab.sim.cli.components import keys_in
 from flitlab.sim.cli.topology import parse_spec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.keys import sections
 from tests import ROOT
 
 CONFIG = """\
@@ -225,7 +228,25 @@ def test_list_and_show(capsys):
     out = capsys.readouterr().out
     assert "hosts_per_switch" in out and "packet_flits" in out and "Example" in out
     assert main(["show", "topology", "torus"]) == 0
-    assert "dims              list[int]" in capsys.readouterr().out
+    assert "dims              list of int" in capsys.readouterr().out
+
+
+def test_show_of_a_section_has_type_unit_default_and_meaning(capsys):
+    assert main(["show", "messages"]) == 0  # a column of that name, too
+    out = capsys.readouterr().out
+    assert re.search(r"overhead_ns +float \[0, 1e\+12] +ns +0\.0 +Processor time of a send", out)
+    assert main(["show", "loads.saturation"]) == 0 and "tolerance" in capsys.readouterr().out
+    assert main(["show", "mesure"]) == 2 and "did you mean 'measure'" in capsys.readouterr().err
+
+
+def test_every_key_of_a_section_has_a_meaning():
+    sectioned = [(path, key) for path, model in sections() for key in keys_in(model, "")]
+    missing = [f"{path}.{key.key}" for path, key in sectioned if not key.meaning and not path.startswith(FOREIGN)]
+    assert len(sectioned) > 100 and not missing
+
+
+FOREIGN = ("timeline", "capacity_of")
+"""Sections whose models belong to ``models/``."""
 
 
 def test_topology(config, capsys, tmp_path):
