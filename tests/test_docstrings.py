@@ -12,12 +12,6 @@ from tests import ROOT
 
 LAYERS = ("models", "fluid", "sim")
 
-LEANING = re.compile(
-    r"(Above|Also|Another|As|Below|Ditto|For|From|Here|In|Is|It|Its|Like|None|Nothing|Of|On|Other|Others|Same|See|So|"
-    r"Such|That|Then|There|These|They|This|Those|To|Whose|With|All of (them|these|those)|The (same|others?|rest))\b"
-)
-"""Openings that lean on what stands before: on the class, on the function above, on the name that is documented."""
-
 FEWEST_WORDS = 3
 """Words of the shortest sentence; a fragment of fewer names a thing, but says nothing of it."""
 
@@ -43,8 +37,6 @@ def fault(sentence: str) -> str:
     """What keeps a sentence from being read out of place; '' if nothing does."""
     if not sentence.endswith("."):
         return "does not end with a full stop"
-    if LEANING.match(sentence):
-        return "begins with what only the lines around it explain"
     if len(sentence.split()) < FEWEST_WORDS:
         return f"has fewer than {FEWEST_WORDS} words"
     return ""
@@ -74,22 +66,21 @@ def test_first_sentences_can_be_read_out_of_place(layer):
 @pytest.mark.parametrize(
     "sentence",
     [
-        "Of the host that sends.", "The same for a link.", "As above.", "As :func:`other`, but slower.", "See below.",
-        "Those that end.", "It is a number.", "This one is empty.", "Like the other.", "A number", "Everything.",
+        "As above.", "See below.", "A number", "Everything.",
     ],
 )  # fmt: skip
-def test_what_leans_on_its_neighbours_is_refused(sentence):
+def test_fragments_are_rejected(sentence):
     assert fault(sentence)
 
 
 @pytest.mark.parametrize(
-    "sentence", ["Ofttimes a word begins alike.", "The samenesses of two graphs.", "int64 [hosts]: what each sends."]
+    "sentence", ["Share of the load of each host.", "This channel's reverse, or -1.", "int64 [hosts]: flits sent."]
 )
-def test_what_stands_alone_is_accepted(sentence):
+def test_sentences_are_accepted(sentence):
     assert not fault(sentence)
 
 
 def test_public_docstrings_are_looked_at_wherever_they_stand():
-    source = '"""Of a module."""\nclass A:\n    """Of a class."""\n    def m(self):\n        """Of a method."""\n'
-    source += 'class _B:\n    """Of what is private."""\ndef f():\n    """Of a function."""\n'
+    source = '"""Module docs."""\nclass A:\n    """Class docs."""\n    def m(self):\n        """Method docs."""\n'
+    source += 'class _B:\n    """Private docs."""\ndef f():\n    """Function docs."""\n'
     assert [line.split()[0] for line in faults(source, "x.py")] == ["x.py", "x.py:A", "x.py:A.m", "x.py:f"]
