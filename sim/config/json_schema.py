@@ -190,8 +190,9 @@ def _distinct(parts: list[Any]) -> list[Any]:
 
 
 def _first_paragraph(text: str) -> str:
-    """The first paragraph of a docstring on one line, without its marks."""
-    return re.sub(r":\w+:`~?([^`]*)`", r"\1", " ".join(text.split("\n\n")[0].split())).replace("``", "`")
+    """The first paragraph of a docstring on one line, without roles and links."""
+    plain = re.sub(r":\w+:`~?([^`]*)`|\[([^]]*)]\([^)]*\)", r"\1\2", text.split("\n\n")[0])
+    return " ".join(plain.split()).replace("``", "`")
 
 
 def _with_units(schema: Schema, swept: bool) -> None:
