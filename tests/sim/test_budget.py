@@ -115,7 +115,7 @@ def test_the_sentence_names_the_largest_loss_and_what_gains_most():
 
 def test_no_switch_recovers_what_the_routing_loses():
     assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "room": (9, 1)}))
-    assert "no loss is larger" in sentence(table({"room": (1, 2)}))
+    assert "no loss differs significantly" in sentence(table({"room": (1, 2)}))
     assert may_be_none(gain("vcs", 0.2)) and not may_be_none(gain("vcs", 1))
 
 
@@ -295,7 +295,7 @@ def test_the_same_command_simulates_nothing_again(done, monkeypatch, capsys):
     assert main(["budget", str(config), "--out", str(folder), "--jobs", "1"]) == 0
     assert {file.name: file.read_bytes() for file in folder.glob("budget*.csv")} == before
     printed = capsys.readouterr().out
-    assert "one change at a time (gains do not add up)" in printed and "It carries" in printed
+    assert "one change at a time (gains do not add up)" in printed and "carries" in printed
 
 
 @pytest.mark.long

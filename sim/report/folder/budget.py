@@ -108,19 +108,19 @@ def is_no_loss(part: str) -> bool:
     return part == WINDOW
 
 
-def sentence(ladder: Ladder) -> str:
-    """The largest loss and what would recover it; '' where there is none."""
+def sentence(ladder: Ladder, name: str = "") -> str:
+    """The largest loss of a scenario and what would recover it; '' where there is none. name: of the scenario."""
     switch, losses = ladder.rung("switch"), [row for row in ladder.parts if not is_no_loss(row["part"])]
     if switch is None or not losses:
         return ""
     reached = f"{_percent(switch)}{_within(switch)} of what any routing could carry"
     largest = max(losses, key=lambda row: number(row, "percent"))
     if number(largest, "low") <= 0:
-        return f"It carries {reached}; no loss is larger than what it is known within."
+        return f"{name or 'It'} carries {reached}; no loss differs significantly from 0."
     remedy = _remedy(ladder, largest)
     return (
-        f"It carries {reached}. The largest loss is {named(largest['part'])}: {_percent(largest)}{_ends(largest)}"
-        f"{f'; {remedy}' if remedy else ''}."
+        f"{name or 'It'} carries {reached}. Its largest loss is {named(largest['part'])}: "
+        f"{_percent(largest)}{_ends(largest)}{f'; {remedy}' if remedy else ''}."
     )
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found, in one sentence: the share of its ceiling that each scenario reaches."""
+"""The answer of a run in a sentence with numbers: the best and the worst scenario by name, beside their bound."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.saturation import ceiling_of
-from flitlab.sim.measure.rows import number
+from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.figures.collectives import BySize
 from flitlab.sim.report.folder.budget import ladders
@@ -18,7 +18,7 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 FEW = 4
-"""Scenarios beyond which only the best and the worst are named."""
+"""Panels of collectives beyond which only the best and the worst are named."""
 
 PLURAL = {
     "agrees": "agree", "order agrees": "agree in order", "differs: the paper slips": "differ as the paper slips",
@@ -88,52 +88,69 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\xa0%"
 
 
-def sentence(run: Run, found: Sequence[Standing]) -> str:
-    """What the run found, as a person would say it; '' if there is nothing to say."""
-    of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
-    parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
-    first = next(filter(None, parts), "")
+def sentence(run: Run, standings: Sequence[Standing]) -> str:
+    """The answer of a run, for the first screen of its report; '' if it has none."""
+    answers = (
+        _of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, standings), _of_flows(run),
+        _of_completion(run), _of_relative(run), _of_search(run), _of_ceilings(run, standings),
+    )  # fmt: skip
+    first = next(filter(None, answers), "")
     return " ".join(filter(None, (first, _of_published(run))))
 
 
-def _of_budgets(run: Run) -> str:
-    """The largest loss of each scenario, and what would recover it."""
-    found = {ladder.scenario: sentence_of(ladder) for ladder in ladders(run.tables)}
-    names, told = Names(run.scenarios), {scenario: said for scenario, said in found.items() if said}
-    if len(told) > FEW:
+def _best_and_worst(
+    run: Run, values: Mapping[str, float], clause: Callable[[str], str], short: Callable[[str], str] | None = None,
+    lowest_is_best: bool = False,
+) -> str:  # fmt: skip
+    """A sentence about one scenario, or about the best and the worst by name; '' if there is none.
+
+    values: by scenario. clause: what is said of a scenario, a verb first. short: the same of the worst, without what
+    the clause of the best has explained.
+    """
+    known = {name: value for name, value in values.items() if math.isfinite(value)} or dict(values)
+    if not known:
         return ""
-    return " ".join(f"{names[scenario]}: {said}" if len(told) > 1 else said for scenario, said in told.items())
+    names = Names(run.scenarios)
+    best, worst = (choose(known, key=known.__getitem__) for choose in (max, min)[:: -1 if lowest_is_best else 1])
+    if len(known) == 1:
+        return f"{names[best] or 'This scenario'} {clause(best)}."
+    return (
+        f"{names[best]} {clause(best)}, the best of {len(known)}; {names[worst]} {(short or clause)(worst)}, the worst."
+    )
 
 
-def _of_sweep(run: Run, found: Sequence[Standing]) -> str:
-    shares = {s.scenario: s for s in found if math.isfinite(s.share)}
+def _of_budgets(run: Run) -> str:
+    """The largest loss of each scenario, and what would recover it; of many, of the best and the worst."""
+    names = Names(run.scenarios)
+    sentences = {ladder.scenario: sentence_of(ladder, names[ladder.scenario]) for ladder in ladders(run.tables)}
+    if len(sentences) <= FEW:
+        return " ".join(filter(None, sentences.values()))
+    loads = {ladder.scenario: number(switch, "percent") for ladder in ladders(run.tables)
+             if (switch := ladder.rung("switch")) is not None}  # fmt: skip
+    ends = (max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)) if loads else ()
+    return " ".join(f"{word}: {sentences[name]}" for word, name in zip(("Best", "Worst"), ends, strict=False))
+
+
+def _of_sweep(run: Run, standings: Sequence[Standing]) -> str:
+    shares = {s.scenario: s for s in standings if math.isfinite(s.share)}
     if not shares:
-        stable = {s.scenario: s for s in found if s.between}
+        stable = {s.scenario: s for s in standings if s.between}
         if not stable:
             return ""
-        texts = {name: f"at load {s.between}" for name, s in stable.items()}
-        told = _told(run, {name: s.value for name, s in stable.items()}, texts, "ends", "range")
-        return f"Stable traffic: {told}; no ceiling is known to compare that with."
-    told = _told(run, {k: s.share for k, s in shares.items()}, {k: s.efficiency for k, s in shares.items()})
+        values = {name: s.value for name, s in stable.items()}
+        text = _best_and_worst(run, values, lambda name: f"is stable up to load {stable[name].between}")
+        return f"{text} No ceiling is known to compare that with."
     kinds = {s.name for s in shares.values()}
-    of = kind_of(kinds.pop()).share if len(kinds) == 1 else "Of their certified ceilings"
-    return f"{of}, {told} before saturation."
+    of = kind_of(kinds.pop()).share.removeprefix("Of ") if len(kinds) == 1 else "their certified ceilings"
 
+    def load(name: str) -> str:
+        return f" (saturation at {shares[name].value:.3g})" if math.isfinite(shares[name].value) else ""
 
-def _told(
-    run: Run, values: dict[str, float], texts: dict[str, str], verb: str = "reaches", plural: str = "reach"
-) -> str:
-    """Each value if there are few, else the least and the greatest."""
-    names = Names(run.scenarios)
-    if len(values) == 1:
-        return f"this scenario {verb} {next(iter(texts.values()))}"
-    if len(values) <= FEW:
-        said = [f"{names[name]} {verb if i == 0 else ''} {text}".replace("  ", " ")
-                for i, (name, text) in enumerate(texts.items())]  # fmt: skip
-        return ", ".join(said[:-1]) + " and " + said[-1]
-    known = {name: value for name, value in values.items() if math.isfinite(value)} or values
-    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-    return f"{len(values)} scenarios {plural} from {texts[low]} ({names[low]}) to {texts[high]} ({names[high]})"
+    return _best_and_worst(
+        run, {name: s.share for name, s in shares.items()},
+        lambda name: f"reaches {shares[name].efficiency} of {of}{load(name)}",
+        lambda name: f"reaches {shares[name].efficiency}{load(name)}",
+    )  # fmt: skip
 
 
 def _of_programs(run: Run) -> str:
@@ -141,41 +158,60 @@ def _of_programs(run: Run) -> str:
     shares, faster = _by_scenario(run, "efficiency"), _by_scenario(run, "relative_performance")
     if not run.of_programs or not shares:
         return ""
-    told = _told(run, shares, _percents(shares), "reaches", "range")
-    parts = [f"Lower bound over measured time (no routing could do better than 100\xa0%): {told}."]
+    times = _by_scenario(run, "makespan_ns")
+
+    def time(name: str) -> str:
+        return f" ({times[name] / 1e6:.4g} ms)" if name in times else ""
+
+    parts = [_best_and_worst(
+        run, shares,
+        lambda name: f"reaches {percent(shares[name])} of the speed that any routing could reach{time(name)}",
+        lambda name: f"reaches {percent(shares[name])}{time(name)}",
+    )]  # fmt: skip
     if others := {name: value for name, value in faster.items() if abs(value - 1) > 1e-12}:
-        texts = {name: f"{value:.2f}" for name, value in others.items()}
-        mean = f", {fmean(others.values()):.2f} on average" if len(others) > 1 else ""
-        parts.append(f"Performance relative to the reference: {_told(run, others, texts, 'reaches', 'range')}{mean}.")
+        mean = f" The mean of {len(others)} is {fmean(others.values()):.2f}." if len(others) > 1 else ""
+        clause = _best_and_worst(
+            run, others, lambda name: f"has {others[name]:.2f} times the performance of its reference",
+            lambda name: f"has {others[name]:.2f} times",
+        )  # fmt: skip
+        parts.append(f"{clause}{mean}")
     return " ".join(parts)
 
 
 def _of_collectives(run: Run) -> str:
-    """How much of what is possible the best algorithm reaches, at the largest size of each network and collective."""
+    """The fastest algorithm at the largest size of each network and collective, its time and its share of the bound."""
     by = BySize(run)
-    best: dict[str, float] = {}
-    algorithm: dict[str, str] = {}
+    fastest: dict[str, Row] = {}
     for panel in by.panels if run.of_collectives else ():
-        rows = by.of(panel)
-        largest = max(number(row, "size_bytes") for row in rows)
-        for row in rows:
-            share = number(row, "efficiency")
-            if number(row, "size_bytes") == largest and share > best.get(panel, 0.0):
-                best[panel], algorithm[panel] = share, row.get("algorithm") or ""
-    if not best:
-        return ""
-    if len(best) > FEW:
-        low, high = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
-        told = f"{percent(best[low])} ({low}, {algorithm[low]}) to {percent(best[high])} ({high}, {algorithm[high]})"
-    else:
-        told = ", ".join(
-            f"{percent(share)} by {algorithm[panel]}{f' ({panel})' if panel else ''}" for panel, share in best.items()
-        )
-    return f"Of what any algorithm could reach at the largest size, the best one reaches {told}."
+        rows = [row for row in by.of(panel) if math.isfinite(number(row, "efficiency"))]
+        largest = max((number(row, "size_bytes") for row in rows), default=0.0)
+        of_largest = [row for row in rows if number(row, "size_bytes") == largest]
+        if of_largest:
+            fastest[panel] = min(of_largest, key=lambda row: number(row, "makespan_ns"))
+    if len(fastest) > FEW:
+        share = {panel: number(row, "efficiency") for panel, row in fastest.items()}
+        fastest = {
+            panel: fastest[panel] for panel in (max(share, key=share.__getitem__), min(share, key=share.__getitem__))
+        }
+    clauses = [
+        f"{f'{panel}: ' if panel else ''}{row.get('algorithm')} is fastest, {number(row, 'makespan_ns') / 1e3:.4g} µs "
+        f"for {_bytes(number(row, 'size_bytes'))}, {percent(number(row, 'efficiency'))} of the speed that any "
+        "algorithm could reach"
+        for panel, row in fastest.items()
+    ]
+    return f"{'; '.join(clauses)}." if clauses else ""
 
 
-def _percents(shares: dict[str, float]) -> dict[str, str]:
-    return {name: percent(share) for name, share in shares.items()}
+def _bytes(size: float) -> str:
+    """A size in the largest binary unit that keeps it whole.
+
+    >>> _bytes(65536), _bytes(2**20), _bytes(1000)
+    ('64 KiB', '1 MiB', '1000 B')
+    """
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor and size % factor == 0:
+            return f"{size / factor:g} {unit}"
+    return f"{size:g} B"
 
 
 def _by_scenario(run: Run, column: str) -> dict[str, float]:
@@ -184,27 +220,45 @@ def _by_scenario(run: Run, column: str) -> dict[str, float]:
     for row in run.rows:
         if math.isfinite(value := number(row, column)):
             values.setdefault(row.get("scenario") or "", []).append(value)
-    return {name: fmean(some) for name, some in values.items()}
+    return {name: fmean(replicates) for name, replicates in values.items()}
 
 
 def _of_flows(run: Run) -> str:
-    """Of endless flows of the datagram discipline: what the worst-served pair gets, and hosts on average."""
-    least, equal = _by_scenario(run, "efficiency"), _by_scenario(run, "host_throughput_mcf")
+    """Shares of the NIC's rate that long-lived flows deliver, and what the worst-served pair gets."""
+    hosts, least = _by_scenario(run, "host_throughput"), _by_scenario(run, "efficiency")
     if not run.of_flows or not least:
         return ""
-    told = _told(run, least, _percents(least))
     fair = _by_scenario(run, "mmf_drawn")
-    beside = (
-        "that of the max-min fair rates over the same paths" if fair
-        else "that of those equal rates, which a mean of unequal ones may exceed"
+
+    def beside(name: str) -> str:
+        return f" (max-min fair over the same paths: {percent(fair[name])})" if name in fair else ""
+
+    return _best_and_worst(
+        run, {name: hosts[name] for name in least if name in hosts},
+        lambda name: f"delivers {percent(hosts[name])} of the NIC rate to hosts on average{beside(name)}, and "
+        f"{percent(least[name])} of its maximum concurrent flow to the worst-served pair",
+        lambda name: f"delivers {percent(hosts[name])}{beside(name)}, and {percent(least[name])} to that pair",
     )  # fmt: skip
-    hosts, rates = _by_scenario(run, "host_throughput"), fair or equal
-    over = {name: hosts[name] / rates[name] for name in rates if name in hosts and rates[name]}
-    mean = _told(run, over, {name: f"{value:.2f}" for name, value in over.items()})
-    return (
-        f"Of what the maximum concurrent flow gives to every pair of hosts, the worst-served pair: {told}. "
-        f"Mean throughput of hosts over {beside}: {mean}."
-    )
+
+
+def _of_completion(run: Run) -> str:
+    """Completion times of flows that end."""
+    means, slowdowns = _by_scenario(run, "fct_ms_mean"), _by_scenario(run, "slowdown_mean")
+    last, bounds = _by_scenario(run, "fct_ms_max"), _by_scenario(run, "fct_ms_bound")
+    if not run.of_flows or not means:
+        return ""
+
+    def clause(name: str) -> str:
+        times = f"completes flows in {means[name]:.4g} ms on average"
+        slower = f", {slowdowns[name]:.3g} times their uncontended time" if name in slowdowns else ""
+        bound = (
+            f" ({percent(bounds[name] / last[name])} of the speed that any routing could reach)"
+            if name in bounds
+            else ""
+        )
+        return f"{times}{slower}{f', the last after {last[name]:.4g} ms{bound}' if name in last else ''}"
+
+    return _best_and_worst(run, means, clause, lowest_is_best=True)
 
 
 def _of_column(run: Run, column: str) -> dict[str, float]:
@@ -213,29 +267,33 @@ def _of_column(run: Run, column: str) -> dict[str, float]:
 
 
 def _of_relative(run: Run) -> str:
-    found = _of_column(run, "relative")
-    told = found and _told(run, found, {name: percent(value) for name, value in found.items()})
-    return f"Of the throughput of random graphs built of the same equipment, {told}." if told else ""
+    shares = _of_column(run, "relative")
+    return _best_and_worst(
+        run, shares,
+        lambda name: f"has {percent(shares[name])} of the throughput of random graphs of the same equipment",
+        lambda name: f"has {percent(shares[name])}",
+    )  # fmt: skip
 
 
 def _of_search(run: Run) -> str:
-    found = _of_column(run, "found") if run.manifest.get("experiment") == "search" else {}
-    told = found and _told(run, found, {name: f"{value:g}" for name, value in found.items()}, "has", "range")
-    return f"The largest value that passes: {told}." if told else ""
+    largest = _of_column(run, "found") if run.manifest.get("experiment") == "search" else {}
+    return _best_and_worst(run, largest, lambda name: f"passes up to {largest[name]:g}")
 
 
-def _of_ceilings(run: Run, found: Sequence[Standing]) -> str:
+def _of_ceilings(run: Run, standings: Sequence[Standing]) -> str:
     if run.rows:
         return ""
-    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in found}
-    known = {scenario: ceiling.upper for scenario, ceiling in of.items() if ceiling is not None}
-    told = known and _told(run, known, {name: f"{value:.4g}" for name, value in known.items()}, "is at", "range")
-    return f"The maximum concurrent flow θ: {told}." if told else ""
+    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in standings}
+    upper = {scenario: ceiling.upper for scenario, ceiling in of.items() if ceiling is not None}
+    return _best_and_worst(
+        run, upper, lambda name: f"carries at most load {upper[name]:.4g} by any routing (maximum concurrent flow)",
+        lambda name: f"carries at most {upper[name]:.4g}",
+    )  # fmt: skip
 
 
 def _of_published(run: Run) -> str:
     if not run.published:
         return ""
     verdicts = Counter(row.get("verdict") or "unknown" for row in run.published)
-    told = ", ".join(f"{count} {PLURAL.get(verdict, verdict)}" for verdict, count in verdicts.most_common())
-    return f"Of {len(run.published)} published values: {told}."
+    counts = ", ".join(f"{count} {PLURAL.get(verdict, verdict)}" for verdict, count in verdicts.most_common())
+    return f"Of {len(run.published)} published values: {counts}."
