@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     """Imports the Python interface when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from flitlab.models.uncollected import uncollected
+    from flitlab.models.gc_disabled import uncollected
     from flitlab.sim.threads import one_thread
 
     one_thread()

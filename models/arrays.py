@@ -95,8 +95,8 @@ def to_integers(name: str, value: Any, *shape: int) -> Ints:
     else:
         wrong = array > LARGEST_INTEGER if array.dtype == np.uint64 else np.zeros(array.shape, bool)
     if wrong.any():
-        found = array[wrong].flat[0]
-        raise SpecError(f"{name} must hold whole numbers below 2**63 in magnitude, not {found}", name)
+        first = array[wrong].flat[0]
+        raise SpecError(f"{name} must hold whole numbers below 2**63 in magnitude, not {first}", name)
     return _shaped(name, array.astype(np.int64), shape)
 
 

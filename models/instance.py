@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from flitlab.models.faults import refuse
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import topology_faults
-from flitlab.models.traffic.sound import traffic_faults
+from flitlab.models.topology.validation import topology_errors
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.traffic.validation import traffic_errors
+from flitlab.models.validation import raise_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class Instance:
     routes: Routes | None = None
 
     def __post_init__(self) -> None:
-        refuse(topology_faults(self.topology), "topology")
-        refuse(traffic_faults(self.topology, self.traffic), "traffic")
+        raise_errors(topology_errors(self.topology), "topology")
+        raise_errors(traffic_errors(self.topology, self.traffic), "traffic")
 
     @cached_property
     def content_hash(self) -> str:

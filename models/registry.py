@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "topology": ("flitlab.models.topology.families",),
@@ -59,7 +59,7 @@ class Spec(Parameters):
 
     The base class of a category names the one method by which a kind gives its thing: ``graph`` of a topology,
     ``routes`` of a routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a
-    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``looked_at``, which
+    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``validated``, which
     makes sure of what is given, and ``build`` (of a metric ``columns``, of both), by which anyone asks for it. A kind
     that has a ``build`` of its own is looked at as well.
     """
@@ -69,21 +69,21 @@ class Spec(Parameters):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls)
-        if "build" in own and "looked_at" not in own and hasattr(cls, "looked_at"):
-            cls.build = _looked_at(own["build"])  # type: ignore[attr-defined]
+        if "build" in own and "validated" not in own and hasattr(cls, "validated"):
+            cls.build = _validated(own["build"])  # type: ignore[attr-defined]
 
 
-def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
+def _validated(own: Callable[..., Any]) -> Callable[..., Any]:
     """A ``build`` that makes sure of what another one gives."""
 
     @wraps(own)
     def build(self: Any, *on: Any) -> Any:
-        return self.looked_at(own.__get__(self), *on)
+        return self.validated(own.__get__(self), *on)
 
     return build
 
 
-def is_foreign(spec: object) -> bool:
+def is_third_party(spec: object) -> bool:
     """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
     return not type(spec).__module__.startswith("flitlab.")
 
@@ -120,37 +120,39 @@ def warn(message: str, key: str | None = None) -> None:
 @contextmanager
 def recorded_warnings() -> Iterator[list[SpecWarning]]:
     """Collect the :class:`SpecWarning` that are issued inside; the list is filled when the context ends."""
-    found: list[SpecWarning] = []
+    recorded: list[SpecWarning] = []
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpecWarning)
-            yield found
+            yield recorded
     finally:
-        for one in caught:
-            if isinstance(one.message, SpecWarning):
-                found.append(one.message)
+        for message in caught:
+            if isinstance(message.message, SpecWarning):
+                recorded.append(message.message)
             else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
+                warnings.warn_explicit(
+                    message.message, message.category, message.filename, message.lineno, source=message.source
+                )
 
 
 @contextmanager
 def warnings_below(key: str) -> Iterator[None]:
     """Issue the warnings of what is built inside again, with keys below ``key``."""
     try:
-        with recorded_warnings() as found:
+        with recorded_warnings() as recorded:
             yield
     finally:
-        for one in found:
+        for one in recorded:
             warn(str(one), f"{key}.{one.key}" if one.key else key)
 
 
 class FaultyError(SpecError):
-    """What a component gives is not what it must be; ``faults``: one text of each sort of fault."""
+    """What a component gives is not what it must be; ``errors``: one text of each sort of fault."""
 
     def __init__(self, faults: Sequence[str], key: str | None = None):
         super().__init__("; ".join(faults), key)
-        self.faults = faults
+        self.errors = faults
 
 
 class UnknownKindError(SpecError):
@@ -158,7 +160,7 @@ class UnknownKindError(SpecError):
 
     def __init__(self, category: str, kind: str):
         super().__init__(f"unknown {category}", kind_key(category), names(category))
-        self.suggestion = near(kind, self.choices)
+        self.suggestion = closest_match(kind, self.choices)
 
 
 _registered: dict[str, dict[str, type[Parameters]]] = {category: {} for category in CATEGORIES}

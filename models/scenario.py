@@ -99,8 +99,8 @@ class Scenario(Generic[D, W]):
         topology, ends = self.topology, self.switching.zero_load_latency(self.topology, 0, 1)
         hop = self.switching.zero_load_latency(topology, 1, 1) - ends
         if topology.has_delays:
-            found = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
-            return Costs(ends + found.least, ends + found.most)
+            costs = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
+            return Costs(ends + costs.least, ends + costs.most)
         return Costs(ends + hop * nearest_hosts(topology), ends + hop * self.routes.hops_max)
 
     @cached_property

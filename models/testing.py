@@ -16,40 +16,40 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from flitlab.models.faults import Found, one_of_each
 from flitlab.models.registry import FaultyError, Spec, SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.rules.tables import DATELINE_CROSSING, DATELINE_ENTRY
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import connection_faults, topology_faults
 from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.validation import connection_errors, topology_errors
+from flitlab.models.validation import Errors, error_texts
 
-MOST_VCS = 64
+MAX_VCS = 64
 """VCs that the engines can be given."""
 
 
-def check_topology(given: TopologySpec | Topology) -> list[str]:
+def check_topology(family: TopologySpec | Topology) -> list[str]:
     """What is wrong with a topology, or with the family that builds it; an empty list if nothing is.
 
     Channels in order, pairs of reverse channels, connection, hosts, capacities, delays, grid, tiers, notes; of a
     family also its documentation and that it builds the same every time.
     """
-    if isinstance(given, Topology):
-        return one_of_each(_graph_faults(given))
-    found = list(_documentation_problems(given, "topology"))
-    built, problems = _build(given)
+    if isinstance(family, Topology):
+        return error_texts(_graph_errors(family))
+    errors = list(_documentation_errors(family, "topology"))
+    built, problems = _build(family)
     if built is None:
-        return [*one_of_each(found), *problems]
-    again, _ = _build(given)
-    if again is None or again.content_hash != built.content_hash:
-        found.append(("again", "build() gives another topology the second time: draw only from a seed of the spec"))
-    return one_of_each([*found, *_graph_faults(built)])
+        return [*error_texts(errors), *problems]
+    second, _ = _build(family)
+    if second is None or second.content_hash != built.content_hash:
+        errors.append(("again", "build() gives another topology the second time: draw only from a seed of the spec"))
+    return error_texts([*errors, *_graph_errors(built)])
 
 
-def _graph_faults(topology: Topology) -> Found:
-    found = list(topology_faults(topology))
-    yield from found or connection_faults(topology)
+def _graph_errors(topology: Topology) -> Errors:
+    errors = list(topology_errors(topology))
+    yield from errors or connection_errors(topology)
 
 
 def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None) -> list[str]:
@@ -59,14 +59,14 @@ def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None)
     within ``hops_max`` channels. Also: arrays of the right shape, documentation, the same routes every time, and a
     certificate that no deadlock is possible: with ``vcs`` VCs, or, by default, with as many as it takes.
     """
-    found = list(_documentation_problems(spec, "routing"))
+    errors = list(_documentation_errors(spec, "routing"))
     routes, problems = _build(spec, topology)
     if routes is None:
-        return [*one_of_each(found), *problems]
-    again, _ = _build(spec, topology)
-    if again is None or again.content_hash != routes.content_hash:
-        found.append(("again", "build() gives other routes the second time: draw only from a seed of the spec"))
-    return one_of_each([*found, *_certificate_problems(topology, routes, vcs)])
+        return [*error_texts(errors), *problems]
+    second, _ = _build(spec, topology)
+    if second is None or second.content_hash != routes.content_hash:
+        errors.append(("again", "build() gives other routes the second time: draw only from a seed of the spec"))
+    return error_texts([*errors, *_certificate_errors(topology, routes, vcs)])
 
 
 def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[str]]:
@@ -74,7 +74,7 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
     try:
         return spec.build(*on), []
     except FaultyError as error:
-        return None, error.faults
+        return None, error.errors
     except SpecError as error:
         place = f"{error.key}: " if error.key else ""
         return None, [f"build() refuses: {place}{error}"]
@@ -87,7 +87,7 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
         ]
 
 
-def _documentation_problems(spec: Spec, category: str) -> Found:
+def _documentation_errors(spec: Spec, category: str) -> Errors:
     """The class documentation is what ``simrun show`` prints: it needs an example and a source."""
     text = inspect.getdoc(type(spec)) or ""
     if not text or "Source" not in text:
@@ -108,9 +108,9 @@ def _documentation_problems(spec: Spec, category: str) -> Found:
             yield "example kind", f"the example {example!r} is of another kind than {spec.kind!r}"
 
 
-def _certificate_problems(topology: Topology, routes: Routes, vcs: int | None) -> Found:
+def _certificate_errors(topology: Topology, routes: Routes, vcs: int | None) -> Errors:
     dateline = routes.vc_policy in (DATELINE_ENTRY, DATELINE_CROSSING)
-    enough = 2 if dateline else min(MOST_VCS, max(2, routes.hops_max, routes.layers))
+    enough = 2 if dateline else min(MAX_VCS, max(2, routes.hops_max, routes.layers))
     try:
         certify(topology, routes, vcs or enough)
     except SpecError as error:

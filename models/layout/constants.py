@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -100,7 +100,7 @@ def _problem(error: Any) -> str:
     if error["type"] != "extra_forbidden":
         return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
     choices = list(_at(_shipped(), error["loc"][:-1]))
-    meant = near(str(error["loc"][-1]), choices)
+    meant = closest_match(str(error["loc"][-1]), choices)
     return f"{place}: unknown key; choices: {', '.join(choices)}" + (f"; did you mean {meant!r}?" if meant else "")
 
 

@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flitlab.models.faults import notes_faults, refuse
 from flitlab.models.metrics.summary import summary
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
+from flitlab.models.validation import notes_errors, raise_errors
 
 
 class MetricSpec(Spec):
@@ -37,8 +37,8 @@ class MetricSpec(Spec):
         """
         with unchanged(topology, self.measure):
             values = self.measure(topology)
-        if is_foreign(self):
-            refuse(notes_faults(values, f"values of the metric {self.kind}"))
+        if is_third_party(self):
+            raise_errors(notes_errors(values, f"values of the metric {self.kind}"))
         if self.spoken and self.label is None:
             return values
         head = self.label or self.kind

@@ -28,7 +28,7 @@ def _uniform(draws: Ints) -> float:
 @njit
 def _count_detours(
     start: int,
-    target: int,
+    dst_switch: int,
     limit: int,
     outward: tuple[Integers, Integers],
     hops: Integers,
@@ -49,42 +49,42 @@ def _count_detours(
     length = hops[start]
     while length <= limit:
         reached[0], level[start], number[start] = start, 0, 1.0
-        done, found, longer = 0, 1, len(hops)
-        while done < found:
+        done, reached_count, next_length = 0, 1, len(hops)
+        while done < reached_count:
             v = reached[done]
             done += 1
             step = level[v] + 1
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
                 if step + hops[u] > length:
-                    if step + hops[u] < longer and not forbidden[u] and not banned[c]:
-                        longer = step + hops[u]
+                    if step + hops[u] < next_length and not forbidden[u] and not banned[c]:
+                        next_length = step + hops[u]
                     continue
                 if forbidden[u] or banned[c]:
                     continue
                 if level[u] < 0:
                     level[u], number[u] = step, 0.0
-                    reached[found] = u
-                    found += 1
+                    reached[reached_count] = u
+                    reached_count += 1
                 if level[u] == step:
                     number[u] += number[v]
-        if level[target] >= 0:
-            return length, found
-        _forget(found, search)
-        length = longer
+        if level[dst_switch] >= 0:
+            return length, reached_count
+        _reset_search(reached_count, search)
+        length = next_length
     return limit + 1, 0
 
 
 @njit
-def _forget(found: int, search: tuple[Ints, Ints, Floats]) -> None:
-    """Make ``search`` ready for another search after one that has reached ``found`` switches."""
-    for i in range(found):
+def _reset_search(reached_count: int, search: tuple[Ints, Ints, Floats]) -> None:
+    """Make ``search`` ready for another search after one that has reached ``reached_count`` switches."""
+    for i in range(reached_count):
         search[1][search[0][i]] = -1
 
 
 @njit
 def _draw_detour(
-    target: int,
+    dst_switch: int,
     last: int,
     inward: tuple[Integers, Integers, Integers],
     banned: Bools,
@@ -98,34 +98,36 @@ def _draw_detour(
     """
     in_start, in_tail, in_channel = inward
     _, level, number = search
-    u = target
+    u = dst_switch
     while level[u] > 0:
-        left, before = _uniform(draws) * number[u], u
+        remaining, previous = _uniform(draws) * number[u], u
         for i in range(in_start[u], in_start[u + 1]):
             v = in_tail[i]
             if level[v] == level[u] - 1 and not banned[in_channel[i]]:
-                before, path[last - 1] = v, in_channel[i]
-                left -= number[v]
-                if left <= 0:
+                previous, path[last - 1] = v, in_channel[i]
+                remaining -= number[v]
+                if remaining <= 0:
                     break
-        u = before
+        u = previous
         last -= 1
 
 
 @njit
-def _copy(origin: Integers, into: Integers, first: int, last: int) -> None:
+def _copy(source: Integers, into: Integers, first: int, last: int) -> None:
     """into[first:last] = origin[first:last], and much quicker to compile."""
     for i in range(first, last):
-        into[i] = origin[i]
+        into[i] = source[i]
 
 
 @njit
-def _ban(channels_of: Ints32, length: Ints, found: int, i: int, new: Ints32, banned: Bools, value: bool) -> None:
-    """Marks the channel after the first i of every accepted path that begins like ``new``."""
-    for p in range(found):
+def _ban(
+    channels_of: Ints32, length: Ints, accepted_count: int, i: int, prefix: Ints32, banned: Bools, value: bool
+) -> None:
+    """Marks the channel after the first i of every accepted path that begins like ``prefix``."""
+    for p in range(accepted_count):
         same = length[p] > i
         for j in range(i):
-            same = same and channels_of[p, j] == new[j]
+            same = same and channels_of[p, j] == prefix[j]
         if same:
             banned[channels_of[p, i]] = value
 
@@ -137,7 +139,7 @@ def _precedes(length: int, key: float, other_length: int, other_key: float) -> b
 
 
 @njit
-def _first(length: Ints, key: Floats) -> int:
+def _first_candidate(length: Ints, key: Floats) -> int:
     """Slot of the candidate that comes first; -1 without any."""
     slot = -1
     for i in range(len(length)):
@@ -147,7 +149,7 @@ def _first(length: Ints, key: Floats) -> int:
 
 
 @njit
-def _last(length: Ints, key: Floats) -> int:
+def _last_candidate(length: Ints, key: Floats) -> int:
     """Slot of the candidate that comes last; -1 without any."""
     slot = -1
     for i in range(len(length)):
@@ -157,12 +159,12 @@ def _last(length: Ints, key: Floats) -> int:
 
 
 @njit
-def _number_of(key: Floats) -> int:
+def _count_candidates(key: Floats) -> int:
     """How many candidates there are."""
-    number = 0
+    count = 0
     for value in key:
-        number += value >= 0
-    return number
+        count += value >= 0
+    return count
 
 
 @njit
@@ -175,11 +177,11 @@ def _free_slot(key: Floats) -> int:
 
 
 @njit
-def _deviate(
+def _add_candidate(
     v: int,
-    target: int,
+    dst_switch: int,
     prefix: Ints32,
-    needed: int,
+    max_candidates: int,
     limit: int,
     parent: tuple[int, float],
     outward: tuple[Integers, Integers],
@@ -188,37 +190,37 @@ def _deviate(
     marks: tuple[Bools, Bools],
     search: tuple[Ints, Ints, Floats],
     draws: Ints,
-    waiting: tuple[Ints32, Ints, Ints, Floats],
+    candidates: tuple[Ints32, Ints, Ints, Floats],
 ) -> None:
     """Add the candidate of all paths that begin with ``prefix``, up to switch v, and go on by no banned channel.
 
     needed: how many candidates may be kept. parent: length and key of the path that has been accepted last.
     The other parameters are those of :func:`_yen`.
     """
-    candidate, length, deviation, key = waiting
+    candidate, length, deviation, key = candidates
     done = len(prefix)
-    full = _number_of(key) == needed
-    last = _last(length, key)
-    most = min(limit, length[last]) if full and last >= 0 else limit
-    if needed == 0 or done + hops[v] > most:
+    full = _count_candidates(key) == max_candidates
+    last = _last_candidate(length, key)
+    max_length = min(limit, length[last]) if full and last >= 0 else limit
+    if max_candidates == 0 or done + hops[v] > max_length:
         return
-    rest, reached = _count_detours(v, target, most - done, outward, hops, marks, search)
-    whole = done + rest
-    if whole > most:
+    detour_length, reached_count = _count_detours(v, dst_switch, max_length - done, outward, hops, marks, search)
+    total = done + detour_length
+    if total > max_length:
         return
-    time = (parent[1] if whole == parent[0] else 0.0) - math.log(_uniform(draws)) / search[2][target]
-    if not full or _precedes(whole, time, length[last], key[last]):
+    candidate_key = (parent[1] if total == parent[0] else 0.0) - math.log(_uniform(draws)) / search[2][dst_switch]
+    if not full or _precedes(total, candidate_key, length[last], key[last]):
         slot = last if full else _free_slot(key)
         _copy(prefix, candidate[slot], 0, done)
-        _draw_detour(target, whole, inward, marks[1], search, draws, candidate[slot])
-        length[slot], deviation[slot], key[slot] = whole, done, time
-    _forget(reached, search)
+        _draw_detour(dst_switch, total, inward, marks[1], search, draws, candidate[slot])
+        length[slot], deviation[slot], key[slot] = total, done, candidate_key
+    _reset_search(reached_count, search)
 
 
 @njit
 def _yen(
-    source: int,
-    target: int,
+    src_switch: int,
+    dst_switch: int,
     limit: int,
     outward: tuple[Integers, Integers],
     inward: tuple[Integers, Integers, Integers],
@@ -227,7 +229,7 @@ def _yen(
     search: tuple[Ints, Ints, Floats],
     draws: Ints,
     accepted: tuple[Ints32, Ints],
-    waiting: tuple[Ints32, Ints, Ints, Floats],
+    candidates: tuple[Ints32, Ints, Ints, Floats],
 ) -> int:
     """Yen's algorithm for one pair; the number of paths found, no longer than ``limit``.
 
@@ -249,34 +251,48 @@ def _yen(
     """
     forbidden, banned = marks
     path, path_length = accepted
-    candidate, length, deviation, key = waiting
+    candidate, length, deviation, key = candidates
     k = len(path_length)
     key[:] = -1
     parent = 0, 0.0
-    _deviate(source, target, path[0, :0], k, limit, parent, outward, inward, hops, marks, search, draws, waiting)
-    for found in range(k):
-        slot = _first(length, key)
+    _add_candidate(
+        src_switch, dst_switch, path[0, :0], k, limit, parent, outward, inward, hops, marks, search, draws, candidates
+    )
+    for accepted_count in range(k):
+        slot = _first_candidate(length, key)
         if slot < 0:
-            return found
-        new, since, parent = path[found], deviation[slot], (length[slot], key[slot])
-        path_length[found] = length[slot]
+            return accepted_count
+        new, deviation_index, parent = path[accepted_count], deviation[slot], (length[slot], key[slot])
+        path_length[accepted_count] = length[slot]
         _copy(candidate[slot], new, 0, length[slot])
         key[slot] = -1
-        needed = k - found - 1
-        if _number_of(key) > needed:
-            key[_last(length, key)] = -1
-        v = source
-        for i in range(path_length[found]):
-            if i >= since:
-                _ban(path, path_length, found + 1, i, new, banned, True)
-                _deviate(
-                    v, target, new[:i], needed, limit, parent, outward, inward, hops, marks, search, draws, waiting
+        max_candidates = k - accepted_count - 1
+        if _count_candidates(key) > max_candidates:
+            key[_last_candidate(length, key)] = -1
+        v = src_switch
+        for i in range(path_length[accepted_count]):
+            if i >= deviation_index:
+                _ban(path, path_length, accepted_count + 1, i, new, banned, True)
+                _add_candidate(
+                    v,
+                    dst_switch,
+                    new[:i],
+                    max_candidates,
+                    limit,
+                    parent,
+                    outward,
+                    inward,
+                    hops,
+                    marks,
+                    search,
+                    draws,
+                    candidates,
                 )
-                _ban(path, path_length, found + 1, i, new, banned, False)
+                _ban(path, path_length, accepted_count + 1, i, new, banned, False)
             forbidden[v] = True
             v = outward[1][new[i]]
-        v = source
-        for i in range(path_length[found]):
+        v = src_switch
+        for i in range(path_length[accepted_count]):
             forbidden[v] = False
             v = outward[1][new[i]]
     return k
@@ -284,8 +300,8 @@ def _yen(
 
 @njit
 def _k_shortest_to(
-    target: int,
-    sources: Integers,
+    dst_switch: int,
+    src_switches: Integers,
     k: int,
     extra: int,
     seed: int,
@@ -295,21 +311,23 @@ def _k_shortest_to(
     """(number of paths of each source, length of each path, channels of all paths)."""
     n = len(outward[0]) - 1
     hops = np.empty(n, np.int64)
-    search_to(target, inward[0], inward[1], hops, np.empty(n, np.int64))
+    search_to(dst_switch, inward[0], inward[1], hops, np.empty(n, np.int64))
     hops[hops < 0] = n
     marks = np.zeros(n, np.bool_), np.zeros(len(outward[1]), np.bool_)
     search = np.empty(n, np.int64), np.full(n, -1, np.int64), np.empty(n)
     accepted = np.empty((k, n), np.int32), np.empty(k, np.int64)
-    waiting = np.empty((k, n), np.int32), np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
-    counts, lengths = np.zeros(len(sources), np.int64), np.empty(len(sources) * k, np.int64)
+    candidates = np.empty((k, n), np.int32), np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
+    counts, lengths = np.zeros(len(src_switches), np.int64), np.empty(len(src_switches) * k, np.int64)
     flat = np.empty(1024, np.int32)
     paths = filled = 0
-    for index in range(len(sources)):
-        source = sources[index]
-        if source == target or hops[source] == n:
+    for index in range(len(src_switches)):
+        src_switch = src_switches[index]
+        if src_switch == dst_switch or hops[src_switch] == n:
             continue
-        limit, draws = min(hops[source] + extra, n - 1), np.array([seed, source, target, 0])
-        counts[index] = _yen(source, target, limit, outward, inward, hops, marks, search, draws, accepted, waiting)
+        limit, draws = min(hops[src_switch] + extra, n - 1), np.array([seed, src_switch, dst_switch, 0])
+        counts[index] = _yen(
+            src_switch, dst_switch, limit, outward, inward, hops, marks, search, draws, accepted, candidates
+        )
         for p in range(counts[index]):
             lengths[paths] = accepted[1][p]
             if filled + lengths[paths] > len(flat):
@@ -324,9 +342,9 @@ def _k_shortest_to(
 
 
 def k_shortest_to(
-    topology: Topology, target: int, sources: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
+    topology: Topology, dst_switch: int, src_switches: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
 ) -> PathSet:
-    """The k shortest loopless paths from each of ``sources`` (int64 [pairs]) to one switch.
+    """The k shortest loopless paths from each of ``src_switches`` (int64 [pairs]) to one switch.
 
     extra: only paths at most so many hops longer than the shortest; 0 gives the equal-cost paths. A pair has
     fewer than k paths where no more exist, none if source and target are the same. Which of several paths of
@@ -339,7 +357,7 @@ def k_shortest_to(
     if k < 1:
         raise ValueError("k must be at least 1")
     counts, lengths, channel = _k_shortest_to(
-        target, np.asarray(sources, np.int64), k, _UNLIMITED if extra is None else extra, seed,
+        dst_switch, np.asarray(src_switches, np.int64), k, _UNLIMITED if extra is None else extra, seed,
         (topology.out_start, topology.dst),
         (topology.in_start, topology.src[topology.in_channels], topology.in_channels),
     )  # fmt: skip
@@ -352,19 +370,21 @@ def k_shortest_paths(
     """The k shortest loopless paths of each pair (source, target); see :func:`k_shortest_to`."""
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     order = np.argsort(pairs[:, 1], kind="stable")
-    targets, first = np.unique(pairs[order, 1], return_index=True)
+    dst_switches, first = np.unique(pairs[order, 1], return_index=True)
     groups = np.split(pairs[order, 0], first[1:])
     sets = [
-        k_shortest_to(topology, target, sources, k, extra=extra, seed=seed)
-        for target, sources in zip(targets.tolist(), groups, strict=False)  # one empty group if there are no pairs
+        k_shortest_to(topology, dst_switch, src_switches, k, extra=extra, seed=seed)
+        for dst_switch, src_switches in zip(
+            dst_switches.tolist(), groups, strict=False
+        )  # one empty group if there are no pairs
     ]
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return concatenate(sets, place)
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    return concatenate(sets, position)
 
 
 def all_k_shortest(topology: Topology, k: int, *, extra: int | None = None, seed: int = 0) -> Iterator[PathSet]:
     """One set for each target 0, 1, …, with all other switches as sources, in order."""
-    everything = np.arange(topology.switches)
-    for target in range(topology.switches):
-        yield k_shortest_to(topology, target, np.delete(everything, target), k, extra=extra, seed=seed)
+    switches = np.arange(topology.switches)
+    for dst_switch in range(topology.switches):
+        yield k_shortest_to(topology, dst_switch, np.delete(switches, dst_switch), k, extra=extra, seed=seed)

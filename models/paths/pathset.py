@@ -68,10 +68,10 @@ def starts(sizes: np.ndarray) -> Ints:
 def concatenate(sets: Sequence[PathSet], order: np.ndarray | None = None) -> PathSet:
     """One set after the other; then pair i is pair ``order[i]`` of the whole, if given."""
 
-    def gather(start: Ints, chosen: Ints) -> Ints:
+    def gather(start: Ints, groups: Ints) -> Ints:
         """Indices of the elements of the chosen groups, group after group."""
-        size = np.diff(start)[chosen]
-        return np.repeat(start[chosen] - starts(size)[:-1], size) + np.arange(size.sum())
+        size = np.diff(start)[groups]
+        return np.repeat(start[groups] - starts(size)[:-1], size) + np.arange(size.sum())
 
     none = np.zeros(0, np.int64)
     pair_start = starts(np.concatenate([none, *(paths.counts for paths in sets)]))
@@ -79,7 +79,9 @@ def concatenate(sets: Sequence[PathSet], order: np.ndarray | None = None) -> Pat
     channel = np.concatenate([np.zeros(0, np.int32), *(paths.channel for paths in sets)])
     if order is None:
         return PathSet(pair_start, path_start, channel)
-    chosen = gather(pair_start, order)
+    chosen_paths = gather(pair_start, order)
     return PathSet(
-        starts(np.diff(pair_start)[order]), starts(np.diff(path_start)[chosen]), channel[gather(path_start, chosen)]
+        starts(np.diff(pair_start)[order]),
+        starts(np.diff(path_start)[chosen_paths]),
+        channel[gather(path_start, chosen_paths)],
     )

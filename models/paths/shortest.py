@@ -15,24 +15,24 @@ def _even_load(out_start: Integers, dst: Integers, in_start: Integers, in_tail: 
     n = len(out_start) - 1
     hops, order = np.empty(n, np.int64), np.empty(n, np.int64)
     paths, flow = np.empty(n), np.empty(n)
-    for target in range(n):
-        found = search_to(target, in_start, in_tail, hops, order)
+    for dst_switch in range(n):
+        reached = search_to(dst_switch, in_start, in_tail, hops, order)
         paths[:] = 0.0
-        paths[target] = 1.0
-        for i in range(1, found):
+        paths[dst_switch] = 1.0
+        for i in range(1, reached):
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 if hops[dst[c]] == hops[v] - 1:
                     paths[v] += paths[dst[c]]
         flow[:] = 1.0
-        for i in range(found - 1, 0, -1):  # farthest first, so that all transit has arrived
+        for i in range(reached - 1, 0, -1):  # farthest first, so that all transit has arrived
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
                 if hops[u] == hops[v] - 1:
-                    part = flow[v] * (paths[u] / paths[v])
-                    load[c] += part
-                    flow[u] += part
+                    share = flow[v] * (paths[u] / paths[v])
+                    load[c] += share
+                    flow[u] += share
 
 
 def even_load_shortest(topology: Topology) -> Floats:

@@ -21,7 +21,7 @@ from unicodedata import normalize
 import numpy as np
 
 from flitlab.models.arrays import Bools
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
@@ -156,7 +156,7 @@ class Names:
         known = [f"{plural(self.what)} are numbered 0 to {self.count - 1}"] if self.numbered else []
         if self.labelled:
             known.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
-        meant = near(text, self._known) if self._known else None
+        meant = closest_match(text, self._known) if self._known else None
         return f"{text!r} is no {self.what}: {', and '.join(known)}" + (f"; did you mean {meant!r}?" if meant else "")
 
 

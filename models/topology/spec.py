@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.models.faults import refuse
-from flitlab.models.registry import Spec, SpecError, is_foreign, nested, warn
+from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
 from flitlab.models.topology.names import OF_HOSTS, switch_names
 from flitlab.models.topology.rates import CapacityOf
-from flitlab.models.topology.sound import connection_faults, sound_topology
+from flitlab.models.topology.validation import connection_errors, validate_topology
+from flitlab.models.validation import raise_errors
 
 
 class TopologySpec(Spec):
@@ -48,19 +48,19 @@ class TopologySpec(Spec):
         Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
         """
-        return self.looked_at(self._whole)
+        return self.validated(self._whole)
 
-    def looked_at(self, give: Callable[[], Topology]) -> Topology:
-        """What a method of the family gives: a topology (see :mod:`flitlab.models.topology.sound`), and connected."""
-        foreign = is_foreign(self)
-        built = sound_topology(give(), copy=foreign, by=give.__name__)
+    def validated(self, give: Callable[[], Topology]) -> Topology:
+        """What a method of the family gives: a topology (see :mod:`flitlab.models.topology.validation`), and connected."""
+        foreign = is_third_party(self)
+        built = validate_topology(give(), copy=foreign, by=give.__name__)
         if foreign:
-            refuse(connection_faults(built))
+            raise_errors(connection_errors(built))
         return built
 
     def _whole(self) -> Topology:
         self._check_common()
-        topology = sound_topology(self.graph())
+        topology = validate_topology(self.graph())
         if pair := topology.unreachable_pair():
             u, v = map(switch_names(topology).label, pair)
             problem = f"no path from switch {u} to switch {v}"

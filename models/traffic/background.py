@@ -6,8 +6,8 @@ from typing import Any
 
 from flitlab.models.registry import SpecError, nested
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.sound import ROUNDING
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.traffic.validation import ROUNDING
 
 
 def with_background(traffic: Traffic, described: dict[str, Any]) -> Traffic:

@@ -11,13 +11,13 @@ import numpy as np
 import scipy
 
 from flitlab.models.delimited import quoted
-from flitlab.models.faults import one_of_each
 from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make, recorded_warnings
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.models.topology.sound import topology_faults
+from flitlab.models.topology.validation import topology_errors
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.validation import error_texts
 from flitlab.sim.config.compose import DEEPEST
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
@@ -35,7 +35,7 @@ def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, A
         found["cases"] = [
             _sections(case, case.get("topology", shared)) if isinstance(case, Mapping) else case for case in cases
         ]
-    return {key: plain(value, key) for key, value in found.items()}
+    return {key: contiguous(value, key) for key, value in found.items()}
 
 
 def _sections(given: Mapping[str, Any], topology: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ MOST_DIGITS = 400
 """Whole numbers of more digits are no numbers to YAML, see :mod:`flitlab.sim.config.load`."""
 
 
-def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
+def contiguous(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
 
     Parameters
@@ -77,16 +77,16 @@ def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         raise _no_value(key, "is a masked array: fill in its masked entries")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
-        return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
+        return value.tolist() if value.dtype.itemsize <= 8 else contiguous(list(value), key)
     if any(value is one for one in above):
         raise _no_value(key, "contains itself")
     if len(above) > DEEPEST:
         raise _no_value(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
     inside = (*above, value)
     if isinstance(value, Mapping):
-        return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
+        return {str(name): contiguous(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
     if isinstance(value, list | tuple | range):
-        return [plain(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
+        return [contiguous(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     hint = "; make a list of it" if isinstance(value, Iterable) and not isinstance(value, bytes) else ""
     raise _no_value(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
@@ -137,7 +137,7 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
             raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
     if not isinstance(value, Topology):
         return None
-    if texts := one_of_each(topology_faults(value)):
+    if texts := error_texts(topology_errors(value)):
         raise ConfigError([Mistake("configuration", "topology", "", text) for text in texts])
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
 
@@ -219,7 +219,7 @@ def graph_of(topology: Any) -> Topology | None:
         return graph
     try:
         with recorded_warnings():  # they are issued where it is read
-            built: Topology = make("topology", **plain(component("topology", topology))).build()
+            built: Topology = make("topology", **contiguous(component("topology", topology))).build()
     except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
         return None  # what is wrong with it is said where it is read
     return built

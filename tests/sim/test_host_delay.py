@@ -12,7 +12,7 @@ from flitlab.models.registry import FaultyError, SpecWarning, make
 from flitlab.models.topology.formats import read, write
 from flitlab.models.topology.formats.anynet import read_anynet
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import sound_topology
+from flitlab.models.topology.validation import validate_topology
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
 from flitlab.sim.engines.start import start
@@ -125,7 +125,7 @@ def test_delays_of_hosts_must_be_one_for_each_and_not_negative():
         ([0, 1, -2, 3], "delay of host 2"),
     ):
         with pytest.raises(FaultyError, match=match):
-            sound_topology(Topology(**{**vars(topology), "host_delay": np.array(wrong)}))
+            validate_topology(Topology(**{**vars(topology), "host_delay": np.array(wrong)}))
 
 
 CONFIG = """

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import LARGEST, LEAST
-from flitlab.models.faults import (
-    Found,
-    array_faults,
-    at_first,
-    is_whole,
-    notes_faults,
-    plain,
-    rebuilt,
-    refuse,
-    refuse_other,
-)
-from flitlab.models.registry import is_foreign
+from flitlab.models.registry import is_third_party
 from flitlab.models.topology.graph import DELAY, HOPS, Grid, Topology
 from flitlab.models.topology.limits import MOST
+from flitlab.models.validation import (
+    Errors,
+    array_errors,
+    contiguous,
+    copy_fields,
+    first_error,
+    is_whole,
+    notes_errors,
+    raise_errors,
+    require_type,
+)
 
 _INTEGERS = ("src", "dst", "delay", "reverse")
 
@@ -33,36 +33,36 @@ def unchanged(topology: Topology, give: Callable[..., Any], *more: Any) -> Itera
 
     more: what else it is given; the same holds for what has a content hash.
     """
-    foreign = is_foreign(give.__self__)  # type: ignore[attr-defined]
+    foreign = is_third_party(give.__self__)  # type: ignore[attr-defined]
     parts = [part for part in (topology, *more) if foreign and hasattr(part, "content_hash")]
     before = [replace(part).content_hash for part in parts]
     yield
     for part, known in zip(parts, before, strict=True):
         if replace(part).content_hash != known:
             what = type(part).__name__.lower()
-            refuse([("changes", f"{give.__name__}() changes the {what}; copy the arrays that you write to")])
+            raise_errors([("changes", f"{give.__name__}() changes the {what}; copy the arrays that you write to")])
 
 
-def sound_topology(given: Topology, copy: bool = False, by: str = "graph") -> Topology:
+def validate_topology(given: Topology, copy: bool = False, by: str = "graph") -> Topology:
     """A topology with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
     by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`topology_faults`.
     """
-    refuse_other(given, Topology, by)
-    refuse(topology_faults(given))
-    columns = {name: plain(values, np.float64, copy) for name, values in given.columns.items()}
+    require_type(given, Topology, by)
+    raise_errors(topology_errors(given))
+    columns = {name: contiguous(values, np.float64, copy) for name, values in given.columns.items()}
     whole = [*_INTEGERS, "host_switch", *([] if given.host_delay is None else ["host_delay"])]
-    arrays = {name: plain(getattr(given, name), np.int64, copy) for name in whole}
+    arrays = {name: contiguous(getattr(given, name), np.int64, copy) for name in whole}
     grid = given.grid
     if grid is not None:
-        grid = Grid(tuple(map(int, grid.dims)), bool(grid.wrap), plain(grid.coordinates, np.int64, copy))
-    return rebuilt(
-        Topology, given, **arrays, capacity=plain(given.capacity, np.float64, copy), grid=grid, columns=columns,
+        grid = Grid(tuple(map(int, grid.dims)), bool(grid.wrap), contiguous(grid.coordinates, np.int64, copy))
+    return copy_fields(
+        Topology, given, **arrays, capacity=contiguous(given.capacity, np.float64, copy), grid=grid, columns=columns,
         switches=int(given.switches), host_capacity=float(given.host_capacity), hosts_stated=bool(given.hosts_stated),
     )  # fmt: skip
 
 
-def topology_faults(topology: Topology) -> Found:
+def topology_errors(topology: Topology) -> Errors:
     """What is wrong with a topology, but for its connection."""
     n, wrong = topology.switches, False
     for fault in _form_faults(topology):
@@ -93,13 +93,13 @@ def topology_faults(topology: Topology) -> Found:
     yield from _note_faults(topology)
 
 
-def connection_faults(topology: Topology) -> Found:
+def connection_errors(topology: Topology) -> Errors:
     """Whether every switch reaches every other one, in a topology without other faults."""
     if (pair := topology.unreachable_pair()) is not None:
         yield "connected", f"not strongly connected: no path from switch {pair[0]} to switch {pair[1]}"
 
 
-def _form_faults(topology: Topology) -> Found:
+def _form_faults(topology: Topology) -> Errors:
     n = topology.switches
     if not isinstance(topology.kind, str):
         yield "kind", f"kind must be a text, and is {topology.kind!r}"
@@ -109,13 +109,13 @@ def _form_faults(topology: Topology) -> Found:
         yield "switches", f"{n} switches; at most {MOST} are simulated"
     count = len(topology.src) if isinstance(topology.src, np.ndarray) and topology.src.ndim == 1 else 0
     for name in _INTEGERS:
-        yield from array_faults(name, getattr(topology, name), np.integer, count)
-    yield from array_faults("capacity", topology.capacity, np.floating, count)
+        yield from array_errors(name, getattr(topology, name), np.integer, count)
+    yield from array_errors("capacity", topology.capacity, np.floating, count)
     yield from _column_faults(topology, count)
     hosts = len(topology.host_switch) if np.ndim(topology.host_switch) == 1 else 0
-    yield from array_faults("host_switch", topology.host_switch, np.integer, hosts)
+    yield from array_errors("host_switch", topology.host_switch, np.integer, hosts)
     if topology.host_delay is not None:
-        yield from array_faults("host_delay", topology.host_delay, np.integer, hosts)
+        yield from array_errors("host_delay", topology.host_delay, np.integer, hosts)
     if max(count, hosts) > MOST:
         yield "size", f"{count} channels and {hosts} hosts; at most {MOST} each"
     if not isinstance(topology.host_capacity, int | float | np.number):
@@ -126,23 +126,23 @@ def _form_faults(topology: Topology) -> Found:
     if not isinstance(grid, Grid) or not all(is_whole(k) and k > 0 for k in grid.dims):
         yield "grid", "grid must be a Grid whose dims are whole numbers, or None"
     elif is_whole(n):
-        yield from array_faults("grid.coordinates", grid.coordinates, np.integer, n, len(grid.dims))
+        yield from array_errors("grid.coordinates", grid.coordinates, np.integer, n, len(grid.dims))
 
 
-def _column_faults(topology: Topology, count: int) -> Found:
+def _column_faults(topology: Topology, count: int) -> Errors:
     """Whether the columns hold a finite number for each of ``count`` channels, and the weight is one there is."""
     if topology.default_weight not in (HOPS, DELAY):
         yield "default weight", f"default_weight must be {HOPS!r} or {DELAY!r}, and is {topology.default_weight!r}"
     for name, values in topology.columns.items():
         if name in ("capacity", "delay", "reverse"):
             yield "columns", f"columns[{name!r}]: {name} is a field of its own"
-        faults = list(array_faults(f"columns[{name!r}]", values, np.floating, count))
+        faults = list(array_errors(f"columns[{name!r}]", values, np.floating, count))
         yield from faults
         if not faults and not np.isfinite(values).all():
             yield "columns", f"columns[{name!r}] must be finite"
 
 
-def _reverse_faults(topology: Topology) -> Found:
+def _reverse_faults(topology: Topology) -> Errors:
     reverse, src, dst = topology.reverse, topology.src, topology.dst
     outside = np.flatnonzero((reverse < -1) | (reverse >= topology.channels))
     if len(outside):
@@ -151,43 +151,43 @@ def _reverse_faults(topology: Topology) -> Found:
         return
     paired = np.flatnonzero(reverse >= 0)
     back = reverse[paired]
-    yield from at_first(
+    yield from first_error(
         "reverse ends", paired[(src[back] != dst[paired]) | (dst[back] != src[paired])],
         lambda c: f"channel {c} is {src[c]} -> {dst[c]}, but its reverse, channel {reverse[c]}, is "
         f"{src[reverse[c]]} -> {dst[reverse[c]]}",
     )  # fmt: skip
-    yield from at_first(
+    yield from first_error(
         "reverse twice", paired[reverse[back] != paired],
         lambda c: f"the reverse of channel {c} is channel {reverse[c]}, and the reverse of that is "
         f"{reverse[reverse[c]]}: each must name the other",
     )  # fmt: skip
 
 
-def _value_faults(topology: Topology) -> Found:
+def _value_faults(topology: Topology) -> Errors:
     capacity, delay = topology.capacity, topology.delay
-    yield from at_first(
+    yield from first_error(
         "capacity", np.flatnonzero(~((capacity >= LEAST) & (capacity <= LARGEST))),
         lambda c: f"capacity of channel {c} is {capacity[c]}: it must be positive, from {LEAST:g} to {LARGEST:g}",
     )  # fmt: skip
-    yield from at_first(
+    yield from first_error(
         "delay", np.flatnonzero(delay < 0), lambda c: f"delay of channel {c} is {delay[c]}: it must be 0 or more"
     )
 
 
-def _host_faults(topology: Topology) -> Found:
+def _host_faults(topology: Topology) -> Errors:
     at, n = topology.host_switch, topology.switches
-    yield from at_first(
+    yield from first_error(
         "host place", np.flatnonzero((at < 0) | (at >= n)),
         lambda host: f"host {host} is at switch {at[host]}, outside of 0 to {n - 1}",
     )  # fmt: skip
-    yield from at_first(
+    yield from first_error(
         "host order", np.flatnonzero(at[1:] < at[:-1]),
         lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {at[host]}, host {host + 1} "
         f"at switch {at[host + 1]}; Topology.with_hosts numbers them",
     )  # fmt: skip
     if topology.host_delay is not None:
         delay = topology.host_delay
-        yield from at_first(
+        yield from first_error(
             "host delay", np.flatnonzero(delay < 0), lambda h: f"delay of host {h} is {delay[h]}: it must be 0 or more"
         )
     if not (LEAST <= topology.host_capacity <= LARGEST or topology.host_capacity == np.inf):
@@ -195,9 +195,9 @@ def _host_faults(topology: Topology) -> Found:
         yield "host capacity", f"host_capacity is {topology.host_capacity}: it {problem}"
 
 
-def _note_faults(topology: Topology) -> Found:
+def _note_faults(topology: Topology) -> Errors:
     n, grid, notes = topology.switches, topology.grid, topology.notes
-    yield from notes_faults(notes)
+    yield from notes_errors(notes)
     if grid is not None:
         size = int(np.prod([int(k) for k in grid.dims], dtype=object))
         if n != size:
@@ -215,7 +215,7 @@ def _fills(grid: Grid, n: int) -> bool:
     return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
 
 
-def _part_faults(key: str, parts: Any, n: int) -> Found:
+def _part_faults(key: str, parts: Any, n: int) -> Errors:
     """Whether the tiers (or the clusters, as ``key`` says) follow one another from the first switch to the last."""
     if not parts:
         return

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Without garbage collections, which would go through all objects again and again and find nothing to free."""
     enabled = gc.isenabled()
     gc.disable()

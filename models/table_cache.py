@@ -14,7 +14,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-def while_held(find: Callable[[K], T]) -> Callable[[K], T]:
+def cached_while_referenced(find: Callable[[K], T]) -> Callable[[K], T]:
     """Let a function of one object be called once for each, as long as somebody holds the object.
 
     >>> @while_held
@@ -29,21 +29,21 @@ def while_held(find: Callable[[K], T]) -> Callable[[K], T]:
     known: WeakKeyDictionary[K, T] = WeakKeyDictionary()
 
     @wraps(find)
-    def found(of: K) -> T:
-        if of not in known:
-            known[of] = find(of)
-        return known[of]
+    def cached(key: K) -> T:
+        if key not in known:
+            known[key] = find(key)
+        return known[key]
 
-    return found
+    return cached
 
 
-class _Known(NamedTuple, Generic[T]):
+class _Entry(NamedTuple, Generic[T]):
     table: ref[Masks]
-    mark: bytes
-    what: T
+    checksum: bytes
+    value: T
 
 
-class WhileHeld(Generic[T]):
+class TableCache(Generic[T]):
     """Tables, uint64 [rows, columns], that others hold, each with what is known of it, by a key.
 
     >>> held = WhileHeld[str]()
@@ -57,20 +57,20 @@ class WhileHeld(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, _Known[T]] = {}
+        self._known: dict[Hashable, _Entry[T]] = {}
 
     def get(self, key: Hashable) -> tuple[Masks, T] | None:
         """The table of that key and what is known of it; None if nobody holds it, or if it has changed."""
-        known = self._known.get(key)
-        table = known and known.table()
-        return None if known is None or table is None or _mark(table) != known.mark else (table, known.what)
+        entry = self._known.get(key)
+        table = entry and entry.table()
+        return None if entry is None or table is None or _checksum(table) != entry.checksum else (table, entry.value)
 
-    def keep(self, key: Hashable, table: Masks, what: T) -> None:
+    def put(self, key: Hashable, table: Masks, value: T) -> None:
         """Remembers a table and what is known of it, until nobody else holds the table."""
-        self._known[key] = _Known(ref(table, lambda _: self._known.pop(key, None)), _mark(table), what)
+        self._known[key] = _Entry(ref(table, lambda _: self._known.pop(key, None)), _checksum(table), value)
 
 
-def _mark(table: Masks) -> bytes:
+def _checksum(table: Masks) -> bytes:
     """A weighted sum of each row, which any likely change of a table changes; of 10,000 x 10,000 in about 0.1 s."""
     weight = np.arange(1, 2 * table.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (table @ weight).tobytes()

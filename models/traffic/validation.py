@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.faults import (
-    Found,
-    array_faults,
-    at_first,
-    is_whole,
-    notes_faults,
-    plain,
-    rebuilt,
-    refuse,
-    refuse_other,
-)
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.validation import (
+    Errors,
+    array_errors,
+    contiguous,
+    copy_fields,
+    first_error,
+    is_whole,
+    notes_errors,
+    raise_errors,
+    require_type,
+)
 
 _INTEGERS = ("fixed", "start", "column")
 
@@ -26,30 +26,30 @@ ROUNDING = 1e-9
 """By how much of a host's demand its rate may differ from it."""
 
 
-def sound_traffic(topology: Topology, given: Traffic, copy: bool = False, by: str = "build") -> Traffic:
+def validate_traffic(topology: Topology, given: Traffic, copy: bool = False, by: str = "build") -> Traffic:
     """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
     by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
     """
-    refuse_other(given, Traffic, by)
-    refuse(chain(traffic_faults(topology, given), silent_faults(given)))
-    numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
-    rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
-    others = tuple(sound_traffic(topology, other, copy) for other in given.alternates)
-    fixed = None if given.background is None else sound_traffic(topology, given.background, copy)
-    return rebuilt(
+    require_type(given, Traffic, by)
+    raise_errors(chain(traffic_errors(topology, given), silent_faults(given)))
+    numbers = {name: contiguous(getattr(given, name), np.int64, copy) for name in _INTEGERS}
+    rates = {name: contiguous(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
+    others = tuple(validate_traffic(topology, other, copy) for other in given.alternates)
+    fixed = None if given.background is None else validate_traffic(topology, given.background, copy)
+    return copy_fields(
         Traffic, given, topology=topology, law=int(given.law), alternates=others, background=fixed, **numbers, **rates
     )
 
 
-def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
+def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
     """What is wrong with traffic, but for its alternates."""
     form = list(_form_faults(topology, traffic))
     yield from form
     if form:
         return
     rate = traffic.rate
-    yield from at_first(
+    yield from first_error(
         "rate", np.flatnonzero(~((rate >= 0) & np.isfinite(rate))),
         lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
     )  # fmt: skip
@@ -61,13 +61,13 @@ def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
         yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
 
 
-def silent_faults(traffic: Traffic) -> Found:
+def silent_faults(traffic: Traffic) -> Errors:
     """What is wrong with traffic without any; a program may compute and send nothing."""
     if not (np.asarray(traffic.rate) > 0).any():
         yield "rate", "no host sends anything: all rates are 0"
 
 
-def _form_faults(topology: Topology, traffic: Traffic) -> Found:
+def _form_faults(topology: Topology, traffic: Traffic) -> Errors:
     hosts, law = topology.hosts, traffic.law
     if not isinstance(traffic.kind, str):
         yield "kind", f"kind must be a text, and is {traffic.kind!r}"
@@ -79,7 +79,7 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Found:
             f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of flitlab.models.traffic.traffic",
         )
         return
-    yield from notes_faults(traffic.notes)
+    yield from notes_errors(traffic.notes)
     if not isinstance(traffic.alternates, tuple):
         yield "alternates", "alternates must be a tuple of traffic"
     if traffic.background is not None and not isinstance(traffic.background, Traffic):
@@ -88,37 +88,37 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Found:
         yield "background", "background goes with no alternates, and has no background of its own"
     entries = len(traffic.column) if law == TABLE and np.ndim(traffic.column) == 1 else 0
     lengths = {"fixed": hosts if law == FIXED else 0, "start": hosts + 1 if law == TABLE else 0, "column": entries}
-    yield from array_faults("rate", traffic.rate, np.floating, hosts)
+    yield from array_errors("rate", traffic.rate, np.floating, hosts)
     for name, length in lengths.items():
-        yield from array_faults(name, getattr(traffic, name), np.integer, length)
-    yield from array_faults("weight", traffic.weight, np.floating, entries)
+        yield from array_errors(name, getattr(traffic, name), np.integer, length)
+    yield from array_errors("weight", traffic.weight, np.floating, entries)
 
 
-def _fixed_faults(traffic: Traffic) -> Found:
+def _fixed_faults(traffic: Traffic) -> Errors:
     to, hosts = traffic.fixed, len(traffic.rate)
-    yield from at_first(
+    yield from first_error(
         "destination", np.flatnonzero((to < -1) | (to >= hosts)),
         lambda host: f"host {host} sends to host {to[host]}; hosts are 0 to {hosts - 1} (-1: to none)",
     )  # fmt: skip
-    yield from at_first(
+    yield from first_error(
         "nowhere", np.flatnonzero((to == -1) & (traffic.rate > 0)),
         lambda host: f"host {host} has a rate of {traffic.rate[host]} and no destination",
     )  # fmt: skip
 
 
-def _table_faults(traffic: Traffic) -> Found:
+def _table_faults(traffic: Traffic) -> Errors:
     start, column, weight, rate = traffic.start, traffic.column, traffic.weight, traffic.rate
     hosts = len(rate)
     if start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():
         yield "start", f"start must rise from 0 to the number of entries, {len(column)}"
         return
     source: Any = np.repeat(np.arange(hosts), np.diff(start))
-    yield from at_first(
+    yield from first_error(
         "destination", np.flatnonzero((column < 0) | (column >= hosts)),
         lambda k: f"host {source[k]} sends to host {column[k]}; hosts are 0 to {hosts - 1}",
     )  # fmt: skip
     wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
-    yield from at_first(
+    yield from first_error(
         "demand", wrong,
         lambda k: f"the demand of host {source[k]} for host {column[k]} is {weight[k]}: it must be positive and finite "
         "(leave out what is 0)",
@@ -126,7 +126,7 @@ def _table_faults(traffic: Traffic) -> Found:
     if len(wrong):
         return
     total = np.bincount(source, weight, hosts)
-    yield from at_first(
+    yield from first_error(
         "sum", np.flatnonzero(~(np.abs(total - rate) <= ROUNDING * total)),
         lambda host: f"rate of host {host} is {rate[host]}, and its demands add up to {total[host]}",
     )  # fmt: skip
