@@ -18,7 +18,7 @@ ATTEMPTS = 10
 STEPS = 20
 """Steps of a walk, for each vertex; a few hundred more if there are few vertices."""
 
-WORK = 100_000_000
+MAX_WORK = 100_000_000
 """Steps of all walks times vertices; some seconds."""
 
 
@@ -31,21 +31,21 @@ def hamiltonian_cycle(out: Arcs, rng: np.random.Generator) -> tuple[list[int], b
     where even the assignment does not exist.
     """
     count, symmetric = len(out), _is_symmetric(out)
-    steps = min(STEPS * count + 500, WORK // max(count, 1))
+    steps = min(STEPS * count + 500, MAX_WORK // max(count, 1))
     order = list(range(count))
-    for _ in range(min(ATTEMPTS, WORK // (steps * count)) if count else 0):
+    for _ in range(min(ATTEMPTS, MAX_WORK // (steps * count)) if count else 0):
         follower = cycle_cover(out, rng)
-        pieces = [[v] for v in order] if follower is None else cycles_of(patch(out, follower))
+        pieces = [[v] for v in order] if follower is None else cycles_of(join_cycles(out, follower))
         walk = _Walk(out, pieces, rng, symmetric)
         if walk.run(steps if follower is not None else 5 * count):
             return walk.path, True
-        order = max(order, walk.order(), key=lambda some: joints(out, some))
+        order = max(order, walk.order(), key=lambda some: count_joined(out, some))
         if follower is None:
             break
     return order, count == 0
 
 
-def joints(out: Arcs, order: Sequence[int]) -> int:
+def count_joined(out: Arcs, order: Sequence[int]) -> int:
     """How many vertices of a cyclic order have an arc to the next one."""
     return sum(order[i] in out[order[i - 1]] for i in range(len(order)))
 
@@ -70,7 +70,7 @@ def cycle_cover(out: Arcs, rng: np.random.Generator) -> list[int] | None:
     return follower
 
 
-def patch(out: Arcs, follower: Sequence[int]) -> list[int]:
+def join_cycles(out: Arcs, follower: Sequence[int]) -> list[int]:
     """The follower of each vertex when those of vertices of two cycles are exchanged wherever both new arcs exist.
 
     Every exchange makes one cycle of two. Of the line graph of a strongly connected digraph, such as a Kautz or a de
@@ -79,10 +79,10 @@ def patch(out: Arcs, follower: Sequence[int]) -> list[int]:
     Source: Karp, SIAM J. Computing 8 (1979).
     """
     follower = list(follower)
-    cycle, before = [0] * len(out), [0] * len(out)
+    cycle, predecessor = [0] * len(out), [0] * len(out)
     for number, vertices in enumerate(cycles_of(follower)):
         for i, v in enumerate(vertices):
-            cycle[v], before[v] = number, vertices[i - 1]
+            cycle[v], predecessor[v] = number, vertices[i - 1]
     leader = list(range(max(cycle) + 1))
 
     def find(v: int) -> int:
@@ -94,25 +94,25 @@ def patch(out: Arcs, follower: Sequence[int]) -> list[int]:
 
     for u, heads in enumerate(out):
         for w in heads:
-            v, old = before[w], follower[u]
+            v, old = predecessor[w], follower[u]
             if find(u) != find(w) and old in out[v]:
                 leader[find(w)] = find(u)
-                follower[u], follower[v], before[w], before[old] = w, old, u, v
+                follower[u], follower[v], predecessor[w], predecessor[old] = w, old, u, v
     return follower
 
 
 def cycles_of(follower: Sequence[int]) -> list[list[int]]:
     """The cycles of a permutation, the longest first."""
-    seen, found = [False] * len(follower), []
+    visited, cycles = [False] * len(follower), []
     for first in range(len(follower)):
         cycle, v = [], first
-        while not seen[v]:
-            seen[v] = True
+        while not visited[v]:
+            visited[v] = True
             cycle.append(v)
             v = follower[v]
         if cycle:
-            found.append(cycle)
-    return sorted(found, key=len, reverse=True)
+            cycles.append(cycle)
+    return sorted(cycles, key=len, reverse=True)
 
 
 class _Walk:
@@ -133,7 +133,7 @@ class _Walk:
         self.out, self.rng, self.symmetric = out, rng, symmetric
         self.path = cycles[0]
         self.cycles: dict[int, list[int]] = {}
-        self.of = [-1] * len(out)
+        self.cycle_of = [-1] * len(out)
         """The cycle of each vertex, -1 for the path."""
         self.longest = self.path
         for cycle in cycles[1:]:
@@ -146,7 +146,7 @@ class _Walk:
             closed = self.path[0] in self.out[self.path[-1]] or len(self.out) == 1
             if closed and not self.cycles:
                 return True
-            if not self._take_up(draw) and not (closed and self._reopen(draw)) and not self._turn(draw):
+            if not self._extend_into_cycle(draw) and not (closed and self._reopen(draw)) and not self._change_end(draw):
                 return False
         return False
 
@@ -156,14 +156,14 @@ class _Walk:
         others = chain(self.path, *self.cycles.values())
         return self.longest + [v for v in others if v not in within]
 
-    def _take_up(self, draw: float) -> bool:
+    def _extend_into_cycle(self, draw: float) -> bool:
         """Go on into a cycle, if the end has an arc to one."""
-        heads = [w for w in self.out[self.path[-1]] if self.of[w] >= 0]
+        heads = [w for w in self.out[self.path[-1]] if self.cycle_of[w] >= 0]
         if heads:
             w = heads[int(draw * len(heads))]
-            cycle = self.cycles.pop(self.of[w])
+            cycle = self.cycles.pop(self.cycle_of[w])
             for v in cycle:
-                self.of[v] = -1
+                self.cycle_of[v] = -1
             i = cycle.index(w)
             self.path = self.path + cycle[i:] + cycle[:i]
             if len(self.path) > len(self.longest):
@@ -175,36 +175,36 @@ class _Walk:
         path = self.path
         first = int(draw * len(path))
         for i in (*range(first, len(path)), *range(first)):
-            if any(self.of[w] >= 0 for w in self.out[path[i]]):
+            if any(self.cycle_of[w] >= 0 for w in self.out[path[i]]):
                 self.path = path[i + 1 :] + path[: i + 1]
                 return True
         return False
 
-    def _turn(self, draw: float) -> bool:
+    def _change_end(self, draw: float) -> bool:
         """Change the end of the path; False if the end has no arc that does."""
         path = self.path
-        places = [path.index(w) for w in self.out[path[-1]]]
+        indices = [path.index(w) for w in self.out[path[-1]]]
         if self.symmetric:
-            places = [i for i in places if i < len(path) - 2]
+            indices = [i for i in indices if i < len(path) - 2]
         else:
-            places = [i for i in places if i > 0]
-            places = [i for i in places if self._leads_on(i)] or places
-        if places:
-            i = places[int(draw * len(places))]
+            indices = [i for i in indices if i > 0]
+            indices = [i for i in indices if self._can_continue(i)] or indices
+        if indices:
+            i = indices[int(draw * len(indices))]
             if self.symmetric:
                 self.path = path[: i + 1] + path[:i:-1]
             else:
                 self.path = path[:i]
                 self._set_aside(path[i:])
-        return bool(places)
+        return bool(indices)
 
-    def _leads_on(self, i: int) -> bool:
+    def _can_continue(self, i: int) -> bool:
         """Whether the vertex before place i of the path has another arc to what is behind, or to a cycle."""
         behind = set(self.path[i + 1 :])
-        return any(w in behind or self.of[w] >= 0 for w in self.out[self.path[i - 1]])
+        return any(w in behind or self.cycle_of[w] >= 0 for w in self.out[self.path[i - 1]])
 
     def _set_aside(self, cycle: list[int]) -> None:
         number = cycle[0]
         self.cycles[number] = cycle
         for v in cycle:
-            self.of[v] = number
+            self.cycle_of[v] = number

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.application.builder import LIMIT
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 from flitlab.models.arrays import Ints, to_integers
-from flitlab.models.collective.schedule import Schedule, copied
+from flitlab.models.collective.schedule import Schedule, complete_sends
 from flitlab.models.registry import SpecError
 
 _EARLY = 1
@@ -18,14 +18,16 @@ def chunk_bytes(schedule: Schedule, piece: int) -> Ints:
     order = np.argsort(key, kind="stable")
     amount = schedule.amount[order]
     ends = np.cumsum(amount)
-    fresh = np.diff(key[order], prepend=-1) != 0
-    ends -= np.repeat((ends - amount)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(ends))))
-    found = np.empty(len(order), np.int64)
-    found[order] = ends * piece // schedule.parts - (ends - amount) * piece // schedule.parts
-    return found
+    is_first_of_piece = np.diff(key[order], prepend=-1) != 0
+    ends -= np.repeat(
+        (ends - amount)[is_first_of_piece], np.diff(np.append(np.flatnonzero(is_first_of_piece), len(ends)))
+    )
+    sizes = np.empty(len(order), np.int64)
+    sizes[order] = ends * piece // schedule.parts - (ends - amount) * piece // schedule.parts
+    return sizes
 
 
-def program_of(
+def build_program(
     schedule: Schedule, piece: int, window: int, algorithm: str = "", size: int = 0, ns_per_byte: float = 0.0
 ) -> Program:
     """The program of a schedule whose pieces have ``piece`` bytes.
@@ -45,16 +47,16 @@ def program_of(
     messages = _Messages(schedule, piece, ns_per_byte)
     pairs = messages.by_chunks(), messages.by_peer(window, 0), messages.by_peer(1, _EARLY), messages.reductions()
     before, after = zip(*pairs, strict=True)
-    waited, waiting = np.concatenate(before), np.concatenate(after)
-    waited, waiting = np.unique(np.stack([waited, waiting], axis=1), axis=0).T
-    return messages.program(waited, waiting, Step(schedule.kind, algorithm, size, schedule.ranks))
+    predecessor, successor = np.concatenate(before), np.concatenate(after)
+    predecessor, successor = np.unique(np.stack([predecessor, successor], axis=1), axis=0).T
+    return messages.program(predecessor, successor, Step(schedule.kind, algorithm, size, schedule.ranks))
 
 
 class _Messages:
     """The operations of a schedule: a send and a receive of each message and, where that takes time, a reduction.
 
     size, ns: int64 [sends], bytes of the message and nanoseconds of its reduction. kind, rank, number: int64
-    [operations], what, whose and of which message they are. send, receive, taken: int64 [sends], operations; ``taken``
+    [operations], what, whose and of which message they are. send, receive, taken: int64 [sends], operations; ``usable``
     is the one after which a message is of use, the receive or the reduction.
     """
 
@@ -62,7 +64,7 @@ class _Messages:
         self.schedule = schedule
         count = schedule.sends
         self.size = chunk_bytes(schedule, piece)[schedule.chunk]
-        added = np.where(copied(schedule), 0, self.size) if ns_per_byte else np.zeros(count)
+        added = np.where(complete_sends(schedule), 0, self.size) if ns_per_byte else np.zeros(count)
         self.ns = to_integers("gflops", np.rint(added * ns_per_byte))
         every = np.arange(count)
         reducing = every[self.ns > 0]
@@ -71,37 +73,37 @@ class _Messages:
         kind = np.repeat(np.array([SEND, RECV, CALC], np.int8), [count, count, len(reducing)])
         order = np.lexsort((kind == CALC, schedule.step[number], rank))
         self.kind, self.rank, self.number = kind[order], rank[order], number[order]
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        self.send, self.receive = place[:count], place[count : 2 * count]
-        self.taken = self.receive.copy()
-        self.taken[reducing] = place[2 * count :]
+        operation = np.empty(len(order), np.int64)
+        operation[order] = np.arange(len(order))
+        self.send, self.receive = operation[:count], operation[count : 2 * count]
+        self.usable = self.receive.copy()
+        self.usable[reducing] = operation[2 * count :]
 
     def by_chunks(self) -> tuple[Ints, Ints]:
         """Pairs of what is taken in and the sends of the same chunk by the same rank in later steps."""
         s = self.schedule
         steps = int(s.step.max(initial=0)) + 1
-        got = (s.target * s.chunks + s.chunk) * steps + s.step
-        by = np.argsort(got)
-        low = np.searchsorted(got[by], (s.source * s.chunks + s.chunk) * steps)
-        count = np.searchsorted(got[by], (s.source * s.chunks + s.chunk) * steps + s.step) - low
+        receive_key = (s.target * s.chunks + s.chunk) * steps + s.step
+        receive_order = np.argsort(receive_key)
+        low = np.searchsorted(receive_key[receive_order], (s.source * s.chunks + s.chunk) * steps)
+        count = np.searchsorted(receive_key[receive_order], (s.source * s.chunks + s.chunk) * steps + s.step) - low
         which = np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        return 2 * self.taken[by[which]], np.repeat(self.send, count)
+        return 2 * self.usable[receive_order[which]], np.repeat(self.send, count)
 
     def reductions(self) -> tuple[Ints, Ints]:
         """Pairs of a receive and the reduction that follows it."""
-        some = self.taken != self.receive
-        return 2 * self.receive[some], self.taken[some]
+        some = self.usable != self.receive
+        return 2 * self.receive[some], self.usable[some]
 
     def by_peer(self, distance: int, early: int) -> tuple[Ints, Ints]:
         """Pairs of sends to the same peer, the second ``distance`` after the first; early: it waits for its begin."""
         s = self.schedule
-        lane = s.source * s.ranks + s.target
-        order = np.lexsort((s.step, lane))
-        alike = lane[order[distance:]] == lane[order[:-distance]]
-        return 2 * self.send[order[:-distance][alike]] + early, self.send[order[distance:][alike]]
+        rank_pair = s.source * s.ranks + s.target
+        order = np.lexsort((s.step, rank_pair))
+        same_pair = rank_pair[order[distance:]] == rank_pair[order[:-distance]]
+        return 2 * self.send[order[:-distance][same_pair]] + early, self.send[order[distance:][same_pair]]
 
-    def program(self, waited: Ints, waiting: Ints, step: Step) -> Program:
+    def program(self, predecessor: Ints, successor: Ints, step: Step) -> Program:
         """The program in which operations wait for others. waited: 2 * operation + early, ascending."""
         is_send, is_calc = self.kind == SEND, self.kind == CALC
         peer = np.where(is_send, self.schedule.target[self.number], self.schedule.source[self.number])
@@ -116,8 +118,8 @@ class _Messages:
             cpu=np.zeros(operations, np.int16),
             step=np.zeros(operations, np.int32),
             partner=np.where(is_calc, -1, partner),
-            need=np.bincount(waiting, minlength=operations).astype(np.int32),
-            after=np.searchsorted(waited >> 1, np.arange(operations + 1)).astype(np.int64),
-            successor=2 * waiting + (waited & _EARLY),
+            need=np.bincount(successor, minlength=operations).astype(np.int32),
+            after=np.searchsorted(predecessor >> 1, np.arange(operations + 1)).astype(np.int64),
+            successor=2 * successor + (predecessor & _EARLY),
             steps=(step,),
         )

@@ -16,7 +16,7 @@ ALL = -1
 
 
 @dataclass(frozen=True)
-class Kind:
+class CollectiveKind:
     """A collective by what becomes of its data.
 
     start, goal: for the number of ranks N and the root, the pairs (who has it at first, who needs it in the end) of its
@@ -47,20 +47,22 @@ CollectiveName = Literal[
 ]  # fmt: skip
 """Names of the collectives that have schedules."""
 
-KINDS: dict[str, Kind] = {
-    "all_gather": Kind(lambda n, root: ((r, ALL) for r in range(n)), _each, _others),
-    "reduce_scatter": Kind(lambda n, root: ((ALL, r) for r in range(n)), _each, _others),
-    "all_reduce": Kind(lambda n, root: [(ALL, ALL)], _whole, lambda n: 2 * _others(n)),
-    "broadcast": Kind(lambda n, root: [(root, ALL)], _whole, _whole),
-    "reduce": Kind(lambda n, root: [(ALL, root)], _whole, _whole),
-    "gather": Kind(lambda n, root: ((r, root) for r in range(n) if r != root), _each, _others),
-    "scatter": Kind(lambda n, root: ((root, r) for r in range(n) if r != root), _each, _others),
-    "all_to_all": Kind(lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _each, _others),
+KINDS: dict[str, CollectiveKind] = {
+    "all_gather": CollectiveKind(lambda n, root: ((r, ALL) for r in range(n)), _each, _others),
+    "reduce_scatter": CollectiveKind(lambda n, root: ((ALL, r) for r in range(n)), _each, _others),
+    "all_reduce": CollectiveKind(lambda n, root: [(ALL, ALL)], _whole, lambda n: 2 * _others(n)),
+    "broadcast": CollectiveKind(lambda n, root: [(root, ALL)], _whole, _whole),
+    "reduce": CollectiveKind(lambda n, root: [(ALL, root)], _whole, _whole),
+    "gather": CollectiveKind(lambda n, root: ((r, root) for r in range(n) if r != root), _each, _others),
+    "scatter": CollectiveKind(lambda n, root: ((root, r) for r in range(n) if r != root), _each, _others),
+    "all_to_all": CollectiveKind(
+        lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _each, _others
+    ),
 }
 """The collectives that have schedules, by name."""
 
 
-FAILURES = {
+CHUNK_ERRORS = {
     1: "is sent by rank {}, which has nothing of it then",
     2: "is sent to rank {}, which has a part of it already",
     3: "does not reach rank {} complete",
@@ -120,30 +122,32 @@ def check(schedule: Schedule) -> None:
         raise ScheduleError(f"ranks are 0 to {s.ranks - 1}")
     order = np.lexsort((s.step, s.chunk))
     first = np.searchsorted(s.chunk[order], np.arange(s.chunks + 1))
-    what, chunk, rank = _follow(s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order])
-    if what:
-        problem = FAILURES[what]
+    error, chunk, rank = _follow_chunks(
+        s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order]
+    )
+    if error:
+        problem = CHUNK_ERRORS[error]
         raise ScheduleError(f"chunk {chunk} {problem.format(rank)}")
 
 
 def _check_pieces(s: Schedule) -> None:
-    found: dict[tuple[int, int], int] = {}
+    amounts: dict[tuple[int, int], int] = {}
     for start, goal, amount in zip(s.start.tolist(), s.goal.tolist(), s.amount.tolist(), strict=True):
-        found[start, goal] = found.get((start, goal), 0) + amount
+        amounts[start, goal] = amounts.get((start, goal), 0) + amount
     for piece in KINDS[s.kind].pieces(s.ranks, s.root):
-        if found.pop(piece, 0) != s.parts:
-            raise ScheduleError(f"the chunks of {_told(piece)} are not all of it")
-    if found:
-        raise ScheduleError(f"{_told(next(iter(found)))} is no piece of a collective {s.kind}")
+        if amounts.pop(piece, 0) != s.parts:
+            raise ScheduleError(f"the chunks of {_describe_piece(piece)} are not all of it")
+    if amounts:
+        raise ScheduleError(f"{_describe_piece(next(iter(amounts)))} is no piece of a collective {s.kind}")
 
 
-def _told(piece: tuple[int, int]) -> str:
+def _describe_piece(piece: tuple[int, int]) -> str:
     start, goal = ("all ranks" if end == ALL else f"rank {end}" for end in piece)
     return f"what {start} has for {goal}"
 
 
 @njit
-def _follow(
+def _follow_chunks(
     ranks: int, start: Ints, goal: Ints, first: Ints, source: Ints, target: Ints, step: Ints
 ) -> tuple[int, int, int]:
     """Follow every chunk; returns (what is wrong, chunk, rank): 1 nothing to send, 2 added twice, 3 incomplete.
@@ -173,50 +177,52 @@ def _follow(
                 carried[end - i] = has[source[end]]
                 end += 1
             for j in range(i, end):
-                to, what = target[j], carried[j - i]
+                to, carried_ranks = target[j], carried[j - i]
                 complete = True
                 for word in range(words):
-                    if what[word] != full[word]:
+                    if carried_ranks[word] != full[word]:
                         complete = False
                 if start[chunk] < 0 and complete:
                     has[to] = full
                     continue
                 for word in range(words):
-                    if has[to, word] & what[word]:
+                    if has[to, word] & carried_ranks[word]:
                         return 2, chunk, to
-                    has[to, word] |= what[word]
+                    has[to, word] |= carried_ranks[word]
             i = end
         for rank in range(ranks):
             if goal[chunk] < 0 or goal[chunk] == rank:
                 for word in range(words):
-                    mine = full[word]
+                    needed = full[word]
                     if start[chunk] >= 0:
-                        mine = np.uint64(0)
+                        needed = np.uint64(0)
                         if start[chunk] // 64 == word:
-                            mine = np.uint64(1) << np.uint64(start[chunk] % 64)
-                    if has[rank, word] != mine:
+                            needed = np.uint64(1) << np.uint64(start[chunk] % 64)
+                    if has[rank, word] != needed:
                         return 3, chunk, rank
     return 0, -1, -1
 
 
-def copied(schedule: Schedule) -> Bools:
+def complete_sends(schedule: Schedule) -> Bools:
     """bool [sends]: whether a send carries a chunk that is complete, which the receiver only keeps.
 
     What is sent of a chunk that is never reduced is always complete; of one that is, from the step on in which one rank
     has all contributions. The schedule must pass :func:`check`.
     """
     order = np.lexsort((schedule.step, schedule.chunk))
-    found = np.ones(len(order), np.bool_)
+    sorted_complete = np.ones(len(order), np.bool_)
     first = np.searchsorted(schedule.chunk[order], np.arange(schedule.chunks + 1))
-    _mark(schedule.ranks, schedule.start, first, schedule.source[order], schedule.target[order],
-          schedule.step[order], found)  # fmt: skip
-    back = np.empty(len(order), np.bool_)
-    back[order] = found
-    return back
+    _find_complete(schedule.ranks, schedule.start, first, schedule.source[order], schedule.target[order],
+          schedule.step[order], sorted_complete)  # fmt: skip
+    complete = np.empty(len(order), np.bool_)
+    complete[order] = sorted_complete
+    return complete
 
 
 @njit
-def _mark(ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, found: Bools) -> None:
+def _find_complete(
+    ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, complete: Bools
+) -> None:
     """found: bool [sends], in the order of :func:`_follow`; becomes False where what is sent is not complete."""
     count = np.ones(ranks, np.int64)
     carried = np.zeros(len(source), np.int64)
@@ -231,6 +237,6 @@ def _mark(ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step
                 carried[end] = count[source[end]]
                 end += 1
             for j in range(i, end):
-                found[j] = carried[j] == ranks
-                count[target[j]] = ranks if found[j] else count[target[j]] + carried[j]
+                complete[j] = carried[j] == ranks
+                count[target[j]] = ranks if complete[j] else count[target[j]] + carried[j]
             i = end

@@ -27,16 +27,16 @@ def torus_dims(topology: Topology) -> tuple[int, ...] | None:
     if not sides or prod(sides) != topology.switches or len(each) != 1 or each[0] == 0:
         return None
     channels = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
-    dims = next((dims for dims in (sides, sides[::-1]) if channels.issuperset(_steps(dims))), None)
+    dims = next((dims for dims in (sides, sides[::-1]) if channels.issuperset(_neighbours(dims))), None)
     return None if dims is None else dims + (int(each[0]),) * int(each[0] > 1)
 
 
-def _steps(dims: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def _neighbours(dims: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """All pairs of neighbours, both ways, in a torus whose last coordinate changes fastest."""
     place = np.arange(prod(dims)).reshape(dims)
     for axis in np.flatnonzero(np.array(dims) > 1).tolist():
-        for way in (1, -1):
-            yield from zip(place.ravel().tolist(), np.roll(place, way, axis).ravel().tolist(), strict=True)
+        for direction in (1, -1):
+            yield from zip(place.ravel().tolist(), np.roll(place, direction, axis).ravel().tolist(), strict=True)
 
 
 def group_sizes(topology: Topology) -> dict[str, int]:
@@ -45,16 +45,16 @@ def group_sizes(topology: Topology) -> dict[str, int]:
     Pods are the groups of a dragonfly, and what the switches of the top tier join in a network of tiers. A key is left
     out where hosts have no such groups of more than one and less than all.
     """
-    found = {"switch": topology.host_switch}
+    group_of_host = {"switch": topology.host_switch}
     notes, size = topology.notes, topology.switches
     if "group_size" in notes:
-        found["pod"] = topology.host_switch // notes["group_size"]
+        group_of_host["pod"] = topology.host_switch // notes["group_size"]
     elif "tiers" in notes:
         top = min(first for _, first, _ in notes["tiers"][-1:])
         below = (topology.src < top) & (topology.dst < top)
         links = csr_array((np.ones(below.sum()), (topology.src[below], topology.dst[below])), shape=(size, size))
-        found["pod"] = connected_components(links)[1][topology.host_switch]
-    sizes = {name: _equal_runs(group) for name, group in found.items()}
+        group_of_host["pod"] = connected_components(links)[1][topology.host_switch]
+    sizes = {name: _equal_runs(group) for name, group in group_of_host.items()}
     return {name: length for name, length in sizes.items() if 1 < length < topology.hosts}
 
 

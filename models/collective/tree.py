@@ -29,12 +29,12 @@ class Tree:
 
         Raises ``ValueError`` if a path begins outside of the tree or ends inside it.
         """
-        found = {self.root}
+        members = {self.root}
         for path in self.paths:
-            if path[0] not in found or path[-1] in found or len(path) < 2:
+            if path[0] not in members or path[-1] in members or len(path) < 2:
                 raise ValueError(f"the path {path} does not add a vertex to the tree of {self.root}")
-            found.add(path[-1])
-        return found
+            members.add(path[-1])
+        return members
 
 
 def load(trees: Iterable[Tree]) -> Counter[tuple[int, int]]:

@@ -39,22 +39,22 @@ class Epoch:
     rate: Floats
     links: Bools
     switches: Bools
-    words: str = ""
+    description: str = ""
 
     @classmethod
     def built(cls, topology: Topology) -> "Epoch":
         """The network as it was built, from the beginning of a run."""
-        everything = np.ones(topology.channels)
-        return cls(0, everything, everything.astype(bool), np.ones(topology.switches, bool))
+        full_rate = np.ones(topology.channels)
+        return cls(0, full_rate, full_rate.astype(bool), np.ones(topology.switches, bool))
 
     def works(self, topology: Topology) -> Bools:
         """Whether each channel works, as its link and the switches at both ends do, bool [channels]."""
-        found: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
-        return found
+        working: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
+        return working
 
 
 @dataclass(frozen=True, eq=False)
-class Left:
+class SurvivingNetwork:
     """What is left of a network in an epoch, with numbers of its own.
 
     channel, switch: int64, the numbers that its channels and switches have in the whole network. Hosts keep theirs.
@@ -88,11 +88,11 @@ class Timeline:
         parts = [part for epoch in self.epochs for part in (epoch.tick, epoch.rate, epoch.links, epoch.switches)]
         return content_hash(*parts, list(self.reroutes), routing)
 
-    def at(self, tick: int) -> Epoch:
+    def epoch_at(self, tick: int) -> Epoch:
         """The epoch that a tick belongs to."""
         return [epoch for epoch in self.epochs if epoch.tick <= tick][-1]
 
-    def left(self, epoch: Epoch) -> Left:
+    def surviving(self, epoch: Epoch) -> SurvivingNetwork:
         """What is left of the network in an epoch: switches and channels that work and that hosts can reach.
 
         It is the network itself where all works as it was built. Raises
@@ -100,27 +100,27 @@ class Timeline:
         """
         works, whole = epoch.works(self.topology), self.topology
         if works.all() and epoch.switches.all() and (epoch.rate == 1).all():
-            return Left(whole, np.arange(whole.channels), np.arange(whole.switches))
-        tagged = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
-        reached = _joined(whole, works)
-        left = restricted(tagged, reached, works & reached[whole.src] & reached[whole.dst])
+            return SurvivingNetwork(whole, np.arange(whole.channels), np.arange(whole.switches))
+        with_ids = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
+        reached = _connected_switches(whole, works)
+        reduced = restricted(with_ids, reached, works & reached[whole.src] & reached[whole.dst])
         intact = works.all() and epoch.switches.all()
-        found = replace(left, delay=whole.delay[left.delay], grid=whole.grid if intact else None)
-        return Left(found, left.delay, np.flatnonzero(reached))
+        topology = replace(reduced, delay=whole.delay[reduced.delay], grid=whole.grid if intact else None)
+        return SurvivingNetwork(topology, reduced.delay, np.flatnonzero(reached))
 
-    def routes(self, left: Left, whole: Routes) -> Routes:
+    def routes(self, surviving: SurvivingNetwork, whole: Routes) -> Routes:
         """The routes in what is left of the network, of which ``whole`` are those as it was built.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the routing does not serve it.
         """
-        if left.topology is self.topology:
+        if surviving.topology is self.topology:
             return whole
         assert self.routing is not None
-        if (planned := self.planned.get(left.topology.content_hash)) is not None:
+        if (planned := self.planned.get(surviving.topology.content_hash)) is not None:
             return planned
         try:
             with recorded_warnings():  # those of the network as it was built have been shown
-                return self.routing.build(left.topology)
+                return self.routing.build(surviving.topology)
         except SpecError as error:
             raise SpecError(f"{self.routing.kind} does not serve what is left: {error}", key="timeline") from error
 
@@ -130,61 +130,61 @@ class Timeline:
         There are no routes where the routing does not serve what is left. Raises
         :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
         """
-        left = self.left(epoch)
-        if left.topology is self.topology:
+        surviving = self.surviving(epoch)
+        if surviving.topology is self.topology:
             return whole
         routes = None
         with suppress(SpecError):
-            routes = None if whole.routes is None else self.routes(left, whole.routes)
-        return Instance(left.topology, moved(whole.traffic, left.topology), routes)
+            routes = None if whole.routes is None else self.routes(surviving, whole.routes)
+        return Instance(surviving.topology, renumbered_traffic(whole.traffic, surviving.topology), routes)
 
     def capacity(self, first: int, last: int) -> Floats:
         """The capacity of each channel on average from one tick to another, float64 [channels]."""
         ends = [*(epoch.tick for epoch in self.epochs[1:]), last]
-        found = np.zeros(self.topology.channels)
+        capacity_ticks = np.zeros(self.topology.channels)
         for epoch, end in zip(self.epochs, ends, strict=True):
             ticks = max(0, min(end, last) - max(epoch.tick, first))
-            found += ticks * (epoch.rate * epoch.works(self.topology))
-        return self.topology.capacity * found / max(1, last - first)
+            capacity_ticks += ticks * (epoch.rate * epoch.works(self.topology))
+        return self.topology.capacity * capacity_ticks / max(1, last - first)
 
 
-def moved(traffic: Traffic, topology: Topology) -> Traffic:
+def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
     """Give the demand of the same hosts on a topology in which their switches have other numbers."""
-    others = tuple(moved(other, topology) for other in traffic.alternates)
-    background = None if traffic.background is None else moved(traffic.background, topology)
-    return replace(traffic, topology=topology, alternates=others, background=background)
+    alternates = tuple(renumbered_traffic(alternate, topology) for alternate in traffic.alternates)
+    background = None if traffic.background is None else renumbered_traffic(traffic.background, topology)
+    return replace(traffic, topology=topology, alternates=alternates, background=background)
 
 
-def _joined(topology: Topology, works: Bools) -> Bools:
+def _connected_switches(topology: Topology, works: Bools) -> Bools:
     """The switches that all hosts reach, and that reach them, by channels that work, bool [switches].
 
     Raises ``SpecError`` where hosts do not reach each other.
     """
     root = int(topology.host_switch[0]) if topology.hosts else 0
-    ahead, behind = (_reached(topology, works, root, back) for back in (False, True))
+    from_root, to_root = (_reachable(topology, works, root, reverse) for reverse in (False, True))
     hosts = topology.host_count > 0
-    for found, text in ((ahead, "from switch {} to switch {}"), (behind, "to switch {} from switch {}")):
-        if (off := np.flatnonzero(hosts & ~found)).size:
-            ends = map(switch_names(topology).label, (root, off[0]))
+    for reached, text in ((from_root, "from switch {} to switch {}"), (to_root, "to switch {} from switch {}")):
+        if (unreachable := np.flatnonzero(hosts & ~reached)).size:
+            ends = map(switch_names(topology).label, (root, unreachable[0]))
             raise SpecError(f"cuts hosts off: no path is left {text.format(*ends)}", key="timeline")
-    return ahead & behind
+    return from_root & to_root
 
 
-def _reached(topology: Topology, works: Bools, root: int, back: bool) -> Bools:
-    """The switches that channels lead to from one, or, ``back``, from which they lead to it, bool [switches]."""
-    tail, head = (topology.dst, topology.src) if back else (topology.src, topology.dst)
-    found = np.zeros(topology.switches, bool)
-    found[root] = True
+def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bools:
+    """The switches that channels lead to from one, or, ``reverse``, from which they lead to it, bool [switches]."""
+    tail, head = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
+    reached = np.zeros(topology.switches, bool)
+    reached[root] = True
     while True:
-        more = found.copy()
-        more[head[works & found[tail]]] = True
-        if (more == found).all():
-            return found
-        found = more
+        extended = reached.copy()
+        extended[head[works & reached[tail]]] = True
+        if (extended == reached).all():
+            return reached
+        reached = extended
 
 
 @dataclass
-class _Present:
+class _NetworkState:
     """A network as events change it; arrays as in :class:`Epoch`, of which a new one is made for every change."""
 
     topology: Topology
@@ -209,53 +209,61 @@ class _Present:
             self.links[channels] = self.switches[switches] = event.what == "restore"
         if event.what == "restore":
             self.rate[channels] = 1
-        return _words(self.topology, event, channels, switches)
+        return _describe(self.topology, event, channels, switches)
 
     def _channels(self, event: Event, key: str) -> Ints:
         """The channels of the links that an event is about."""
-        able = {"fail": self.links, "restore": ~self.links | (self.rate != 1), "slow": self.links & (self.rate == 1)}
-        links, some = event.parts.links, able[event.what]
+        allowed_by_event = {
+            "fail": self.links,
+            "restore": ~self.links | (self.rate != 1),
+            "slow": self.links & (self.rate == 1),
+        }
+        links, allowed = event.parts.links, allowed_by_event[event.what]
         if not isinstance(links, list):
             number = numbers(self.topology)
-            known = np.unique(number[some])
-            return np.flatnonzero(np.isin(number, known[drawn(links, len(known), [event.parts.seed, _STREAM], key)]))
-        found = np.zeros(0, np.int64)
-        for place, link in enumerate(links):
-            one = channels_of(self.topology, [link], [], key)
-            if event.what != "slow" and not some[one].all():
+            candidates = np.unique(number[allowed])
+            return np.flatnonzero(
+                np.isin(number, candidates[drawn(links, len(candidates), [event.parts.seed, _STREAM], key)])
+            )
+        channels = np.zeros(0, np.int64)
+        for index, link in enumerate(links):
+            link_channels = channels_of(self.topology, [link], [], key)
+            if event.what != "slow" and not allowed[link_channels].all():
                 why = "has failed already" if event.what == "fail" else "has not failed and is not slow"
-                raise SpecError(why, key=f"{key}[{place}]")
-            found = np.union1d(found, one)
-        return found
+                raise SpecError(why, key=f"{key}[{index}]")
+            channels = np.union1d(channels, link_channels)
+        return channels
 
     def _switches(self, event: Event, key: str) -> Ints:
         """The switches that an event is about."""
-        names, listed = switch_names(self.topology), list[int]()
-        for place, name in enumerate(event.parts.switches):
-            where = f"{key}[{place}]"
+        names, switches = switch_names(self.topology), list[int]()
+        for index, name in enumerate(event.parts.switches):
+            item_key = f"{key}[{index}]"
             if event.what == "slow":
                 raise SpecError("links are slow, and switches are not", key=key)
-            switch = names.number(name, where)
-            listed.append(switch)
+            switch = names.number(name, item_key)
+            switches.append(switch)
             if self.switches[switch] == (event.what == "restore"):
-                raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=where)
+                raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=item_key)
             if self.topology.host_count[switch]:
-                raise SpecError("has hosts, which nothing could reach; only switches without hosts can fail", key=where)
-        return np.array(listed, np.int64)
+                raise SpecError(
+                    "has hosts, which nothing could reach; only switches without hosts can fail", key=item_key
+                )
+        return np.array(switches, np.int64)
 
 
-def _words(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
+def _describe(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
     """What happens in a few words: ``link 0-8 fails``."""
     links = np.unique(numbers(topology)[channels])
-    names, things = switch_names(topology), []
+    names, subjects = switch_names(topology), []
     if len(links):
         ends = join_path(map(names.label, (topology.src[links[0]], topology.dst[links[0]])))
-        things.append(f"link {ends}" if len(links) == 1 else f"{len(links)} links")
+        subjects.append(f"link {ends}" if len(links) == 1 else f"{len(links)} links")
     if len(switches):
-        things.append(f"switch {names.label(switches[0])}" if len(switches) == 1 else f"{len(switches)} switches")
-    one = len(links) + len(switches) == 1
-    verbs = {"fail": "fails" if one else "fail", "restore": "returns" if one else "return"}
-    return " and ".join(things) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")
+        subjects.append(f"switch {names.label(switches[0])}" if len(switches) == 1 else f"{len(switches)} switches")
+    singular = len(links) + len(switches) == 1
+    verbs = {"fail": "fails" if singular else "fail", "restore": "returns" if singular else "return"}
+    return " and ".join(subjects) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")
 
 
 def make_timeline(
@@ -274,45 +282,47 @@ def make_timeline(
     Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the event for times that are none or go
     backwards, for links and switches that are not there or that it cannot happen to, and where hosts would be cut off.
     """
-    present = _Present(topology)
-    epochs = [Epoch(0, present.rate, present.links, present.switches)]
-    learned: dict[int, int] = {}
-    for place, event in enumerate(events):
-        key = f"timeline[{place}]"
+    state = _NetworkState(topology)
+    epochs = [Epoch(0, state.rate, state.links, state.switches)]
+    event_of_reroute: dict[int, int] = {}
+    for index, event in enumerate(events):
+        key = f"timeline[{index}]"
         tick = _tick(event, tick_ns, key)
         if tick < epochs[-1].tick:
             raise SpecError("times go backwards: an event stands before this one that is later", key=key)
-        words = present.change(event, key)
+        description = state.change(event, key)
         if tick == epochs[-1].tick:
-            words = ", ".join(filter(None, (epochs.pop().words, words)))
-        epochs.append(Epoch(tick, present.rate, present.links, present.switches, words))
-        if not isinf(after := event.learned_after):
-            learned.setdefault(tick + _duration(event, after, tick_ns), place)
+            description = ", ".join(filter(None, (epochs.pop().description, description)))
+        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description))
+        if not isinf(delay := event.learned_after):
+            event_of_reroute.setdefault(tick + _duration(event, delay, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
-    made = Timeline(topology, tuple(epochs), tuple(sorted(learned)), routing, ns, planned)
-    for tick in made.reroutes:
+    timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned)
+    for tick in timeline.reroutes:
         try:
-            left = made.left(made.at(tick))
+            surviving = timeline.surviving(timeline.epoch_at(tick))
             if routes is not None and replan is not None:
-                _plan(left, topology, replan, planned)
+                _add_planned_routes(surviving, topology, replan, planned)
             if routes is not None:
-                made.routes(left, routes)
+                timeline.routes(surviving, routes)
         except SpecError as error:
-            raise SpecError(str(error), key=f"timeline[{learned[tick]}]") from error
+            raise SpecError(str(error), key=f"timeline[{event_of_reroute[tick]}]") from error
     if routes is not None and replan is not None:
         for epoch in epochs:  # also those that no routing learns of, for their ceilings
             with suppress(SpecError):
-                _plan(made.left(epoch), topology, replan, planned)
-    return made
+                _add_planned_routes(timeline.surviving(epoch), topology, replan, planned)
+    return timeline
 
 
-def _plan(left: Left, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]) -> None:
+def _add_planned_routes(
+    surviving: SurvivingNetwork, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]
+) -> None:
     """Find the routes in what is left of a network, unless it is all of it or they are known. Raises ``SpecError``."""
-    if left.topology is whole or left.topology.content_hash in planned:
+    if surviving.topology is whole or surviving.topology.content_hash in planned:
         return
     try:
-        planned[left.topology.content_hash] = replan(left.topology)
+        planned[surviving.topology.content_hash] = replan(surviving.topology)
     except SpecError as error:
         raise SpecError(f"no routes for the demand in what is left: {error}", key="timeline") from error
 
@@ -329,8 +339,8 @@ def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
 
 def _duration(event: Event, time: float, tick_ns: Fraction | None) -> int:
     """Ticks of a time in the unit of an event's, rounded up."""
-    given = Fraction(repr(float(time)))
+    exact = Fraction(repr(float(time)))
     if event.at_tick is not None:
-        return ceil(given)
+        return ceil(exact)
     assert tick_ns is not None
-    return ceil(given * 1000 / tick_ns)
+    return ceil(exact * 1000 / tick_ns)

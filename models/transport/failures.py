@@ -64,7 +64,7 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
     now = Epoch.built(topology)
     dead, ratio, learned = _dead(session, now), session.ratio, 0
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        was_dead, was_ratio, now = dead, ratio, timeline.at(tick)
+        was_dead, was_ratio, now = dead, ratio, timeline.epoch_at(tick)
         dead, ratio = (
             _dead(session, now),
             np.append(ratios(topology, now.rate, "timeline.factor"), session.ratio[topology.channels :]),
@@ -101,7 +101,7 @@ def _learn(
     dead: bool [links]. present: the paths of all subflows until now. count: how often the routing has learned, this
     time included.
     """
-    left = timeline.left(epoch)
+    left = timeline.surviving(epoch)
     routes = timeline.routes(left, session.routes)
     first, lost = _passes(session.paths, dead), _passes(present, dead)
     home = ~first & ~_alike(session.paths, present)

@@ -17,7 +17,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.validation import is_whole
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
-from flitlab.sim.api.given import component, configuration, contiguous
+from flitlab.sim.api.given import component, configuration, plain
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.study import Case, Study, read
@@ -419,7 +419,7 @@ def _count(name: str, value: Any) -> int:
 
 def _flow(value: Any, key: str) -> str:
     """The value of a key as YAML on one line."""
-    text: str = yaml.safe_dump([contiguous(value, key)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
+    text: str = yaml.safe_dump([plain(value, key)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
     return text.strip()[1:-1]
 
 

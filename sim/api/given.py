@@ -35,7 +35,7 @@ def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, A
         found["cases"] = [
             _sections(case, case.get("topology", shared)) if isinstance(case, Mapping) else case for case in cases
         ]
-    return {key: contiguous(value, key) for key, value in found.items()}
+    return {key: plain(value, key) for key, value in found.items()}
 
 
 def _sections(given: Mapping[str, Any], topology: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ MOST_DIGITS = 400
 """Whole numbers of more digits are no numbers to YAML, see :mod:`flitlab.sim.config.load`."""
 
 
-def contiguous(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
+def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
 
     Parameters
@@ -77,16 +77,16 @@ def contiguous(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         raise _no_value(key, "is a masked array: fill in its masked entries")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
-        return value.tolist() if value.dtype.itemsize <= 8 else contiguous(list(value), key)
+        return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
     if any(value is one for one in above):
         raise _no_value(key, "contains itself")
     if len(above) > DEEPEST:
         raise _no_value(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
     inside = (*above, value)
     if isinstance(value, Mapping):
-        return {str(name): contiguous(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
+        return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
     if isinstance(value, list | tuple | range):
-        return [contiguous(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
+        return [plain(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     hint = "; make a list of it" if isinstance(value, Iterable) and not isinstance(value, bytes) else ""
     raise _no_value(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
@@ -219,7 +219,7 @@ def graph_of(topology: Any) -> Topology | None:
         return graph
     try:
         with recorded_warnings():  # they are issued where it is read
-            built: Topology = make("topology", **contiguous(component("topology", topology))).build()
+            built: Topology = make("topology", **plain(component("topology", topology))).build()
     except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
         return None  # what is wrong with it is said where it is read
     return built

@@ -92,7 +92,7 @@ def _schedule(file: _File) -> Schedule:
     )  # fmt: skip
 
 
-def described(schedule: Schedule) -> dict[str, Any]:
+def schedule_summary(schedule: Schedule) -> dict[str, Any]:
     """What there is to say of a schedule in a few numbers."""
     return {
         "collective": schedule.kind, "ranks": schedule.ranks, "chunks": schedule.chunks,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from flitlab.models.arrays import Bools, Floats
 from flitlab.models.routing.routes import Routes
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.timeline.widened import widened
+from flitlab.models.timeline.renumbering import renumbered_routes
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class NetworkChange:
     """What is so from a tick on.
 
     works: bool [channels], whether each channel does. rate: float64 [channels], the part of its capacity that it has
@@ -25,20 +25,20 @@ class Step:
     routes: Routes | None
 
 
-def steps_of(timeline: Timeline | None, whole: Routes) -> tuple[Step, ...]:
+def network_changes(timeline: Timeline | None, whole: Routes) -> tuple[NetworkChange, ...]:
     """The ticks at which something happens, ascending; ``whole`` are the routes of the network as it was built.
 
     Raises :class:`~flitlab.models.registry.SpecError` for routes that :func:`widened` does not serve.
     """
     if timeline is None:
         return ()
-    topology, found = timeline.topology, []
+    topology, changes = timeline.topology, []
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        now, routes = timeline.at(tick), None
-        if tick == 0 and not now.words:
+        current, routes = timeline.epoch_at(tick), None
+        if tick == 0 and not current.description:
             continue
         if tick in timeline.reroutes:
-            left = timeline.left(now)
-            routes = widened(timeline.routes(left, whole), left, topology)
-        found.append(Step(tick, now.works(topology), now.rate, now.switches, routes))
-    return tuple(found)
+            surviving = timeline.surviving(current)
+            routes = renumbered_routes(timeline.routes(surviving, whole), surviving, topology)
+        changes.append(NetworkChange(tick, current.works(topology), current.rate, current.switches, routes))
+    return tuple(changes)
