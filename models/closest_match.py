@@ -9,11 +9,14 @@ SIMILARITY_CUTOFF = 0.6
 
 
 def closest_match(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that was probably meant, if any: of those alike, the one that fewest edits lead to, most
-    likely one that has the same letters.
+    """Return the choice that was probably meant; None if no choice is similar.
 
-    >>> near("mfc", ["mmf", "mcf", "mcf_paths"]), near("mh", ["hm", "jm"]), near("MCF", ["mcf"]), near("x", ["mcf"])
-    ('mcf', 'hm', 'mcf', None)
+    Among similar choices: the one at the least edit distance, preferably one with the same letters.
+
+    >>> closest_match("mfc", ["mmf", "mcf", "mcf_paths"]), closest_match("mh", ["hm", "jm"])
+    ('mcf', 'hm')
+    >>> closest_match("MCF", ["mcf"]), closest_match("x", ["mcf"])
+    ('mcf', None)
     """
     typed = str(word).casefold()
     by_case = {choice.casefold(): choice for choice in choices}
@@ -26,12 +29,15 @@ def closest_match(word: str, choices: Iterable[str]) -> str | None:
 
 
 def edit_distance(word: str, other: str) -> int:
-    """Fewest letters to put in, take out or replace, or neighbours to exchange, that make one word of the other.
+    """Count the edits between two words: insertions, deletions, replacements, and exchanges of neighbouring letters.
 
-    No letter is edited twice (the restricted distance of Damerau, 1964).
+    No letter is edited twice: the restricted distance of Damerau, Communications of the ACM 7, 1964,
+    doi:10.1145/363958.363994.
 
-    >>> edits("mfc", "mcf"), edits("mfc", "mmf"), edits("seed", "seeds"), edits("", "ab")
-    (1, 2, 1, 2)
+    >>> edit_distance("mfc", "mcf"), edit_distance("mfc", "mmf")
+    (1, 2)
+    >>> edit_distance("seed", "seeds"), edit_distance("", "ab")
+    (1, 2)
     """
     before, row = list[int](), list(range(len(other) + 1))
     for i, letter in enumerate(word):

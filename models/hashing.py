@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content hashes: equal content, equal hash, on any machine and in any process."""
+"""Content hashes: equal content has an equal hash, on any machine and in any process."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of tables, and of other objects, remembered for as long as somebody else holds them."""
+"""Caches of values that belong to objects, valid while the objects are referenced elsewhere."""
 
 from collections.abc import Callable, Hashable
 from functools import wraps
@@ -15,12 +15,12 @@ K = TypeVar("K")
 
 
 def cached_while_referenced(find: Callable[[K], T]) -> Callable[[K], T]:
-    """Let a function of one object be called once for each, as long as somebody holds the object.
+    """Cache a function of one object: it is called once per object, while the object exists.
 
-    >>> @while_held
-    ... def length(of: frozenset[int]) -> int:
+    >>> @cached_while_referenced
+    ... def length(members: frozenset[int]) -> int:
     ...     print("counted")
-    ...     return len(of)
+    ...     return len(members)
     >>> two = frozenset((1, 2))
     >>> length(two) + length(two)
     counted
@@ -44,15 +44,16 @@ class _Entry(NamedTuple, Generic[T]):
 
 
 class TableCache(Generic[T]):
-    """Tables, uint64 [rows, columns], that others hold, each with what is known of it, by a key.
+    """Tables, uint64 [rows, columns], by key, each with a value; an entry expires when nothing else references its
+    table.
 
-    >>> held = WhileHeld[str]()
+    >>> cache = TableCache[str]()
     >>> table = np.zeros((2, 2), np.uint64)
-    >>> held.keep("zeros", table, "four of them")
-    >>> held.get("zeros")[1]
+    >>> cache.put("zeros", table, "four of them")
+    >>> cache.get("zeros")[1]
     'four of them'
     >>> table[0, 1] = 1
-    >>> held.get("zeros") is None  # it is none of zeros any more
+    >>> cache.get("zeros") is None  # the table has changed
     True
     """
 
@@ -60,17 +61,26 @@ class TableCache(Generic[T]):
         self._known: dict[Hashable, _Entry[T]] = {}
 
     def get(self, key: Hashable) -> tuple[Masks, T] | None:
-        """The table of that key and what is known of it; None if nobody holds it, or if it has changed."""
+        """Return (table, value) of a key; None if nothing references the table, or if it has changed since
+        :meth:`put`.
+        """
         entry = self._known.get(key)
         table = entry and entry.table()
         return None if entry is None or table is None or _checksum(table) != entry.checksum else (table, entry.value)
 
     def put(self, key: Hashable, table: Masks, value: T) -> None:
-        """Remembers a table and what is known of it, until nobody else holds the table."""
+        """Store a table and its value, without keeping the table alive.
+
+        Parameters
+        ----------
+        key: identifies the entry.
+        table: uint64 [rows, columns].
+        value: what :meth:`get` returns with the table.
+        """
         self._known[key] = _Entry(ref(table, lambda _: self._known.pop(key, None)), _checksum(table), value)
 
 
 def _checksum(table: Masks) -> bytes:
-    """A weighted sum of each row, which any likely change of a table changes; of 10,000 x 10,000 in about 0.1 s."""
+    """Return a weighted sum of each row, which any likely change alters. 10,000 x 10,000 entries take about 0.1 s."""
     weight = np.arange(1, 2 * table.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (table @ weight).tobytes()

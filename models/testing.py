@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a topology family or a routing of one's own, which say in words what is wrong with it.
+"""Checks of a user's own topology family or routing, which state every error in words.
 
     from flitlab.models.testing import check_routing, check_topology
-    print(check_topology(MyFamily(kind="my_family", n=64)))  # [] if nothing is wrong
+    print(check_topology(MyFamily(kind="my_family", n=64)))  # [] without errors
 
-Both list one problem of each sort, with the switches that show it. They look at one example of a component: check
-several sizes, and odd ones.
+Both list one error of each kind, with the switches that show it. They check one example of a component: check several
+sizes, including odd ones.
 """
 
 import inspect
@@ -26,14 +26,14 @@ from flitlab.models.topology.validation import connection_errors, topology_error
 from flitlab.models.validation import Errors, error_texts
 
 MAX_VCS = 64
-"""VCs that the engines can be given."""
+"""Most VCs that the engines support."""
 
 
 def check_topology(family: TopologySpec | Topology) -> list[str]:
-    """What is wrong with a topology, or with the family that builds it; an empty list if nothing is.
+    """List the errors of a topology, or of the family that builds it; an empty list if there are none.
 
-    Channels in order, pairs of reverse channels, connection, hosts, capacities, delays, grid, tiers, notes; of a
-    family also its documentation and that it builds the same every time.
+    Checked are the order of channels, pairs of reverse channels, connectivity, hosts, capacities, delays, grid, tiers
+    and notes; of a family also its documentation, and that it builds the same topology every time.
     """
     if isinstance(family, Topology):
         return error_texts(_graph_errors(family))
@@ -53,11 +53,17 @@ def _graph_errors(topology: Topology) -> Errors:
 
 
 def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None) -> list[str]:
-    """What is wrong with a routing on a topology; an empty list if nothing is.
+    """List the errors of a routing on a topology; an empty list if there are none.
 
-    Whatever port of those allowed is taken, a packet between any two switches with hosts must reach its destination,
-    within ``hops_max`` channels. Also: arrays of the right shape, documentation, the same routes every time, and a
-    certificate that no deadlock is possible: with ``vcs`` VCs, or, by default, with as many as it takes.
+    Whatever allowed port is chosen, a packet between any two switches with hosts must reach its destination within
+    ``hops_max`` channels. Also checked are array shapes, documentation, that the same routes are built every time, and
+    that there is a certificate of deadlock freedom.
+
+    Parameters
+    ----------
+    spec: the routing.
+    topology: the network to route on.
+    vcs: number of VCs of the certificate; by default as many as it takes.
     """
     errors = list(_documentation_errors(spec, "routing"))
     routes, problems = _build(spec, topology)
@@ -70,7 +76,7 @@ def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None)
 
 
 def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[str]]:
-    """(what a component is built to, nothing), or (None, why it gives nothing of use)."""
+    """Build a component: (result, []), or (None, errors)."""
     try:
         return spec.build(*on), []
     except FaultyError as error:
@@ -80,7 +86,7 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
         return None, [f"build() refuses: {place}{error}"]
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a stranger's code may raise anything, and even exit
+    except BaseException as error:  # third-party code may raise anything, and even exit
         return None, [
             f"build() raises {type(error).__name__}: {error}; parameters that cannot be served should raise "
             "flitlab.models.registry.SpecError"
@@ -88,7 +94,7 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
 
 
 def _documentation_errors(spec: Spec, category: str) -> Errors:
-    """The class documentation is what ``simrun show`` prints: it needs an example and a source."""
+    """Check the class documentation, which ``simrun show`` prints: it needs an example and a source."""
     text = inspect.getdoc(type(spec)) or ""
     if not text or "Source" not in text:
         yield "source", f'the documentation of {type(spec).__name__} needs a line "Source: ..."'

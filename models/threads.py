@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in threads: compiled code holds no lock of Python's, so that parts of one table or solve are made side by side.
+"""Thread pool: compiled code releases the GIL, so tasks of one table or solve run in parallel.
 
-How work is cut into parts, and in which order their results are put together, never depends on the number of threads:
-results are the same bytes for any.
+Neither the split into tasks nor the order in which results are combined depends on the number of threads: results are
+the same bytes for any.
 """
 
 from collections import deque
@@ -16,23 +16,23 @@ T = TypeVar("T")
 Task = TypeVar("Task")
 
 _limit = 0
-"""Threads that a call may use; 0: as many as there are processors."""
+"""Threads that a call may use; 0: one per processor."""
 
 
 def threads() -> int:
-    """Threads that a call in this process uses."""
+    """Number of threads that a call in this process uses."""
     return _limit or cores()
 
 
 def set_thread_limit(limit: int) -> int:
-    """Let calls in this process use so many threads, 0: as many as there are processors; what was said before."""
+    """Set the number of threads of calls in this process, 0: one per processor; return the previous limit."""
     global _most
     before, _most = _most, limit
     return before
 
 
 def parallel_map(call: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
-    """The results of a call for each part, in the order of the parts; few of them wait to be asked for."""
+    """Yield the result of a call for each task, in the order of the tasks; few results are buffered."""
     number = threads()
     if number == 1:
         yield from map(call, tasks)
@@ -48,11 +48,11 @@ def parallel_map(call: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T
 
 
 ROWS_PER_TASK = 1024
-"""Rows of a table that are one part of the work."""
+"""Rows of a table per task."""
 
 
 def map_row_blocks(call: Callable[[int, int], T], rows: int) -> list[T]:
-    """The results of call(first, last) for parts of range(rows), in order; small tables are one part."""
+    """Return the results of call(first, last) for blocks of range(rows), in order; a small table is one block."""
     blocks = [(first, min(first + ROWS_PER_TASK, rows)) for first in range(0, rows, ROWS_PER_TASK)]
     if len(blocks) < 2:
         return [call(*part) for part in blocks]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what a component was built to, told in words, before anything is computed on it.
+"""Validation of what a component returns, before anything is computed on it.
 
-Compiled code reads arrays without a look at their bounds: what it is given must be as it is documented.
+Compiled code does not check array bounds, so arrays must be as documented. An error is a pair (kind, text); messages
+report one error of each kind.
 """
 
 import json
@@ -14,13 +15,13 @@ import numpy as np
 from flitlab.models.registry import FaultyError
 
 Errors = Iterator[tuple[str, str]]
-"""Faults as (sort, text)."""
+"""Errors as (kind, text)."""
 
 T = TypeVar("T")
 
 
 def error_texts(errors: Iterable[tuple[str, str]]) -> list[str]:
-    """The first text of each sort, with the number of others."""
+    """Return the first text of each kind, with the number of the others of its kind."""
     texts_by_kind: dict[str, list[str]] = {}
     for kind, text in errors:
         texts_by_kind.setdefault(kind, []).append(text)
@@ -28,30 +29,51 @@ def error_texts(errors: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def with_count(text: str, count: int) -> str:
-    """A text that stands for ``count`` faults of its sort."""
+    """Return the text of an error that stands for ``count`` errors of its kind."""
     return text if count == 1 else f"{text} (and {count - 1} more of this sort)"
 
 
 def first_error(kind: str, indices: np.ndarray, text: Callable[[int], str]) -> Errors:
-    """A fault that shows at several places, told of the first."""
+    """Yield one error for the first of several indices.
+
+    Parameters
+    ----------
+    kind: kind of the error.
+    indices: int64 [n], where the error occurs; nothing is yielded for n = 0.
+    text: makes the message of an index.
+    """
     if len(indices):
         yield kind, with_count(text(int(indices[0])), len(indices))
 
 
 def raise_errors(errors: Iterable[tuple[str, str]], key: str | None = None) -> None:
-    """Raise :class:`~flitlab.models.registry.FaultyError` that tells one fault of each sort, if there are any."""
+    """Raise :class:`~flitlab.models.registry.FaultyError` with one text of each kind, if there are any errors.
+
+    Parameters
+    ----------
+    errors: (kind, text) of each.
+    key: configuration key of the component, for the message.
+    """
     if texts := error_texts(errors):
         raise FaultyError(texts, key)
 
 
 def require_type(value: Any, expected: type, method: str = "build", key: str | None = None) -> None:
-    """Raise ``FaultyError`` if a component gives something else than it should. by: name of the method that gave it."""
+    """Raise ``FaultyError`` if a component returns a value of another type.
+
+    Parameters
+    ----------
+    value: what the component returned.
+    expected: the required type.
+    method: name of the component's method.
+    key: configuration key of the component, for the message.
+    """
     if not isinstance(value, expected):
         raise FaultyError([f"{method}() must return a {expected.__name__}, not {type(value).__name__}"], key)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, numpy's included, and no truth value."""
+    """Whether a value is an integer, Python's or NumPy's, and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
 
 
@@ -59,7 +81,15 @@ _NUMBERS: dict[type, str] = {np.integer: "whole numbers", np.floating: "floating
 
 
 def array_errors(name: str, array: Any, dtype: type, *shape: int) -> Errors:
-    """What keeps compiled code from reading an array. dtype: exact, or ``np.integer``, ``np.floating``."""
+    """Yield an error if an array does not have the documented type and shape.
+
+    Parameters
+    ----------
+    name: name of the array, for the message.
+    array: the value to check.
+    dtype: the exact element type, or ``np.integer`` or ``np.floating`` for any width.
+    shape: the required shape.
+    """
     readable = isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
     if readable and _matches(array.dtype, dtype) and array.shape == shape:
         return
@@ -76,7 +106,7 @@ def _type_name(value: Any) -> str:
 
 
 def notes_errors(notes: Any, name: str = "notes") -> Errors:
-    """Whether notes, or another mapping of that name, can be written down."""
+    """Yield an error if ``notes``, or another mapping of that name, cannot be written as JSON."""
     try:
         json.dumps(notes)
     except (TypeError, ValueError, RecursionError) as error:
@@ -87,11 +117,25 @@ def notes_errors(notes: Any, name: str = "notes") -> Errors:
 
 
 def contiguous(array: np.ndarray, dtype: type, copy: bool) -> np.ndarray:
-    """An array with its numbers as compiled code takes them: in one piece, writable, of this type."""
+    """Return an array as compiled code requires it: C-contiguous, writable, of type ``dtype``.
+
+    Parameters
+    ----------
+    array: any array that converts to ``dtype``.
+    dtype: element type of the result.
+    copy: whether to copy also where that is not necessary.
+    """
     array = np.asarray(array)
     return np.array(array, dtype, order="C") if copy else np.require(array, dtype, ("C", "W"))
 
 
 def copy_fields(kind: type[T], source: Any, **changed: Any) -> T:
-    """A dataclass with the fields of another that has them, and nothing of what else that may hold."""
+    """Return a dataclass with the fields of another object, without that object's other attributes.
+
+    Parameters
+    ----------
+    kind: the dataclass.
+    source: an object that has its fields.
+    changed: fields with other values.
+    """
     return kind(**{field.name: getattr(source, field.name) for field in fields(kind) if field.init} | changed)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules from trees: every collective along out-trees, in-trees, or both."""
+"""Schedules of collectives from out-trees, in-trees, or both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -19,19 +19,19 @@ from flitlab.models.collective.tree import Tree
 
 
 def all_gather_streams(trees: Iterable[Tree], rank: Mapping[int, int]) -> list[Stream]:
-    """Streams of an all-gather: the data of every root goes out along its trees. rank: of a vertex."""
+    """Return the streams of an all-gather: each root's data flows out along its trees. rank: the rank of a vertex."""
     return [broadcast_stream(tree, rank, ALL) for tree in trees]
 
 
 def reduce_scatter_streams(trees: Iterable[Tree], rank: Mapping[int, int]) -> list[Stream]:
-    """Streams of a reduce-scatter, along trees of the reversed network: what is for the root comes in along them."""
+    """Return the streams of a reduce-scatter: each root's data flows in, along trees of the reversed network."""
     return [reversed_stream(broadcast_stream(tree, rank, ALL), ALL) for tree in trees]
 
 
 def all_reduce_streams(pairs: Iterable[tuple[Tree, Tree]], rank: Mapping[int, int]) -> list[Stream]:
-    """Streams of an all-reduce: the sum comes in to a root along the first tree, and goes out along the second.
+    """Return the streams of an all-reduce: data is reduced to a root and broadcast from it.
 
-    pairs: of trees with the same root and count, the first of the reversed network.
+    pairs: (tree of the reversed network, tree), both with the same root and count. rank: the rank of a vertex.
     """
     streams = []
     for into, out in pairs:
@@ -42,13 +42,20 @@ def all_reduce_streams(pairs: Iterable[tuple[Tree, Tree]], rank: Mapping[int, in
 
 
 def build_schedule(
-    kind: str, ranks: int, parts: int, streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, Fraction | float],
-    root: int = 0,
+    kind: str, ranks: int, parts: int, streams: Sequence[Stream], chunks: int,
+    rate: Mapping[RankPair, Fraction | float], root: int = 0,
 ) -> Schedule:  # fmt: skip
-    """The schedule of streams, each part of the data cut into ``chunks``.
+    """Build the schedule of streams; each part of the data is divided into ``chunks`` chunks.
 
-    parts: of a piece of the data, as many as the streams of one piece count together. rate: of every lane, parts in a
-    unit of time; it decides the order alone.
+    Parameters
+    ----------
+    kind: name of the collective.
+    ranks: number of ranks.
+    parts: parts of a piece of the data; the counts of the streams of one piece add up to it.
+    streams: what each tree carries.
+    chunks: chunks per part.
+    rate: parts per unit of time of every pair of ranks; it determines only the order.
+    root: rank, of collectives that have one.
     """
     order = chunk_order(streams, chunks, rate)
     count = np.array([stream.count * chunks for stream in streams], np.int64)
@@ -60,6 +67,6 @@ def build_schedule(
     return Schedule(
         kind=kind, ranks=ranks, root=root, start=np.repeat([stream.start for stream in streams], count),
         goal=np.repeat([stream.goal for stream in streams], count), amount=np.ones(first[-1], np.int64),
-        parts=parts * chunks, chunk=first[order.stream] + order.number, source=arcs[arc_of_send, 0], target=arcs[arc_of_send, 1],
-        step=step,
+        parts=parts * chunks, chunk=first[order.stream] + order.number, source=arcs[arc_of_send, 0],
+        target=arcs[arc_of_send, 1], step=step,
     )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search for a cyclic order of switches in which the busiest channel has little to carry."""
+"""Local search for a cyclic order of switches that minimises the load of the busiest channel."""
 
 from collections.abc import Iterable
 
@@ -8,25 +8,37 @@ import numpy as np
 from flitlab.models.collective.minimal_path_load import MinimalPathLoad
 
 MAX_CHANNEL_EVALUATIONS = 1_000_000
-"""Channels that are looked at, over all changes of an order that are tried; two seconds or three."""
+"""Limit of channel evaluations over all tried moves; two or three seconds."""
 
 MAX_FAILED_CHANGES = 10
-"""Changes in a row, for each pair of switches and some more, after which an order is left as it is."""
+"""Consecutive moves without improvement, per pair of switches, after which the search stops; small orders get more."""
 
 POWER = 8
-"""The power of channels' loads whose sum is lowered: the busiest count most, and all others a little."""
+"""The search minimises the sum of this power of all channel loads: busy channels dominate, the others count a
+little.
+"""
 
 TOURNAMENT_SIZE = 8
-"""Places that are drawn, of which a change takes the best: to begin at a busy one, or to end at a near one."""
+"""Candidates of a tournament: the start of a move is the busiest of them, its end the nearest."""
 
 
 def least_loaded_order(
     path_load: MinimalPathLoad, orders: Iterable[list[int]], sufficient_load: float, rng: np.random.Generator
 ) -> list[int]:
-    """The best of some cyclic orders of the same switches, changed while that lowers the load of busy channels.
+    """Improve the best of some cyclic orders of the same switches while the load of busy channels decreases.
 
-    Each switch sends 1 to the next one by minimal routing. enough: loads up to this are as good as none; of orders that
-    have no greater one, and of equally good ones, that is better which takes fewer hops.
+    Each switch sends 1 to the next one by minimal routing.
+
+    Parameters
+    ----------
+    path_load: channel loads of minimal routing.
+    orders: cyclic orders of the same switches.
+    sufficient_load: loads up to this count as equal; among orders with equal loads the one with fewer hops is better.
+    rng: source of all draws.
+
+    Returns
+    -------
+    The best order.
     """
 
     def rank(order: list[int]) -> tuple[float, float]:
@@ -42,7 +54,7 @@ def least_loaded_order(
 
 
 class _LocalSearch:
-    """An order of switches whose parts move to other places if that lowers the sum of powers of all loads."""
+    """Moves segments of an order wherever that decreases the sum of powers of all loads."""
 
     def __init__(self, path_load: MinimalPathLoad, order: list[int], rng: np.random.Generator) -> None:
         self.path_load, self.order, self.rng = path_load, order, rng
@@ -50,7 +62,9 @@ class _LocalSearch:
         self.evaluations = 0
 
     def run(self, sufficient_load: float) -> None:
-        """Try changes until the busiest channel has little enough to carry, or many changes gained nothing."""
+        """Try moves until the busiest channel carries at most ``sufficient_load``, or many moves have not improved the
+        order.
+        """
         max_failed = MAX_FAILED_CHANGES * len(self.order) ** 2 + 1000
         failed = 0
         while failed < max_failed and self.evaluations < MAX_CHANNEL_EVALUATIONS:
@@ -60,7 +74,7 @@ class _LocalSearch:
                 break
 
     def _draw_move(self) -> tuple[int, int, int]:
-        """(first place of a part, its length, how many of the others stand before its new place)."""
+        """Draw (first index of a segment, its length, how many of the other switches precede its new position)."""
         count = len(self.order)
         first = max(self.rng.integers(count, size=TOURNAMENT_SIZE).tolist(), key=self._max_load_before)
         max_length = count - 2 if self.rng.random() < 0.5 else min(3, count - 2)
@@ -70,12 +84,12 @@ class _LocalSearch:
         return first, length, 1 + min(candidates, key=lambda k: hops[self.order[(first + length + k) % count]])
 
     def _max_load_before(self, index: int) -> float:
-        """The load of the busiest channel on the way to the switch at a place."""
+        """Return the load of the busiest channel on the paths to the switch at an index of the order."""
         shares = self.path_load.shares(self.order[index - 1], self.order[index])
         return max(map(self.load.__getitem__, shares), default=0.0)
 
     def _try_move(self, first: int, length: int, offset: int) -> bool:
-        """Move a part if that gains something; whether it did."""
+        """Move a segment if that decreases the objective; return whether it did."""
         order, count = self.order, len(self.order)
         a, b = order[first - 1], order[first]
         c, d = order[(first + length - 1) % count], order[(first + length) % count]

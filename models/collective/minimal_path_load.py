@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much consecutive members of a ring load channels when each sends the next one the same along shortest paths."""
+"""Channel loads of a ring when each member sends the same amount to the next one along shortest paths."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -11,16 +11,16 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 MOST_SWITCHES = 20_000
-"""Switches of a network in which ways of several channels are looked for."""
+"""Most switches of a network for which a table of distances is built."""
 
 MAX_CACHED_PAIRS = 100_000
-"""Pairs of switches whose ways are remembered."""
+"""Pairs of switches whose channel shares are cached."""
 
 
 class MinimalPathLoad:
-    """The shortest ways between switches, and what part of the traffic takes which channel.
+    """Shares of channels in the traffic between two switches under minimal routing.
 
-    At every switch all channels that lie on a shortest path get the same part, as minimal routing shares it on average.
+    Every switch divides traffic evenly over all its channels on shortest paths, as minimal routing does on average.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -33,7 +33,7 @@ class MinimalPathLoad:
         self._shares: dict[tuple[int, int], dict[int, float]] = {}
 
     def hops(self, dst_switch: int) -> Sequence[int]:
-        """How many channels a shortest path from each switch to one has.
+        """Return the hops of a shortest path from each switch to one switch.
 
         Raises ``ValueError`` if the network is not strongly connected, or has so many switches that a table of all
         distances would not fit into memory.
@@ -42,13 +42,13 @@ class MinimalPathLoad:
 
     @cached_property
     def _hops_to(self) -> Sequence[Sequence[int]]:
-        """For every target the hops from all switches; a view of an array is quicker to index one by one."""
+        """For every destination the hops from all switches; a memory view, which is faster to index than an array."""
         if self._topology.switches > MOST_SWITCHES:
             raise ValueError(f"{self._topology.switches} switches; distances are looked up for at most {MOST_SWITCHES}")
         return [memoryview(row) for row in np.ascontiguousarray(distances(self._topology).T)]
 
     def shares(self, src_switch: int, dst_switch: int) -> dict[int, float]:
-        """Channel -> the part of what goes from a switch to another that crosses it, over its capacity.
+        """Return channel -> share over capacity of one unit from a switch to another.
 
         Raises ``ValueError`` as :meth:`hops` does, unless the switches are neighbours.
         """
@@ -60,7 +60,7 @@ class MinimalPathLoad:
         return self._shares[key]
 
     def load(self, ring: Sequence[int]) -> Floats:
-        """float64 [channels]: load over capacity if every switch of a ring sends 1 to the next one, none to itself."""
+        """Return load over capacity, float64 [channels], if every switch of a ring sends 1 to the next other one."""
         total = np.zeros(len(self._capacity))
         for i, target in enumerate(ring):
             for channel, share in self.shares(ring[i - 1], target).items():
@@ -68,10 +68,11 @@ class MinimalPathLoad:
         return total
 
     def max_load(self, ring: Sequence[int]) -> float:
-        """The greatest :meth:`load` of a channel; 0 if there is none."""
+        """Return the greatest :meth:`load` of a channel; 0 without channels."""
         return float(self.load(ring).max(initial=0.0))
 
     def _channel_shares(self, src_switch: int, dst_switch: int) -> Iterator[tuple[int, float]]:
+        """Yield (channel, share over capacity) of one unit between two switches."""
         amount_at = {src_switch: 1.0} if src_switch != dst_switch else {}
         while amount_at:
             next_amount_at: dict[int, float] = {}
@@ -84,7 +85,7 @@ class MinimalPathLoad:
             amount_at = next_amount_at
 
     def _next_hops(self, switch: int, dst_switch: int) -> list[tuple[int, int]]:
-        """(channel, head) of those that lie on a shortest path from a switch to another."""
+        """Return (channel, head) of the channels of a switch on shortest paths to another."""
         direct = [end for end in self._out[switch] if end[1] == dst_switch]
         if direct:
             return direct

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which the parts of trees follow each other over shared channels, so that none waits long.
+"""List scheduling of chunks over trees that share channels.
 
-A stream is what follows one tree: ``count`` parts of the data, each cut into chunks, over arcs of which some wait for
-others. Channels serve one chunk after another, of the streams that have one for them that with the most left to do.
+A stream is the traffic of one tree: ``count`` parts of the data, each divided into chunks, over arcs with dependencies.
+A channel sends one chunk at a time, of the stream with the most remaining work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ RankPair = tuple[int, int]
 """Two ranks, of which the first sends to the second."""
 
 LAGS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""By how many levels of a tree a channel is behind that has sent all chunks of a stream: what is tried for an order.
+"""Priority penalties that are tried: levels of a tree that an arc loses once it has sent all chunks of a stream.
 
-The first is best where streams are short and have few chunks, the others where they are long or wait for each other.
+The first is best where streams are short and have few chunks, the others where they are long or depend on each other.
 """
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Parts of the data that take the same way.
+    """Parts of the data that take the same paths.
 
-    start, goal: who has them, and who needs them (``ALL``: everybody). count: how many parts. arcs: (source, target),
-    in an order in which each comes after those that it waits for. after: for every arc, the places of those arcs.
-    paths: the switches on each.
+    start, goal: the rank that has them and the rank that needs them (``ALL``: all ranks). count: number of parts. arcs:
+    (source, target), each after the arcs on which it depends. after: for every arc, the indices of those arcs. paths:
+    the switches on each arc.
     """
 
     start: int
@@ -44,7 +44,11 @@ class Stream:
 
 
 class ChunkOrder(NamedTuple):
-    """When chunks begin and end: arrays with a row for each, int64 but for the times, in the order of their begin."""
+    """Transmission times of chunks: arrays with a row per transmission, in ascending order of begin.
+
+    stream, number, arc: int64, the stream, the chunk's number in it, and the arc of the stream. begin, end: float64, in
+    the unit of time of the rates.
+    """
 
     stream: Ints
     number: Ints
@@ -54,7 +58,14 @@ class ChunkOrder(NamedTuple):
 
 
 def broadcast_stream(tree: Tree, rank: Mapping[int, int], goal: int) -> Stream:
-    """The stream from the root of a tree to all its vertices. rank: of a vertex."""
+    """Return the stream from the root of a tree to all its vertices.
+
+    Parameters
+    ----------
+    tree: the tree.
+    rank: the rank of a vertex.
+    goal: rank that needs the data, or ``ALL``.
+    """
     arc_to = {tree.root: -1}
     arcs: list[RankPair] = []
     after: list[tuple[int, ...]] = []
@@ -67,7 +78,9 @@ def broadcast_stream(tree: Tree, rank: Mapping[int, int], goal: int) -> Stream:
 
 
 def reversed_stream(stream: Stream, start: int) -> Stream:
-    """The stream whose arcs lead the other way, in the other order: what went out to many is gathered from them."""
+    """Return the stream with reversed arcs in reversed order: a gather instead of a broadcast. start: rank, or
+    ``ALL``.
+    """
     last = len(stream.arcs) - 1
     after: list[list[int]] = [[] for _ in stream.arcs]
     for arc, predecessors in enumerate(stream.after):
@@ -80,7 +93,7 @@ def reversed_stream(stream: Stream, start: int) -> Stream:
 
 
 def chained_streams(into: Stream, out: Stream) -> Stream:
-    """One stream after another: what has been gathered at a rank goes out from there, when all of it is there."""
+    """Return one stream followed by another: data gathered at a rank leaves it when all of it has arrived."""
     offset = len(into.arcs)
     arcs_to_root = tuple(place for place, (_, target) in enumerate(into.arcs) if target == out.start)
     after = tuple(
@@ -90,9 +103,13 @@ def chained_streams(into: Stream, out: Stream) -> Stream:
 
 
 def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, Fraction | float]) -> ChunkOrder:
-    """The order of all chunks, ``chunks`` for each part, that ends first of those that are tried.
+    """Return the transmission order of all chunks with the earliest end among those of :data:`LAGS`.
 
-    rate: of every lane, parts in a unit of time.
+    Parameters
+    ----------
+    streams: what each tree carries.
+    chunks: chunks per part.
+    rate: parts per unit of time of every pair of ranks.
     """
     pair_ids = {pair: i for i, pair in enumerate(dict.fromkeys(arc for stream in streams for arc in stream.arcs))}
     first = np.cumsum([0, *(len(stream.arcs) for stream in streams)])
@@ -115,7 +132,7 @@ def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, 
 
 
 def _successors(after: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For every arc, those that wait for it."""
+    """Return the arcs that depend on each arc."""
     successors: list[list[int]] = [[] for _ in after]
     for arc, predecessors in enumerate(after):
         for other in predecessors:
@@ -124,13 +141,13 @@ def _successors(after: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _flattened(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Lists as one array, and where each begins in it."""
+    """Return where each list begins in their concatenation, and the concatenation."""
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
     return np.cumsum([0, *map(len, lists)]), flat
 
 
 def _heights(after: Sequence[Sequence[int]]) -> Ints:
-    """int64 [arcs]: how many arcs follow one another at most, of those that wait for an arc."""
+    """Return the length of the longest chain of arcs that depend on each arc: int64 [arcs]."""
     heights = np.zeros(len(after), np.int64)
     for arc in range(len(after) - 1, -1, -1):
         for other in after[arc]:
@@ -143,11 +160,17 @@ def _serve_chunks(
     stream: Ints, count: Ints, pair: Ints, duration: Floats, pair_first: Ints, pair_arcs: Ints, predecessor_first: Ints,
     predecessor: Ints, successor_first: Ints, successor: Ints, height: Ints, lag: float,
 ) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
-    """Serve all chunks; returns (arc, number of the chunk in its stream, begin, end) of each.
+    """Transmit all chunks; return (arc, number of the chunk in its stream, begin, end) of each transmission.
 
-    stream, lane, height: int64 [arcs]. count: int64 [streams], chunks. duration: float64 [lanes], time of a chunk.
-    lag: see :data:`LAGS`. The other pairs are lists: the arcs of a lane, those before an arc, and those that wait for
-    it.
+    Parameters
+    ----------
+    stream, pair, height: int64 [arcs]: stream, pair of ranks, and :func:`_heights`.
+    count: int64 [streams], chunks.
+    duration: float64 [pairs], time of a chunk.
+    pair_first, pair_arcs: arcs of a pair are pair_arcs[pair_first[pair]:pair_first[pair + 1]].
+    predecessor_first, predecessor: arcs on which an arc depends, in the same form.
+    successor_first, successor: arcs that depend on an arc.
+    lag: see :data:`LAGS`.
     """
     arcs, pairs = len(stream), len(duration)
     sent, received = np.zeros(arcs, np.int64), np.zeros(arcs, np.int64)
@@ -159,7 +182,7 @@ def _serve_chunks(
     serving = np.full(pairs, -1, np.int64)
     busy_until = np.full(pairs, np.inf)
     done = 0
-    pending = np.ones(pairs, np.bool_)  # lanes that may have something to send
+    pending = np.ones(pairs, np.bool_)  # pairs that may have a chunk to send
     now = 0.0
     while True:
         for channel in range(pairs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that follow a schedule: its sends in its order, and never more than a few of them under way to a peer."""
+"""Programs that execute a schedule, with a window of messages per pair of ranks."""
 
 import numpy as np
 
@@ -13,7 +13,9 @@ _EARLY = 1
 
 
 def chunk_bytes(schedule: Schedule, piece: int) -> Ints:
-    """int64 [chunks]: bytes of each, where every piece of the data has ``piece``; as equal as bytes allow."""
+    """Return the size of each chunk in bytes, int64 [chunks], where a piece has ``piece`` bytes; sizes differ by at
+    most 1.
+    """
     key = (schedule.start + 1) * (schedule.ranks + 1) + schedule.goal + 1
     order = np.argsort(key, kind="stable")
     amount = schedule.amount[order]
@@ -30,14 +32,23 @@ def chunk_bytes(schedule: Schedule, piece: int) -> Ints:
 def build_program(
     schedule: Schedule, piece: int, window: int, algorithm: str = "", size: int = 0, ns_per_byte: float = 0.0
 ) -> Program:
-    """The program of a schedule whose pieces have ``piece`` bytes.
+    """Build the program that executes a schedule.
 
-    A send waits for the receives of its chunks; for the send before it from the same rank to the same peer to have
-    begun; and for that of ``window`` sends before to be done. Where that means delivered (``messages: {confirmed:
-    true}``), no more than ``window`` messages to a peer are under way. The tag of a message is its number.
+    A send waits for the receives of its chunk; for the previous send to the same peer to have begun; and for the send
+    ``window`` before it to be done. If done means delivered (``messages: {confirmed: true}``), at most ``window``
+    messages per peer are in flight. The tag of a message is its number.
 
-    algorithm, size: as results show them. ns_per_byte: nanoseconds that it takes to reduce a byte with another.
-    Raises ``SpecError`` for more operations than a program may have.
+    Parameters
+    ----------
+    schedule: what each rank sends.
+    piece: bytes of a piece of the data.
+    window: messages per pair of ranks.
+    algorithm, size: labels for results.
+    ns_per_byte: nanoseconds to reduce a byte.
+
+    Raises
+    ------
+    SpecError: the program has more operations than allowed (key: chunks).
     """
     total = 2 * schedule.sends
     if total > LIMIT:
@@ -53,11 +64,11 @@ def build_program(
 
 
 class _Messages:
-    """The operations of a schedule: a send and a receive of each message and, where that takes time, a reduction.
+    """The operations of a schedule: a send and a receive per message and, where it takes time, a reduction.
 
-    size, ns: int64 [sends], bytes of the message and nanoseconds of its reduction. kind, rank, number: int64
-    [operations], what, whose and of which message they are. send, receive, taken: int64 [sends], operations; ``usable``
-    is the one after which a message is of use, the receive or the reduction.
+    size, ns: int64 [sends], bytes of the message and nanoseconds of its reduction. kind, rank, number: [operations],
+    type, rank and message of each operation. send, receive, usable: int64 [sends], operations; ``usable`` is the one
+    after which the data can be used, the receive or the reduction.
     """
 
     def __init__(self, schedule: Schedule, piece: int, ns_per_byte: float) -> None:
@@ -80,7 +91,9 @@ class _Messages:
         self.usable[reducing] = operation[2 * count :]
 
     def by_chunks(self) -> tuple[Ints, Ints]:
-        """Pairs of what is taken in and the sends of the same chunk by the same rank in later steps."""
+        """Return pairs of an operation after which data is usable, and a later send of the same chunk by the same
+        rank.
+        """
         s = self.schedule
         steps = int(s.step.max(initial=0)) + 1
         receive_key = (s.target * s.chunks + s.chunk) * steps + s.step
@@ -91,12 +104,14 @@ class _Messages:
         return 2 * self.usable[receive_order[which]], np.repeat(self.send, count)
 
     def reductions(self) -> tuple[Ints, Ints]:
-        """Pairs of a receive and the reduction that follows it."""
+        """Return pairs of a receive and the reduction that follows it."""
         some = self.usable != self.receive
         return 2 * self.receive[some], self.usable[some]
 
     def by_peer(self, distance: int, early: int) -> tuple[Ints, Ints]:
-        """Pairs of sends to the same peer, the second ``distance`` after the first; early: it waits for its begin."""
+        """Return pairs of sends to the same peer, ``distance`` sends apart. early: the second waits for the begin of
+        the first.
+        """
         s = self.schedule
         rank_pair = s.source * s.ranks + s.target
         order = np.lexsort((s.step, rank_pair))
@@ -104,7 +119,9 @@ class _Messages:
         return 2 * self.send[order[:-distance][same_pair]] + early, self.send[order[distance:][same_pair]]
 
     def program(self, predecessor: Ints, successor: Ints, step: Step) -> Program:
-        """The program in which operations wait for others. waited: 2 * operation + early, ascending."""
+        """Build the program. predecessor: 2 * operation + early, ascending; successor: the operation that waits for
+        it.
+        """
         is_send, is_calc = self.kind == SEND, self.kind == CALC
         peer = np.where(is_send, self.schedule.target[self.number], self.schedule.source[self.number])
         partner = np.where(is_send, self.receive[self.number], self.send[self.number])

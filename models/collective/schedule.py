@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of collectives: which chunk of the data goes from whom to whom, in which step."""
+"""Schedules of collectives: which chunk goes from which rank to which rank in which step."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import njit
 
 ALL = -1
-"""In place of a rank: all of them."""
+"""Stands for all ranks."""
 
 
 @dataclass(frozen=True)
 class CollectiveKind:
-    """A collective by what becomes of its data.
+    """The definition of a collective.
 
-    start, goal: for the number of ranks N and the root, the pairs (who has it at first, who needs it in the end) of its
-    pieces, either of them ``ALL``: what all have at first is to be reduced. share: what a piece is of S, the size in
-    which results state bandwidth (NCCL tests, PERFORMANCE.md). bus: factor of N by which bandwidth becomes that of the
-    busiest channel of a rank.
+    pieces: for N ranks and a root, the pairs (rank that has the data at first, rank that needs it in the end) of its
+    pieces, either of them ``ALL``; data that all ranks have at first is reduced. share: size of a piece as a share of
+    S, the size in which results state bandwidth (NCCL tests, PERFORMANCE.md). bus: factor of N from ``algbw`` to
+    ``busbw``, the bandwidth of the busiest channel of a rank.
     """
 
     pieces: Callable[[int, int], Iterable[tuple[int, int]]]
@@ -67,24 +67,24 @@ CHUNK_ERRORS = {
     2: "is sent to rank {}, which has a part of it already",
     3: "does not reach rank {} complete",
 }
-"""What may be wrong with the way of a chunk, as :func:`_follow` tells it."""
+"""Errors of a chunk, by the code that :func:`_follow_chunks` returns."""
 
 
 class ScheduleError(ValueError):
-    """A schedule does not do what its collective asks for; the message says which chunk fails whom."""
+    """A schedule does not implement its collective; the message names the chunk and the rank."""
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Which rank sends which chunk of the data to which other rank, in steps.
+    """The sends of a collective in steps.
 
-    A rank sends a chunk as it has it before the step: of data that is reduced, the sum of its own and of all that it
-    was sent of it.
+    A rank sends what it has of a chunk before the step; of reduced data, the sum of its own and all received
+    contributions.
 
-    kind: the collective. ranks: how many take part. start, goal: int64 [chunks], who has a chunk at first and who needs
-    it in the end (``ALL``: everybody; what everybody has at first is reduced). amount: int64 [chunks], its size in
-    parts; parts: how many parts make up a piece (see :class:`Kind`). chunk, source, target, step: int64 [sends], sorted
-    by step. root: of those collectives that have one.
+    kind: the collective. ranks: number of ranks. start, goal: int64 [chunks], the rank that has a chunk at first and
+    the rank that needs it in the end (``ALL``: all ranks; data that all ranks have at first is reduced). amount: int64
+    [chunks], size in parts. parts: parts per piece (see :class:`CollectiveKind`). chunk, source, target, step: int64
+    [sends], sorted by step. root: of collectives that have one.
     """
 
     kind: str
@@ -101,20 +101,20 @@ class Schedule:
 
     @property
     def chunks(self) -> int:
-        """How many chunks the data has."""
+        """Number of chunks."""
         return len(self.start)
 
     @property
     def sends(self) -> int:
-        """How many messages there are, one for each chunk that a rank sends another."""
+        """Number of messages, each with one chunk."""
         return len(self.chunk)
 
 
 def check(schedule: Schedule) -> None:
-    """Raise :class:`ScheduleError` unless the schedule does what its collective asks for, chunk by chunk.
+    """Raise :class:`ScheduleError` unless the schedule implements its collective.
 
-    That the chunks make up the data; that nobody sends what it does not have; that no contribution is added twice; and
-    that in the end everybody has what it needs, complete.
+    The chunks make up the data; no rank sends data that it does not have; no contribution is added twice; in the end
+    every rank has what it needs, complete.
     """
     _check_pieces(schedule)
     s = schedule
@@ -150,9 +150,18 @@ def _describe_piece(piece: tuple[int, int]) -> str:
 def _follow_chunks(
     ranks: int, start: Ints, goal: Ints, first: Ints, source: Ints, target: Ints, step: Ints
 ) -> tuple[int, int, int]:
-    """Follow every chunk; returns (what is wrong, chunk, rank): 1 nothing to send, 2 added twice, 3 incomplete.
+    """Simulate the sends of every chunk; return (error, chunk, rank), (0, -1, -1) without errors.
 
+    Parameters
+    ----------
+    ranks: number of ranks.
+    start, goal: int64 [chunks], as in :class:`Schedule`.
     first: int64 [chunks + 1]; the sends of chunk c, by step, are first[c] .. first[c + 1] - 1.
+    source, target, step: int64 [sends], in that order.
+
+    Returns
+    -------
+    error: 1 nothing to send, 2 added twice, 3 incomplete.
     """
     words = (ranks + 63) // 64
     has = np.zeros((ranks, words), np.uint64)
@@ -204,10 +213,10 @@ def _follow_chunks(
 
 
 def complete_sends(schedule: Schedule) -> Bools:
-    """bool [sends]: whether a send carries a chunk that is complete, which the receiver only keeps.
+    """Return whether each send carries a complete chunk, which the receiver stores without reducing: bool [sends].
 
-    What is sent of a chunk that is never reduced is always complete; of one that is, from the step on in which one rank
-    has all contributions. The schedule must pass :func:`check`.
+    Chunks that are never reduced are always complete; others from the step on in which a rank has all contributions.
+    The schedule must pass :func:`check`.
     """
     order = np.lexsort((schedule.step, schedule.chunk))
     sorted_complete = np.ones(len(order), np.bool_)
@@ -223,7 +232,7 @@ def complete_sends(schedule: Schedule) -> Bools:
 def _find_complete(
     ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, complete: Bools
 ) -> None:
-    """found: bool [sends], in the order of :func:`_follow`; becomes False where what is sent is not complete."""
+    """Set ``complete``, bool [sends] in the order of :func:`_follow_chunks`, to False for incomplete chunks."""
     count = np.ones(ranks, np.int64)
     carried = np.zeros(len(source), np.int64)
     for chunk in range(len(start)):

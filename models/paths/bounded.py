@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loopless paths of single pairs: all of at most so many channels, or some of the shortest."""
+"""Loopless paths of single pairs: all up to a length, or a sample of the shortest."""
 
 import numpy as np
 
@@ -14,10 +14,20 @@ from flitlab.models.topology.graph import Topology
 def all_paths_within(
     topology: Topology, src_switch: Ints, dst_switch: Ints, max_hops: int, max_per_pair: int, max_total: int
 ) -> PathSet | None:  # fmt: skip
-    """All loopless paths of at most ``max_hops`` channels of each pair, int64 [pairs] different switches.
+    """List all loopless paths of at most ``max_hops`` channels of each pair.
 
-    None where some pair has more than ``max_per_pair`` of them, or all together more than ``max_total``. Takes time proportional to
-    the number of paths: the search goes nowhere from where the target is too far.
+    The time is proportional to the number of paths: the search skips switches from which the destination is too far.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch, dst_switch: int64 [pairs], different switches.
+    max_hops: most channels of a path.
+    max_per_pair, max_total: limits of the number of paths, of one pair and of all together.
+
+    Returns
+    -------
+    The paths; None where a limit is exceeded.
     """
     toward = np.ascontiguousarray(distances(topology).T)
     counts = np.zeros(len(src_switch), np.int64)
@@ -45,7 +55,12 @@ def _enumerate_paths(
     lengths: Ints,
     channel: Ints32,
 ) -> int:
-    """Fill counts [pairs] and, if they have elements, lengths [paths] and channel; channels in all, -1: too many."""
+    """Fill counts [pairs] and, if they have elements, lengths [paths] and channel; return the number of channels, or -1
+    if a limit is exceeded.
+
+    The parameters are those of :func:`all_paths_within`. toward: [switches, switches], toward[t, v] are the hops from v
+    to t.
+    """
     n = len(out_start) - 1
     visited = np.zeros(n, np.bool_)
     path, next_channel, switch_at = (
@@ -90,7 +105,15 @@ def _enumerate_paths(
 
 
 def sampled_shortest(topology: Topology, src_switch: Ints, dst_switch: Ints, descents: int, seed: int) -> PathSet:
-    """Shortest paths of each pair, int64 [pairs] different switches: those met in ``descents`` random descents."""
+    """Sample shortest paths of each pair by random descents toward the destination.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch, dst_switch: int64 [pairs], different switches.
+    descents: random descents per pair; a path that several descents take is listed once.
+    seed: seed of the draws.
+    """
     toward = np.ascontiguousarray(distances(topology).T)
     pair = src_switch * topology.switches + dst_switch
     length = toward[dst_switch, src_switch].astype(np.int64)
@@ -111,7 +134,11 @@ def _sample_paths(
     counts: Ints,
     channel: Ints32,
 ) -> int:
-    """Fill counts [pairs] and channel with the different paths of ``descents`` descents each; channels in all."""
+    """Fill counts [pairs] and channel with the distinct paths of ``descents`` descents each; return the number of
+    channels.
+
+    pair: int64 [pairs], src_switch * switches + dst_switch. toward: as in :func:`_enumerate_paths`.
+    """
     n, size = len(out_start) - 1, 0
     for i in range(len(pair)):
         v: Int
@@ -141,7 +168,7 @@ def _sample_paths(
 
 @kernel
 def _is_listed(channel: Ints32, first: int, size: int, length: int) -> bool:
-    """Whether the path channel[size:size + length] is one of those from ``first`` on."""
+    """Whether the path channel[size:size + length] equals a path that begins at ``first`` or later."""
     for begin in range(first, size, length):
         same = True
         for h in range(length):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first of the shortest loopless paths in the order of switch numbers."""
+"""The k shortest loopless paths that come first in the order of switch numbers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,25 @@ from flitlab.models.paths.search import search_to
 from flitlab.models.topology.graph import Topology
 
 MAX_STEPS_PER_PAIR = 10**8
-"""Channels that may be tried for one pair of switches."""
+"""Channels that the search may try for one pair of switches."""
 
 
 @njit
 def _add_parallel_variants(
     switch_at: Ints, length: int, path: Ints32, out_start: Integers, dst: Integers, rows: Ints32, count: int
 ) -> int:
-    """Add the ways along the first of parallel channels, ``path``, and along the others, to the rows of ``rows``."""
+    """Add to ``rows`` the path over the first of parallel channels and its variants over the others; return the new
+    count.
+
+    Parameters
+    ----------
+    switch_at: int64 [switches], the switch at each depth of the path.
+    length: hops of the path.
+    path: int32 [switches], its channels, the first of each parallel group.
+    out_start, dst: as in the topology.
+    rows: int32 [k, switches], the paths.
+    count: number of filled rows.
+    """
     variant = path[:length].copy()
     while count < len(rows):
         for i in range(length):
@@ -52,10 +63,21 @@ def _first_of_length(
     path: Ints32,
     rows: Ints32,
 ) -> tuple[int, int]:
-    """(number of loopless paths of so many channels, the first ones, put into rows of ``rows``; steps left).
+    """Find loopless paths of exactly ``length`` channels; return (number of filled ``rows``, remaining steps).
 
-    A depth-first search that takes channels in their order, and only those from which the target is near enough.
-    hops: distances to the target. visited: bool [switches], all False before and after.
+    Depth-first search that takes channels in their order, and only channels from which the destination is near enough.
+
+    Parameters
+    ----------
+    src_switch, dst_switch: ends of the paths.
+    length: hops of the paths.
+    steps_left: channels that may be tried.
+    out_start, dst: as in the topology.
+    hops: integers [switches], distances to ``dst_switch``, -1 without a path.
+    visited: bool [switches], all False before and after.
+    switch_at, next_channel: int64 [switches], scratch: the switch, and the channel to try next, at each depth.
+    path: int32 [switches], scratch.
+    rows: int32 [k, switches], becomes the paths.
     """
     count = depth = 0
     switch_at[0], next_channel[0] = src_switch, out_start[src_switch]
@@ -95,7 +117,10 @@ def _first_to(
     in_start: Integers,
     in_tail: Integers,
 ) -> tuple[Ints, Ints, Ints32]:
-    """(paths of each source, -1 for too many steps; length of each path; channels of all paths)."""
+    """Return (paths of each source, -1 if it takes too many steps; length of each path; channels of all paths).
+
+    The parameters are those of :func:`first_shortest_to`. max_steps: channels that may be tried per source.
+    """
     n = len(out_start) - 1
     hops = np.empty(n, np.int64)
     search_to(dst_switch, in_start, in_tail, hops, np.empty(n, np.int64))
@@ -145,11 +170,21 @@ def _first_to(
 
 
 def first_shortest_to(topology: Topology, dst_switch: int, src_switches: npt.ArrayLike, k: int) -> PathSet:
-    """The k shortest loopless paths from each of ``src_switches`` (int64 [pairs]) to one switch, as a listing has them.
+    """List the k shortest loopless paths from switches to one switch, in order.
 
-    Of equally long paths the first by the numbers of the switches they visit. A pair has fewer than k where no more
-    exist, none if source and target are the same. Raises ``ValueError`` if that would take too many steps, as it does
-    where a pair has few paths and the graph many.
+    Equally long paths are ordered by the numbers of the switches that they visit. A pair has fewer than k paths where
+    no more exist, and none if its ends are the same.
+
+    Parameters
+    ----------
+    topology: the network.
+    dst_switch: end of all paths.
+    src_switches: int64 [pairs], their beginnings.
+    k: most paths per pair.
+
+    Raises
+    ------
+    ValueError: a pair takes more than :data:`MAX_STEPS_PER_PAIR` steps, as where it has few paths in a graph with many.
     """
     src_switches = np.asarray(src_switches, np.int64)
     counts, lengths, channel = _first_to(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The k shortest loopless paths between switches, and the equal-cost ones among them."""
+"""The k shortest loopless paths between switches, including the equal-cost paths."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ _UNLIMITED = 1 << 40
 
 @njit
 def _uniform(draws: Ints) -> float:
-    """The next draw of a pair of switches, in (0, 1]; draws: int64 [4], seed, source, target, and draws made so far."""
+    """Draw the next number of a pair of switches, in (0, 1].
+
+    draws: int64 [4], the seed, the source switch, the destination switch, and the number of draws so far.
+    """
     word = draw(draws[0], PATH_TIES, draws[1], draws[2] << 32 | draws[3])
     draws[3] += 1
     return (word + 1) * 2.0**-63
@@ -35,14 +38,23 @@ def _count_detours(
     marks: tuple[Bools, Bools],
     search: tuple[Ints, Ints, Floats],
 ) -> tuple[int, int]:
-    """Count the shortest paths from ``start`` to the target; (their length, or more than ``limit``, switches reached).
+    """Count the shortest paths from ``start`` to the destination that avoid marked switches and channels.
 
-    Breadth-first, among the switches that can lie on a path of some length, which is raised until there is one. Then
-    ``number[target]`` is the number of paths.
+    Breadth-first search among the switches that can lie on a path of some length, which grows until a path exists. Then
+    ``number[dst_switch]`` is the number of paths.
 
-    marks: switches that may not be visited and channels that may not be taken. search: ``reached``, int64 [switches],
-    the switches reached; ``level``, int64 [switches], channels from the start to each, -1 for all others;
-    ``number``, float64 [switches], of the shortest paths to each. The other parameters are those of :func:`_yen`.
+    Parameters
+    ----------
+    start: first switch.
+    dst_switch, outward, hops: as in :func:`_yen`.
+    limit: most hops.
+    marks: bool [switches], excluded switches, and bool [channels], excluded channels.
+    search: ``reached``, int64 [switches], the reached switches; ``level``, int64 [switches], hops from the start, -1
+        for all others; ``number``, float64 [switches], number of shortest paths to each.
+
+    Returns
+    -------
+    (hops, number of reached switches); more than ``limit`` and 0 without a path.
     """
     (out_start, dst), (forbidden, banned) = outward, marks
     reached, level, number = search
@@ -77,7 +89,7 @@ def _count_detours(
 
 @njit
 def _reset_search(reached_count: int, search: tuple[Ints, Ints, Floats]) -> None:
-    """Make ``search`` ready for another search after one that has reached ``reached_count`` switches."""
+    """Reset ``search`` after a search that reached ``reached_count`` switches."""
     for i in range(reached_count):
         search[1][search[0][i]] = -1
 
@@ -92,9 +104,10 @@ def _draw_detour(
     draws: Ints,
     path: Ints32,
 ) -> None:
-    """Draw one of the paths that :func:`_count_detours` has counted, with equal probability.
+    """Draw one of the paths that :func:`_count_detours` counted, uniformly.
 
-    last: its channels become those of ``path`` before this place. The other parameters are those of :func:`_yen`.
+    last: end of the path in ``path``; its channels are written before this index. The other parameters are those of
+    :func:`_yen`.
     """
     in_start, in_tail, in_channel = inward
     _, level, number = search
@@ -114,7 +127,7 @@ def _draw_detour(
 
 @njit
 def _copy(source: Integers, into: Integers, first: int, last: int) -> None:
-    """into[first:last] = origin[first:last], and much quicker to compile."""
+    """into[first:last] = source[first:last]; a loop compiles much faster."""
     for i in range(first, last):
         into[i] = source[i]
 
@@ -123,7 +136,18 @@ def _copy(source: Integers, into: Integers, first: int, last: int) -> None:
 def _ban(
     channels_of: Ints32, length: Ints, accepted_count: int, i: int, prefix: Ints32, banned: Bools, value: bool
 ) -> None:
-    """Marks the channel after the first i of every accepted path that begins like ``prefix``."""
+    """Mark the channel after the first i of every accepted path that begins with the same i channels as ``prefix``.
+
+    Parameters
+    ----------
+    channels_of: int32 [k, switches], the accepted paths.
+    length: int64 [k], their hops.
+    accepted_count: number of accepted paths.
+    i: length of the prefix.
+    prefix: int32 [i or more], its channels.
+    banned: bool [channels], changed in place.
+    value: True to ban, False to allow again.
+    """
     for p in range(accepted_count):
         same = length[p] > i
         for j in range(i):
@@ -134,13 +158,13 @@ def _ban(
 
 @njit
 def _precedes(length: int, key: float, other_length: int, other_key: float) -> bool:
-    """Whether one candidate comes before another: it is shorter, or as long and has the smaller key."""
+    """Whether one candidate precedes another: it is shorter, or equally long with a smaller key."""
     return length < other_length or (length == other_length and key < other_key)
 
 
 @njit
 def _first_candidate(length: Ints, key: Floats) -> int:
-    """Slot of the candidate that comes first; -1 without any."""
+    """Return the slot of the first candidate; -1 without candidates."""
     slot = -1
     for i in range(len(length)):
         if key[i] >= 0 and (slot < 0 or _precedes(length[i], key[i], length[slot], key[slot])):
@@ -150,7 +174,7 @@ def _first_candidate(length: Ints, key: Floats) -> int:
 
 @njit
 def _last_candidate(length: Ints, key: Floats) -> int:
-    """Slot of the candidate that comes last; -1 without any."""
+    """Return the slot of the last candidate; -1 without candidates."""
     slot = -1
     for i in range(len(length)):
         if key[i] >= 0 and (slot < 0 or _precedes(length[slot], key[slot], length[i], key[i])):
@@ -160,7 +184,7 @@ def _last_candidate(length: Ints, key: Floats) -> int:
 
 @njit
 def _count_candidates(key: Floats) -> int:
-    """How many candidates there are."""
+    """Count the candidates."""
     count = 0
     for value in key:
         count += value >= 0
@@ -169,7 +193,7 @@ def _count_candidates(key: Floats) -> int:
 
 @njit
 def _free_slot(key: Floats) -> int:
-    """The first slot without a candidate, of some."""
+    """Return the first slot without a candidate; at least one is free."""
     slot = 0
     while key[slot] >= 0:
         slot += 1
@@ -192,10 +216,15 @@ def _add_candidate(
     draws: Ints,
     candidates: tuple[Ints32, Ints, Ints, Floats],
 ) -> None:
-    """Add the candidate of all paths that begin with ``prefix``, up to switch v, and go on by no banned channel.
+    """Add the candidate of all paths that begin with ``prefix``, up to switch v, and continue over no banned channel.
 
-    needed: how many candidates may be kept. parent: length and key of the path that has been accepted last.
-    The other parameters are those of :func:`_yen`.
+    Parameters
+    ----------
+    v: last switch of the prefix.
+    prefix: int32 [hops], its channels.
+    max_candidates: number of candidates to keep.
+    parent: length and key of the last accepted path.
+    dst_switch, limit, outward, inward, hops, marks, search, draws, candidates: as in :func:`_yen`.
     """
     candidate, length, deviation, key = candidates
     done = len(prefix)
@@ -231,23 +260,34 @@ def _yen(
     accepted: tuple[Ints32, Ints],
     candidates: tuple[Ints32, Ints, Ints, Floats],
 ) -> int:
-    """Yen's algorithm for one pair; the number of paths found, no longer than ``limit``.
+    """Find the k shortest loopless paths of one pair, none longer than ``limit`` hops; return how many exist.
 
-    A candidate stands for all paths that begin like it up to where it deviates from its parent, and go on by none of
-    the channels that accepted paths take there: it is one of the shortest of them (Lawler). No more candidates are kept
-    than may still be needed.
+    Yen's algorithm with Lawler's partition: a candidate represents all paths that share its prefix up to the deviation
+    from its parent and avoid the channels that accepted paths take there; it is a shortest of them. At most as many
+    candidates are kept as paths are missing.
 
-    Of equally long paths those with the smallest keys are accepted. The keys of all paths are independent times of
-    exponential distribution and mean 1. The first of n of these comes after a time of mean 1 / n, at each of the n
-    with equal probability, and from then on the others have the same distribution as at the beginning. So the key of
-    a candidate is drawn from the number of the shortest paths that it stands for.
+    Among equally long paths those with the smallest keys are accepted. Keys of paths are independent exponential
+    variables of mean 1. The minimum of n of them has mean 1 / n and belongs to each of the n with equal probability; by
+    memorylessness the others keep their distribution. So a candidate's key is drawn from the number of the shortest
+    paths that it represents.
 
-    limit: below the number of switches. outward: ``out_start`` and ``dst`` of the topology. inward: the channels to
-    switch v are in_channel[in_start[v]:in_start[v + 1]], from the switches in_tail: in_start, in_tail, in_channel.
-    hops: int64 [switches], distances to the target. marks: bool [switches] and bool [channels], all False before and
-    after. search: see :func:`_count_detours`. draws: see :func:`_uniform`. accepted: int32 [k, switches] and int64 [k],
-    the paths and their lengths. waiting: the same of candidates, int64 [k] the place of deviation and float64 [k] the
-    key of each, -1 for a free slot.
+    Parameters
+    ----------
+    src_switch, dst_switch: ends of the paths.
+    limit: most hops, below the number of switches.
+    outward: ``out_start`` and ``dst`` of the topology.
+    inward: in_start, in_tail, in_channel: the channels to switch v are in_channel[in_start[v]:in_start[v + 1]], from
+        the switches in_tail.
+    hops: int64 [switches], distances to ``dst_switch``.
+    marks: bool [switches] and bool [channels], all False before and after.
+    search: see :func:`_count_detours`.
+    draws: see :func:`_uniform`.
+    accepted: int32 [k, switches] and int64 [k], the paths and their lengths.
+    candidates: int32 [k, switches], int64 [k], int64 [k], float64 [k]: the candidates, their lengths, the indices where
+        they deviate, and their keys, -1 for a free slot.
+
+    Source: Yen, Management Science 17, 1971, doi:10.1287/mnsc.17.11.712; Lawler, Management Science 18, 1972,
+    doi:10.1287/mnsc.18.7.401.
     """
     forbidden, banned = marks
     path, path_length = accepted
@@ -308,7 +348,10 @@ def _k_shortest_to(
     outward: tuple[Integers, Integers],
     inward: tuple[Integers, Integers, Integers],
 ) -> tuple[Ints, Ints, Ints32]:
-    """(number of paths of each source, length of each path, channels of all paths)."""
+    """Return (number of paths of each source, length of each path, channels of all paths).
+
+    outward, inward: as in :func:`_yen`. The other parameters are those of :func:`k_shortest_to`.
+    """
     n = len(outward[0]) - 1
     hops = np.empty(n, np.int64)
     search_to(dst_switch, inward[0], inward[1], hops, np.empty(n, np.int64))
@@ -344,12 +387,23 @@ def _k_shortest_to(
 def k_shortest_to(
     topology: Topology, dst_switch: int, src_switches: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
 ) -> PathSet:
-    """The k shortest loopless paths from each of ``src_switches`` (int64 [pairs]) to one switch.
+    """Find the k shortest loopless paths from switches to one switch.
 
-    extra: only paths at most so many hops longer than the shortest; 0 gives the equal-cost paths. A pair has
-    fewer than k paths where no more exist, none if source and target are the same. Which of several paths of
-    equal length are among the k is drawn from the seed for each pair, every choice of them with equal probability;
-    other pairs asked for along with it play no part.
+    Which of several equally long paths are among the k is drawn uniformly from the seed, for each pair independently of
+    the other pairs. A pair has fewer than k paths where no more exist, and none if its ends are the same.
+
+    Parameters
+    ----------
+    topology: the network.
+    dst_switch: end of all paths.
+    src_switches: int64 [pairs], their beginnings.
+    k: most paths per pair.
+    extra: most hops beyond the shortest path; 0: equal-cost paths; None: no limit.
+    seed: seed of the draws.
+
+    Raises
+    ------
+    ValueError: k is below 1.
 
     Source: Yen, Management Science 17, 1971, doi:10.1287/mnsc.17.11.712; Lawler, Management Science 18, 1972,
     doi:10.1287/mnsc.18.7.401.
@@ -367,7 +421,13 @@ def k_shortest_to(
 def k_shortest_paths(
     topology: Topology, pairs: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
 ) -> PathSet:
-    """The k shortest loopless paths of each pair (source, target); see :func:`k_shortest_to`."""
+    """Find the k shortest loopless paths of each pair.
+
+    Parameters
+    ----------
+    topology, k, extra, seed: as in :func:`k_shortest_to`.
+    pairs: int64 [pairs, 2], source and destination switch.
+    """
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     order = np.argsort(pairs[:, 1], kind="stable")
     dst_switches, first = np.unique(pairs[order, 1], return_index=True)
@@ -384,7 +444,7 @@ def k_shortest_paths(
 
 
 def all_k_shortest(topology: Topology, k: int, *, extra: int | None = None, seed: int = 0) -> Iterator[PathSet]:
-    """One set for each target 0, 1, …, with all other switches as sources, in order."""
+    """Yield the paths of :func:`k_shortest_to` to each switch 0, 1, … from all other switches, in order."""
     switches = np.arange(topology.switches)
     for dst_switch in range(topology.switches):
         yield k_shortest_to(topology, dst_switch, np.delete(switches, dst_switch), k, extra=extra, seed=seed)

@@ -9,12 +9,13 @@ from flitlab.models.topology.graph import Topology
 
 
 def k_shortest_lengths(topology: Topology, k: int) -> tuple[np.ndarray, int]:
-    """Histogram of the lengths of the k shortest loopless paths of every ordered pair of different switches.
+    """Count the lengths of the k shortest loopless paths of every ordered pair of different switches.
 
-    Returns int64 [switches], the number of paths of each length, and how many pairs have fewer than k paths.
+    Counting all paths of few hops settles most pairs and is much faster than Yen's algorithm, which serves the others.
 
-    Most pairs are served by counting all paths of few hops, which takes far less time than to find k of them;
-    the others by Yen's algorithm.
+    Returns
+    -------
+    int64 [switches], the number of paths of each length; and the number of pairs with fewer than k paths.
     """
     n = topology.switches
     backwards = Topology.from_arcs("reversed", n, np.column_stack([topology.dst, topology.src]))
@@ -33,7 +34,7 @@ def k_shortest_lengths(topology: Topology, k: int) -> tuple[np.ndarray, int]:
 
 
 def _hops_to_count(topology: Topology, k: int) -> int:
-    """Hops within which most pairs may have k paths: the least at which a switch has 2 k for every other one."""
+    """Estimate the hops within which most pairs have k paths: the least with 2 k paths per destination."""
     degree = topology.channels / topology.switches - (not topology.directed)
     min_paths, paths, hops = 2 * k * topology.switches, 1.0, 0
     while paths < min_paths and hops < min(topology.switches - 1, 16):

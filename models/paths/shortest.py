@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load on channels when traffic is split evenly over all shortest paths."""
+"""Channel loads when traffic is divided evenly over all shortest paths."""
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from flitlab.models.topology.graph import Topology
 
 @njit
 def _even_load(out_start: Integers, dst: Integers, in_start: Integers, in_tail: Integers, load: Floats) -> None:
-    """Adds to ``load`` [channels] what every ordered pair of switches sends, 1 each."""
+    """Add the load of one unit from every switch to every other to ``load``, float64 [channels].
+
+    The parameters are those of :func:`~flitlab.models.paths.search.search_to` and of the topology.
+    """
     n = len(out_start) - 1
     hops, order = np.empty(n, np.int64), np.empty(n, np.int64)
     paths, flow = np.empty(n), np.empty(n)
@@ -36,10 +39,10 @@ def _even_load(out_start: Integers, dst: Integers, in_start: Integers, in_tail: 
 
 
 def even_load_shortest(topology: Topology) -> Floats:
-    """float64 [channels]: load if every ordered pair sends 1, evenly over its shortest paths.
+    """Compute channel loads, float64 [channels], if every ordered pair sends 1, evenly over its shortest paths.
 
-    Paths over different parallel channels are different paths. The same as the edge betweenness, not
-    normalised. Pairs without a path send nothing.
+    Paths over different parallel channels are different paths. This is the edge betweenness, not normalised. Pairs
+    without a path send nothing.
 
     Source: Brandes, J. Mathematical Sociology 25, 2001, doi:10.1080/0022250X.2001.9990249.
     """

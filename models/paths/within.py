@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All loopless paths of at most so many hops."""
+"""All loopless paths up to a number of hops."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.topology.graph import Topology
 
 MAX_STEPS = 10**11
-"""Channels that a search over all pairs may walk."""
+"""Channels that a search over all pairs may traverse."""
 
 
 @njit
@@ -27,19 +27,25 @@ def _walk(
     share: Floats,
     load: Floats,
 ) -> None:
-    """Depth-first search over all loopless paths of at most ``max_hops`` channels from a switch.
+    """Search depth-first all loopless paths of at most ``max_hops`` channels from a switch.
 
-    counts: int64 [hops + 1, switches], counts[h, t] grows by the paths of h channels to t.
-    start: int64 [hops + 1, switches], where in ``channel`` the next path of h channels to t goes, and moves on.
-    share: float64 [switches], what each path to a switch carries; load: float64 [channels], grows by it.
-    ``start`` and ``load`` are left alone if they have no elements.
+    Parameters
+    ----------
+    src_switch: first switch of all paths.
+    max_hops: most channels of a path.
+    out_start, dst: as in the topology.
+    counts: int64 [max_hops + 1, switches]; counts[h, t] grows by the number of paths of h channels to t.
+    start: int64 [max_hops + 1, switches], index in ``channel`` of the next path of h channels to t, advanced; or empty.
+    channel: int32, receives the paths unless ``start`` is empty.
+    share: float64 [switches], what each path to a switch carries.
+    load: float64 [channels], grows by what the paths carry; or empty.
     """
     has_paths, has_load = start.size > 0, load.size > 0
     visited = np.zeros(len(out_start), np.bool_)
     visited[src_switch] = True
     path = np.empty(max_hops, np.int64)
-    next_channel = np.empty(max_hops + 1, np.int64)  # channel to be tried next at each depth
-    carried = np.zeros(max_hops + 1)  # what the paths through the switch at each depth carry
+    next_channel = np.empty(max_hops + 1, np.int64)  # channel to try next at each depth
+    carried = np.zeros(max_hops + 1)  # load of the paths through the switch at each depth
     end = np.empty(max_hops + 1, np.int64)
     next_channel[0], end[0] = out_start[src_switch], out_start[src_switch + 1]
     depth = 0
@@ -81,9 +87,9 @@ _NO_LOAD = np.zeros(0)
 
 
 def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
-    """int64 [hops + 1, switches]: loopless paths of exactly h hops from a switch to each; row 0 is empty.
+    """Count loopless paths of exactly h hops from a switch to each: int64 [max_hops + 1, switches]; row 0 is 0.
 
-    Takes time proportional to the number of paths.
+    The time is proportional to the number of paths.
     """
     counts = np.zeros((max_hops + 1, topology.switches), np.int64)
     _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, _NO_LOAD, _NO_LOAD)
@@ -91,7 +97,9 @@ def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
 
 
 def paths_within_from(topology: Topology, src_switch: int, max_hops: int) -> PathSet:
-    """All loopless paths of at most ``max_hops`` hops from a switch; pair t is (source, t), none for the source."""
+    """List all loopless paths of at most ``max_hops`` hops from a switch; pair t is (src_switch, t), empty for the
+    source.
+    """
     counts = counts_within(topology, src_switch, max_hops)
     length = np.repeat(np.arange(max_hops + 1)[:, None], topology.switches, axis=1)
     size = (counts * length).T.ravel()
@@ -104,7 +112,14 @@ def paths_within_from(topology: Topology, src_switch: int, max_hops: int) -> Pat
 
 
 def paths_within(topology: Topology, pairs: npt.ArrayLike, max_hops: int) -> PathSet:
-    """All loopless paths of at most ``max_hops`` hops of each pair (source, target)."""
+    """List all loopless paths of at most ``max_hops`` hops of each pair.
+
+    Parameters
+    ----------
+    topology: the network.
+    pairs: int64 [pairs, 2], source and destination switch.
+    max_hops: most hops of a path.
+    """
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     src_switches, row = np.unique(pairs[:, 0], return_inverse=True)
     sets = [paths_within_from(topology, src_switch, max_hops) for src_switch in src_switches]
@@ -112,9 +127,11 @@ def paths_within(topology: Topology, pairs: npt.ArrayLike, max_hops: int) -> Pat
 
 
 def all_counts_within(topology: Topology, max_hops: int) -> Iterator[np.ndarray]:
-    """Numbers of paths from each source 0, 1, … in turn; see :func:`counts_within`.
+    """Yield :func:`counts_within` of each source 0, 1, … in order.
 
-    Raises ``ValueError`` if there are too many paths to walk them all.
+    Raises
+    ------
+    ValueError: there may be more than :data:`MAX_STEPS` steps.
     """
     _check_size(topology, max_hops)
     for src_switch in range(topology.switches):
@@ -122,10 +139,16 @@ def all_counts_within(topology: Topology, max_hops: int) -> Iterator[np.ndarray]
 
 
 def even_load_within(topology: Topology, max_hops: int) -> tuple[np.ndarray, int, int]:
-    """Load if every ordered pair sends 1, evenly over its paths of at most ``max_hops`` hops.
+    """Compute channel loads if every ordered pair sends 1, evenly over its paths of at most ``max_hops`` hops.
 
-    Returns the load float64 [channels], the number of paths, and the number of ordered pairs of different
-    switches without any, which send nothing. Raises ``ValueError`` if there are too many paths to walk them all.
+    Returns
+    -------
+    The load, float64 [channels]; the number of paths; and the number of ordered pairs of different switches without a
+        path, which send nothing.
+
+    Raises
+    ------
+    ValueError: there may be more than :data:`MAX_STEPS` steps.
     """
     load = np.zeros(topology.channels)
     path_count = pairs_without_paths = 0

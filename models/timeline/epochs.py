@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network between two events: what of it works, at which rates, and what is left for a routing."""
+"""The network between two events: which channels work, at which rates, and what remains for a routing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,16 +23,18 @@ from flitlab.models.topology.names import join_path, switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 _STREAM = 1
-"""As of :mod:`flitlab.models.topology.failures`: the same seed takes the same links, from the beginning or later."""
+"""The random stream of :mod:`flitlab.models.topology.failures`: one seed draws the same links, at the start or
+later.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """A network from a tick on, until the next epoch begins.
+    """The state of a network from a tick until the next epoch.
 
-    rate: float64 [channels], the part of its capacity as built that a channel has, or has once its link works again.
-    links: bool [channels], whether the link of each works. switches: bool [switches], whether they do. words: what
-    happened as it began.
+    tick: its first tick. rate: float64 [channels], share of the capacity as built that a channel has, or will have once
+    its link works again. links: bool [channels], whether the link of each works. switches: bool [switches], whether
+    each works. description: the events at its first tick, in words.
     """
 
     tick: int
@@ -43,21 +45,22 @@ class Epoch:
 
     @classmethod
     def built(cls, topology: Topology) -> "Epoch":
-        """The network as it was built, from the beginning of a run."""
+        """Return the network as built, from tick 0."""
         full_rate = np.ones(topology.channels)
         return cls(0, full_rate, full_rate.astype(bool), np.ones(topology.switches, bool))
 
     def works(self, topology: Topology) -> Bools:
-        """Whether each channel works, as its link and the switches at both ends do, bool [channels]."""
+        """Return whether each channel works, bool [channels]: its link and the switches at both ends work."""
         working: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
         return working
 
 
 @dataclass(frozen=True, eq=False)
 class SurvivingNetwork:
-    """What is left of a network in an epoch, with numbers of its own.
+    """The part of a network that an epoch leaves to hosts, renumbered.
 
-    channel, switch: int64, the numbers that its channels and switches have in the whole network. Hosts keep theirs.
+    topology: the surviving network; hosts keep their numbers. channel, switch: int64 [channels], int64 [switches], the
+    numbers that its channels and switches have in the whole network.
     """
 
     topology: Topology
@@ -67,11 +70,12 @@ class SurvivingNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The epochs of a run, the first from tick 0 on, and the ticks at which the routing learns of the present one.
+    """The epochs of a run, the first from tick 0, and the ticks at which the routing learns of the current epoch.
 
-    routing: finds the routes in what is left; None where only ceilings are asked. tick_ns: nanoseconds of a tick, None
-    where nobody knows. planned: of a routing that is made for a demand, the routes in what is left by the hash of that,
-    as they were found beforehand.
+    topology: the whole network. epochs: in ascending order. reroutes: ticks, ascending. routing: builds the routes of
+    the surviving network; None where only ceilings are computed. tick_ns: duration of a tick in nanoseconds, None if
+    unknown. planned: for a routing that is optimised for a demand, the precomputed routes by the content hash of the
+    surviving network.
     """
 
     topology: Topology
@@ -89,14 +93,17 @@ class Timeline:
         return content_hash(*parts, list(self.reroutes), routing)
 
     def epoch_at(self, tick: int) -> Epoch:
-        """The epoch that a tick belongs to."""
+        """Return the epoch of a tick."""
         return [epoch for epoch in self.epochs if epoch.tick <= tick][-1]
 
     def surviving(self, epoch: Epoch) -> SurvivingNetwork:
-        """What is left of the network in an epoch: switches and channels that work and that hosts can reach.
+        """Return the surviving network of an epoch: working switches and channels that hosts can reach.
 
-        It is the network itself where all works as it was built. Raises
-        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        It is the network itself where everything works as built.
+
+        Raises
+        ------
+        SpecError: some hosts cannot reach others.
         """
         works, whole = epoch.works(self.topology), self.topology
         if works.all() and epoch.switches.all() and (epoch.rate == 1).all():
@@ -109,9 +116,16 @@ class Timeline:
         return SurvivingNetwork(topology, reduced.delay, np.flatnonzero(reached))
 
     def routes(self, surviving: SurvivingNetwork, whole: Routes) -> Routes:
-        """The routes in what is left of the network, of which ``whole`` are those as it was built.
+        """Return the routes of a surviving network.
 
-        Raises :class:`~flitlab.models.registry.SpecError` where the routing does not serve it.
+        Parameters
+        ----------
+        surviving: the network to route on.
+        whole: the routes of the network as built.
+
+        Raises
+        ------
+        SpecError: the routing does not support the surviving network.
         """
         if surviving.topology is self.topology:
             return whole
@@ -119,16 +133,28 @@ class Timeline:
         if (planned := self.planned.get(surviving.topology.content_hash)) is not None:
             return planned
         try:
-            with recorded_warnings():  # those of the network as it was built have been shown
+            with recorded_warnings():  # the warnings of the network as built have been shown
                 return self.routing.build(surviving.topology)
         except SpecError as error:
-            raise SpecError(f"{self.routing.kind} does not serve what is left: {error}", key="timeline") from error
+            raise SpecError(
+                f"{self.routing.kind} does not support the remaining network: {error}", key="timeline"
+            ) from error
 
     def instance(self, epoch: Epoch, whole: Instance) -> Instance:
-        """The network, the demand and the routes of an epoch, of which ``whole`` are those as it was built.
+        """Return the network, the demand and the routes of an epoch.
 
-        There are no routes where the routing does not serve what is left. Raises
-        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        Parameters
+        ----------
+        epoch: one of the timeline.
+        whole: the instance of the network as built.
+
+        Returns
+        -------
+        The instance; without routes where the routing does not support the surviving network.
+
+        Raises
+        ------
+        SpecError: some hosts cannot reach others.
         """
         surviving = self.surviving(epoch)
         if surviving.topology is self.topology:
@@ -139,7 +165,7 @@ class Timeline:
         return Instance(surviving.topology, renumbered_traffic(whole.traffic, surviving.topology), routes)
 
     def capacity(self, first: int, last: int) -> Floats:
-        """The capacity of each channel on average from one tick to another, float64 [channels]."""
+        """Return the mean capacity of each channel, float64 [channels], flits per tick, between two ticks."""
         ends = [*(epoch.tick for epoch in self.epochs[1:]), last]
         capacity_ticks = np.zeros(self.topology.channels)
         for epoch, end in zip(self.epochs, ends, strict=True):
@@ -149,14 +175,14 @@ class Timeline:
 
 
 def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
-    """Give the demand of the same hosts on a topology in which their switches have other numbers."""
+    """Return the demand of the same hosts on a topology that numbers their switches differently."""
     alternates = tuple(renumbered_traffic(alternate, topology) for alternate in traffic.alternates)
     background = None if traffic.background is None else renumbered_traffic(traffic.background, topology)
     return replace(traffic, topology=topology, alternates=alternates, background=background)
 
 
 def _connected_switches(topology: Topology, works: Bools) -> Bools:
-    """The switches that all hosts reach, and that reach them, by channels that work, bool [switches].
+    """Return the switches that every host reaches and that reach every host, bool [switches].
 
     Raises ``SpecError`` where hosts do not reach each other.
     """
@@ -171,7 +197,10 @@ def _connected_switches(topology: Topology, works: Bools) -> Bools:
 
 
 def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bools:
-    """The switches that channels lead to from one, or, ``reverse``, from which they lead to it, bool [switches]."""
+    """Return the switches reachable from a switch, or with ``reverse`` those that reach it, bool [switches].
+
+    works: bool [channels], the channels that count.
+    """
     tail, head = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
     reached = np.zeros(topology.switches, bool)
     reached[root] = True
@@ -185,7 +214,7 @@ def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bo
 
 @dataclass
 class _NetworkState:
-    """A network as events change it; arrays as in :class:`Epoch`, of which a new one is made for every change."""
+    """The current state of a network; every event replaces the arrays, which are those of :class:`Epoch`."""
 
     topology: Topology
     rate: Floats = field(init=False)
@@ -197,11 +226,11 @@ class _NetworkState:
         self.rate, self.links, self.switches = built.rate, built.links, built.switches
 
     def change(self, event: Event, key: str) -> str:
-        """Let an event happen; what it is in words. Raises ``SpecError`` below ``key`` where it cannot."""
+        """Apply an event; return its description. Raises ``SpecError`` below ``key`` where it cannot occur."""
         key = f"{key}.{event.what}"
         channels, switches = self._channels(event, f"{key}.links"), self._switches(event, f"{key}.switches")
         if not len(channels) and not len(switches):
-            raise SpecError("names nothing: it needs links or switches", key=key)
+            raise SpecError("lists neither links nor switches", key=key)
         self.links, self.switches, self.rate = self.links.copy(), self.switches.copy(), self.rate.copy()
         if event.what == "slow":
             self.rate[channels] = event.factor
@@ -212,7 +241,7 @@ class _NetworkState:
         return _describe(self.topology, event, channels, switches)
 
     def _channels(self, event: Event, key: str) -> Ints:
-        """The channels of the links that an event is about."""
+        """Return the channels of an event's links, int64 [channels]."""
         allowed_by_event = {
             "fail": self.links,
             "restore": ~self.links | (self.rate != 1),
@@ -235,7 +264,7 @@ class _NetworkState:
         return channels
 
     def _switches(self, event: Event, key: str) -> Ints:
-        """The switches that an event is about."""
+        """Return the switches of an event, int64 [switches]."""
         names, switches = switch_names(self.topology), list[int]()
         for index, name in enumerate(event.parts.switches):
             item_key = f"{key}[{index}]"
@@ -253,7 +282,7 @@ class _NetworkState:
 
 
 def _describe(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
-    """What happens in a few words: ``link 0-8 fails``."""
+    """Describe an event: ``link 0-8 fails``."""
     links = np.unique(numbers(topology)[channels])
     names, subjects = switch_names(topology), []
     if len(links):
@@ -274,13 +303,21 @@ def make_timeline(
     tick_ns: Fraction | None,
     replan: Callable[[Topology], Routes] | None = None,
 ) -> Timeline:
-    """The epochs that events make of a run, all of which a routing serves whenever it learns of them.
+    """Build the timeline of a run from its events; the routing must support every network that it learns of.
 
-    routing, routes: of the network as it was built, None where there are none. tick_ns: nanoseconds of a tick, None
-    where nobody knows. replan: finds the routes in what is left of a network, of a routing that is made for a demand.
+    Parameters
+    ----------
+    topology: the network as built.
+    events: in ascending order of time.
+    routing, routes: of the network as built; None without a routing.
+    tick_ns: duration of a tick in nanoseconds; None if unknown.
+    replan: builds the routes of a surviving network, for a routing that is optimised for a demand.
 
-    Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the event for times that are none or go
-    backwards, for links and switches that are not there or that it cannot happen to, and where hosts would be cut off.
+    Raises
+    ------
+    SpecError: a time is missing or decreases, an event names links or switches that do not exist or are not in the
+        required state, hosts are disconnected, or the routing does not support a network. ``key`` is the path to the
+        event.
     """
     state = _NetworkState(topology)
     epochs = [Epoch(0, state.rate, state.links, state.switches)]
@@ -289,7 +326,7 @@ def make_timeline(
         key = f"timeline[{index}]"
         tick = _tick(event, tick_ns, key)
         if tick < epochs[-1].tick:
-            raise SpecError("times go backwards: an event stands before this one that is later", key=key)
+            raise SpecError("times must not decrease: the event before this one is later", key=key)
         description = state.change(event, key)
         if tick == epochs[-1].tick:
             description = ", ".join(filter(None, (epochs.pop().description, description)))
@@ -309,7 +346,7 @@ def make_timeline(
         except SpecError as error:
             raise SpecError(str(error), key=f"timeline[{event_of_reroute[tick]}]") from error
     if routes is not None and replan is not None:
-        for epoch in epochs:  # also those that no routing learns of, for their ceilings
+        for epoch in epochs:  # including epochs that no routing learns of, for their ceilings
             with suppress(SpecError):
                 _add_planned_routes(timeline.surviving(epoch), topology, replan, planned)
     return timeline
@@ -318,17 +355,19 @@ def make_timeline(
 def _add_planned_routes(
     surviving: SurvivingNetwork, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]
 ) -> None:
-    """Find the routes in what is left of a network, unless it is all of it or they are known. Raises ``SpecError``."""
+    """Add the routes of a surviving network to ``planned``, unless they are known or nothing failed. Raises
+    ``SpecError``.
+    """
     if surviving.topology is whole or surviving.topology.content_hash in planned:
         return
     try:
         planned[surviving.topology.content_hash] = replan(surviving.topology)
     except SpecError as error:
-        raise SpecError(f"no routes for the demand in what is left: {error}", key="timeline") from error
+        raise SpecError(f"no routes for the demand in the remaining network: {error}", key="timeline") from error
 
 
 def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
-    """The tick of an event, rounded up."""
+    """Return the tick of an event, rounded up."""
     if event.at_tick is not None:
         return event.at_tick
     if tick_ns is None:
@@ -338,7 +377,7 @@ def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
 
 
 def _duration(event: Event, time: float, tick_ns: Fraction | None) -> int:
-    """Ticks of a time in the unit of an event's, rounded up."""
+    """Convert a time in the unit of an event's to ticks, rounded up."""
     exact = Fraction(repr(float(time)))
     if event.at_tick is not None:
         return ceil(exact)

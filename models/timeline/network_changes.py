@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a network as an engine meets it: tick by tick, with the numbers of the whole network."""
+"""Changes of a network tick by tick, in the numbers of the whole network, as engines apply them."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from flitlab.models.timeline.renumbering import renumbered_routes
 
 @dataclass(frozen=True, eq=False)
 class NetworkChange:
-    """What is so from a tick on.
+    """The state of the network from a tick on.
 
-    works: bool [channels], whether each channel does. rate: float64 [channels], the part of its capacity that it has
-    while it works. switches: bool [switches], whether they work. routes: those that the routing learns of at this tick,
-    with the switches and ports of the whole network; None where it learns nothing.
+    works: bool [channels], whether each channel works. rate: float64 [channels], share of its capacity that it has
+    while it works. switches: bool [switches], whether each works. routes: the routes that the routing installs at this
+    tick, with the switches and ports of the whole network; None without a reroute.
     """
 
     tick: int
@@ -26,9 +26,16 @@ class NetworkChange:
 
 
 def network_changes(timeline: Timeline | None, whole: Routes) -> tuple[NetworkChange, ...]:
-    """The ticks at which something happens, ascending; ``whole`` are the routes of the network as it was built.
+    """Return the ticks at which the network or its routing changes, in ascending order.
 
-    Raises :class:`~flitlab.models.registry.SpecError` for routes that :func:`widened` does not serve.
+    Parameters
+    ----------
+    timeline: None without events.
+    whole: the routes of the network as built.
+
+    Raises
+    ------
+    SpecError: :func:`~flitlab.models.timeline.renumbering.renumbered_routes` does not support the routes.
     """
     if timeline is None:
         return ()

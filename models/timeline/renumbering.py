@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of what is left of a network, in the numbers that its switches and ports have in the whole of it."""
+"""Routes of a surviving network in the switch and port numbers of the whole network."""
 
 from dataclasses import replace
 
@@ -13,22 +13,31 @@ from flitlab.models.topology.graph import Topology
 
 
 def renumbered_routes(routes: Routes, surviving: SurvivingNetwork, whole: Topology) -> Routes:
-    """The routes of what is left of a network, with the switches and the ports that they have in the whole of it.
+    """Translate the routes of a surviving network to the switch and port numbers of the whole network.
 
-    Raises :class:`~flitlab.models.registry.SpecError` for routes that are computed from the numbers of switches, or
-    from the distances to all neighbours, which tables of what is left do not say.
+    Parameters
+    ----------
+    routes: of ``surviving``.
+    surviving: the surviving network.
+    whole: the network as built.
+
+    Raises
+    ------
+    SpecError: the routes are computed from switch numbers, or from the distances of all neighbours, which tables of the
+        surviving network do not contain.
     """
     if surviving.topology is whole:
         return routes
     if routes.form in (DIGITS, POLARIZED):
-        problem = f"{routes.kind} computes its next hops from the whole network and cannot serve what is left of one"
+        problem = f"{routes.kind} computes next hops from the whole network and does not support a part of it"
         raise SpecError(problem, key="timeline")
     port = surviving.channel - whole.out_start[whole.src[surviving.channel]]
     return replace(
         routes,
         ports=routes.ports if not routes.ports.size else _port_sets(routes.ports, surviving, whole, port),
         paths=None if routes.paths is None else routes.paths._replace(
-            pair_start=_pair_start(np.diff(routes.paths.pair_start), surviving, whole), port=_path_ports(routes, surviving, port)
+            pair_start=_pair_start(np.diff(routes.paths.pair_start), surviving, whole),
+            port=_path_ports(routes, surviving, port),
         ),
         leg=_per_pair(routes.leg, surviving, whole),
         layer=_layers(routes, surviving, whole),
@@ -39,7 +48,9 @@ def renumbered_routes(routes: Routes, surviving: SurvivingNetwork, whole: Topolo
 
 
 def _port_sets(ports: Masks, surviving: SurvivingNetwork, whole: Topology, port: Ints) -> Masks:
-    """Sets of ports, uint64 [switches, switches]; port: int64 [channels left], what each is in the whole network."""
+    """Translate sets of ports, uint64 [switches, switches]. port: int64 [channels], the port of each in the whole
+    network.
+    """
     topology, port_sets = surviving.topology, np.zeros((whole.switches, whole.switches), np.uint64)
     for channel, whole_port in enumerate(port.tolist()):
         tail = int(topology.src[channel])
@@ -51,14 +62,14 @@ def _port_sets(ports: Masks, surviving: SurvivingNetwork, whole: Topology, port:
 
 
 def _pair_start(count: Ints, surviving: SurvivingNetwork, whole: Topology) -> Ints:
-    """Where the paths of each pair of switches begin, from how many there are of each pair that is left."""
+    """Return where the paths of each pair begin, int64 [pairs + 1]. count: paths of each surviving pair."""
     counts = np.zeros((whole.switches, whole.switches), np.int64)
     counts[np.ix_(surviving.switch, surviving.switch)] = count.reshape(surviving.topology.switches, -1)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def _path_ports(routes: Routes, surviving: SurvivingNetwork, port: Ints) -> Bytes:
-    """The ports of all paths; port: as in :func:`_sets`."""
+    """Translate the ports of all paths. port: as in :func:`_port_sets`."""
     topology, paths = surviving.topology, routes.paths
     assert paths is not None
     length = np.diff(paths.path_start)
@@ -74,7 +85,7 @@ def _path_ports(routes: Routes, surviving: SurvivingNetwork, port: Ints) -> Byte
 
 
 def _per_pair(table: Bytes | None, surviving: SurvivingNetwork, whole: Topology) -> Bytes | None:
-    """A table [switches, switches] of what is left; 0 for all other switches."""
+    """Translate a table [switches, switches]; the entries of all other switches are 0."""
     if table is None:
         return None
     full_table = np.zeros((whole.switches, whole.switches), table.dtype)
@@ -83,7 +94,7 @@ def _per_pair(table: Bytes | None, surviving: SurvivingNetwork, whole: Topology)
 
 
 def _layers(routes: Routes, surviving: SurvivingNetwork, whole: Topology) -> Bytes | None:
-    """The layer of each path, or of each pair of switches where there are no paths."""
+    """Translate the layer of each path, or of each pair of switches where there are no paths."""
     if routes.layer is None or routes.paths is not None:
         return routes.layer
     table = _per_pair(routes.layer.reshape(surviving.topology.switches, -1), surviving, whole)
@@ -92,7 +103,7 @@ def _layers(routes: Routes, surviving: SurvivingNetwork, whole: Topology) -> Byt
 
 
 def _escape(table: Bytes | None, surviving: SurvivingNetwork, whole: Topology, port: Ints) -> Bytes | None:
-    """The ports of escape channels, uint8 [switches, switches]; port: as in :func:`_sets`."""
+    """Translate the ports of escape channels, uint8 [switches, switches]. port: as in :func:`_port_sets`."""
     if table is None:
         return None
     topology = surviving.topology
@@ -102,14 +113,14 @@ def _escape(table: Bytes | None, surviving: SurvivingNetwork, whole: Topology, p
 
 
 def _per_switch(table: np.ndarray, surviving: SurvivingNetwork, whole: Topology) -> np.ndarray:
-    """A number of each switch; -1 of those that are not left."""
+    """Translate an array [switches]; the entries of failed switches are -1."""
     full_table = np.full(whole.switches, -1, table.dtype)
     full_table[surviving.switch] = table
     return full_table
 
 
 def _thresholds(table: Bytes | None, surviving: SurvivingNetwork, whole: Topology, port: Ints) -> Bytes | None:
-    """Thresholds of ports, uint8 [switches, switches, ports]; port: as in :func:`_sets`."""
+    """Translate thresholds of ports, uint8 [switches, switches, ports]. port: as in :func:`_port_sets`."""
     if table is None:
         return None
     topology = surviving.topology

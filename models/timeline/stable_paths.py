@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes that change under packets which choose them by draws: most draws give what they gave before."""
+"""Path tables after a reroute that change the path of as few draws as possible."""
 
 from dataclasses import replace
 
@@ -16,19 +16,31 @@ from flitlab.models.timeline.renumbering import renumbered_routes
 from flitlab.models.topology.graph import Topology
 
 _WORDS = np.int64(LAST_WORD + 1)
-"""Draws of 32 bits, of which each path of a pair has an interval."""
+"""Number of 32-bit draws; each path of a pair has an interval of them."""
 
 
 def merged_routes(whole: Topology, built: Routes, surviving: SurvivingNetwork, routes: Routes) -> Routes:
-    """The routes of what is left of a network, beside those by which switches send that are not reached any more.
+    """Combine the routes of the surviving network with the old routes of switches that are not reachable any more.
 
-    built: the routes of the whole network, in whose numbers of switches and ports the result is. Raises ``SpecError``
-    where routes are neither next hops nor paths, or were something else before.
+    Parameters
+    ----------
+    whole: the network as built.
+    built: its routes.
+    surviving: the surviving network.
+    routes: its routes.
+
+    Returns
+    -------
+    Routes in the numbers of switches and ports of ``whole``.
+
+    Raises
+    ------
+    SpecError: the routes are neither next hops nor paths, or were of another form before.
     """
     if surviving.topology is whole:
         return built
     if routes.form != built.form or routes.form not in (TABLE, PATHS):
-        raise SpecError(f"{routes.kind} gives routes of another kind in what is left of the network", key="timeline")
+        raise SpecError(f"{routes.kind} gives routes of another form in the remaining network", key="timeline")
     renumbered = renumbered_routes(routes, surviving, whole)
     if routes.form == PATHS:
         return renumbered
@@ -38,10 +50,17 @@ def merged_routes(whole: Topology, built: Routes, surviving: SurvivingNetwork, r
 
 
 def stable_paths(previous: PathTable, current: PathTable) -> PathTable:
-    """The paths ``current``, in an order in which draws that gave one of them among those ``previous`` give it still.
+    """Reorder path intervals so that a draw keeps its path wherever the new weights allow it.
 
-    A draw keeps its path as far as the path's weight allows; what other draws gave is dealt out to the paths that lack
-    weight. A path may therefore stand there several times.
+    Parameters
+    ----------
+    built: the paths so far.
+    now: the paths from now on.
+
+    Returns
+    -------
+    The paths ``now`` with the same weights. A draw keeps its path as far as that path's weight allows; the other draws
+        are distributed over the paths that lack weight. A path may therefore occur several times.
     """
     ends, last = np.concatenate([_interval_ends(previous), _interval_ends(current)]), len(previous.path_start) - 1
     capacity = 2 * last + len(current.path_start)
@@ -51,8 +70,8 @@ def stable_paths(previous: PathTable, current: PathTable) -> PathTable:
         np.zeros(len(current.pair_start) - 1, np.int64),
     )
     _assign_intervals(
-        previous.pair_start, previous.path_start, previous.port, ends[:last], current.pair_start, current.path_start, current.port,
-        ends[last:], end, path, counts,
+        previous.pair_start, previous.path_start, previous.port, ends[:last],
+        current.pair_start, current.path_start, current.port, ends[last:], end, path, counts,
     )  # fmt: skip
     used = slice(0, counts.sum())
     lengths = np.diff(current.path_start)[path[used]]
@@ -63,12 +82,12 @@ def stable_paths(previous: PathTable, current: PathTable) -> PathTable:
 
 
 def with_thresholds(paths: PathTable) -> PathTable:
-    """Paths drawn as in a table, with thresholds that say so also where all of a pair are drawn alike."""
+    """Return paths with explicit thresholds, also for pairs that draw all paths with equal probability."""
     return paths._replace(threshold=np.minimum(_interval_ends(paths), LAST_WORD).astype(np.uint32))
 
 
 def _interval_ends(paths: PathTable) -> Ints:
-    """The draw, int64 [paths], from which on the next path of the pair is taken; 2**32 of a pair's last."""
+    """Return the end of each path's interval of draws, int64 [paths]; 2**32 for the last path of a pair."""
     counts = np.diff(paths.pair_start)
     if len(paths.threshold):
         ends = paths.threshold.astype(np.int64)
@@ -82,7 +101,7 @@ def _interval_ends(paths: PathTable) -> Ints:
 
 @njit
 def _is_same_path(one_start: Ints, one_port: Bytes, one: int, other_start: Ints, other_port: Bytes, other: int) -> bool:
-    """Whether two paths of a pair are the same."""
+    """Whether two paths of a pair have the same ports."""
     return np.array_equal(
         one_port[one_start[one] : one_start[one + 1]], other_port[other_start[other] : other_start[other + 1]]
     )
@@ -90,10 +109,20 @@ def _is_same_path(one_start: Ints, one_port: Bytes, one: int, other_start: Ints,
 
 @njit
 def _assign_intervals(
-    previous_pair: Ints, previous_start: Ints, previous_port: Bytes, previous_end: Ints, current_pair: Ints, current_start: Ints, current_port: Bytes,
-    current_end: Ints, end: Ints, path: Ints, counts: Ints,
+    previous_pair: Ints, previous_start: Ints, previous_port: Bytes, previous_end: Ints,
+    current_pair: Ints, current_start: Ints, current_port: Bytes, current_end: Ints,
+    end: Ints, path: Ints, counts: Ints,
 ) -> None:  # fmt: skip
-    """Write the intervals of draws of every pair: their ends, their paths, and how many there are."""
+    """Write the intervals of draws of every pair; see :func:`stable_paths`.
+
+    Parameters
+    ----------
+    previous_pair, previous_start, previous_port, previous_end: pair_start, path_start and port of the old
+        :class:`~flitlab.models.routing.ways.PathTable`, and the ends of its intervals.
+    current_pair, current_start, current_port, current_end: the same of the new table.
+    end, path: int64, become the end and the path of each interval.
+    counts: int64 [pairs], becomes the number of intervals.
+    """
     missing = np.zeros(len(current_end), np.int64)
     slot = 0
     for pair in range(len(counts)):
@@ -114,7 +143,7 @@ def _assign_intervals(
                     end[slot], path[slot] = begin, j
                     slot += 1
                     break
-            if begin < previous_end[i]:  # of the rest it is not known yet whose it is
+            if begin < previous_end[i]:  # the rest is assigned later
                 begin = previous_end[i]
                 end[slot], path[slot] = begin, -1
                 slot += 1
@@ -127,7 +156,15 @@ def _assign_intervals(
 
 @njit
 def _assign_free_intervals(end: Ints, path: Ints, first_slot: int, end_slot: int, missing: Ints, j: int) -> int:
-    """Deal intervals opened .. closed - 1 that have no path to those that lack some, from path j on; the new end."""
+    """Distribute intervals without a path over paths that lack weight; return the end of the slots in use.
+
+    Parameters
+    ----------
+    end, path: as in :func:`_assign_intervals`; path is -1 for an interval without one.
+    first_slot, end_slot: the slots of the pair.
+    missing: int64 [paths], draws that each path lacks.
+    j: first path of the pair.
+    """
     ends, paths = end[first_slot:end_slot].copy(), path[first_slot:end_slot].copy()
     slot, begin = first_slot, np.int64(0)
     for k in range(len(ends)):

@@ -51,7 +51,10 @@ class TopologySpec(Spec):
         return self.validated(self._whole)
 
     def validated(self, give: Callable[[], Topology]) -> Topology:
-        """What a method of the family gives: a topology (see :mod:`flitlab.models.topology.validation`), and connected."""
+        """Return what a method of the family builds, validated; a user's own topology must also be connected.
+
+        See :mod:`flitlab.models.topology.validation`. Raises ``FaultyError``.
+        """
         foreign = is_third_party(self)
         built = validate_topology(give(), copy=foreign, by=give.__name__)
         if foreign:

@@ -28,11 +28,11 @@ class TrafficSpec(Spec):
         raise NotImplementedError
 
     def build(self, topology: Topology) -> Traffic:
-        """The demand on a topology, looked at. Raises ``SpecError``."""
+        """Build and validate the demand on a topology. Raises ``SpecError``."""
         return self.validated(self.demand, topology)
 
     def validated(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
-        """What a method of the pattern gives: a demand of these hosts (see :mod:`flitlab.models.traffic.validation`)."""
+        """Return the demand of a method of the pattern, validated (see :mod:`flitlab.models.traffic.validation`)."""
         with unchanged(topology, give):
             given = give(topology)
         return validate_traffic(topology, given, copy=is_third_party(self), by=give.__name__)
