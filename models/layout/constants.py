@@ -67,39 +67,39 @@ def _shipped() -> dict[str, Any]:
     return constants
 
 
-def load(given: str | dict[str, Any] | None = None) -> Constants:
+def load(source: str | dict[str, Any] | None = None) -> Constants:
     """The shipped constants, with those replaced that a YAML file or a mapping names.
 
     Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key, a bad value.
     """
-    text, changes = "", given
-    if isinstance(given, str):
+    text, changes = "", source
+    if isinstance(source, str):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(source).read_text(encoding="utf-8")
             changes = yaml.safe_load(text)
         except OSError as error:
-            raise ValueError(f"{given}: {error.strerror}") from None
+            raise ValueError(f"{source}: {error.strerror}") from None
         except (UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"{given}: not YAML: {error}") from None
+            raise ValueError(f"{source}: not YAML: {error}") from None
     if changes is None:
         changes = {}
     if not isinstance(changes, dict):
-        where = f"{given}: " if text else ""
+        where = f"{source}: " if text else ""
         raise ValueError(f"{where}a mapping with some of {', '.join(_shipped())} is expected")
     try:
         return Constants.model_validate(_merged(_shipped(), changes))
     except ValidationError as error:
-        wrong = [(_line_of(text, one["loc"]), _problem(one)) for one in error.errors()]
-        named = [f"{given}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]
+        wrong = [(_line_of(text, one["loc"]), _error_text(one)) for one in error.errors()]
+        named = [f"{source}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]
         raise ValueError("; ".join(named)) from None
 
 
-def _problem(error: Any) -> str:
+def _error_text(error: Any) -> str:
     """One of pydantic's errors: key, and what is wrong with it."""
     place = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
         return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
-    choices = list(_at(_shipped(), error["loc"][:-1]))
+    choices = list(_value_at(_shipped(), error["loc"][:-1]))
     meant = closest_match(str(error["loc"][-1]), choices)
     return f"{place}: unknown key; choices: {', '.join(choices)}" + (f"; did you mean {meant!r}?" if meant else "")
 
@@ -109,10 +109,10 @@ def _line_of(text: str, path: Sequence[Any]) -> int:
     node, line = (yaml.compose(text) if text else None), 1
     for step in path:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        found = [(key, value) for key, value in pairs if key.value == step]
-        if not found:
+        matches = [(key, value) for key, value in pairs if key.value == step]
+        if not matches:
             break
-        line, node = found[0][0].start_mark.line + 1, found[0][1]
+        line, node = matches[0][0].start_mark.line + 1, matches[0][1]
     return line
 
 
@@ -123,7 +123,7 @@ def _merged(base: Any, changes: Any) -> Any:
     return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
 
 
-def _at(tree: Any, path: Sequence[str]) -> Any:
+def _value_at(tree: Any, path: Sequence[str]) -> Any:
     for key in path:
         tree = tree[key]
     return tree

@@ -18,7 +18,7 @@ ROUNDS = 200
 NOISE = 0.4
 """Noise on the costs of an assignment at the start of the search, in their standard deviations."""
 
-MOVED = 300
+MAX_MOVED = 300
 """Most switches that one rearrangement moves: the time of an assignment grows with its cube."""
 
 
@@ -30,19 +30,19 @@ class Cables(NamedTuple):
 
     ends: Ints
     capacity: Floats
-    one_way: Bools
+    unidirectional: Bools
 
 
 def cables_of(topology: Topology) -> Cables:
     """The cables that a topology needs; a link's two channels share one, of the larger capacity."""
-    other = topology.reverse
-    rows = np.flatnonzero(other < np.arange(topology.channels))
-    capacity = np.maximum(topology.capacity[rows], topology.capacity[other[rows]])
-    one_way = other[rows] < 0
+    reverse = topology.reverse
+    channels = np.flatnonzero(reverse < np.arange(topology.channels))
+    capacity = np.maximum(topology.capacity[channels], topology.capacity[reverse[channels]])
+    unidirectional = reverse[channels] < 0
     return Cables(
-        np.column_stack([topology.src[rows], topology.dst[rows]]),
-        np.where(one_way, topology.capacity[rows], capacity),
-        one_way,
+        np.column_stack([topology.src[channels], topology.dst[channels]]),
+        np.where(unidirectional, topology.capacity[channels], capacity),
+        unidirectional,
     )
 
 
@@ -65,17 +65,17 @@ def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
     """
     place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     a, b = cabinet[ends[:, 0]], cabinet[ends[:, 1]]
-    apart = np.abs(place[a] - place[b]).sum(axis=1)
-    return np.where(a == b, floor.intra_cabinet, apart + floor.overhead)
+    distance = np.abs(place[a] - place[b]).sum(axis=1)
+    return np.where(a == b, floor.intra_cabinet, distance + floor.overhead)
 
 
-def in_order(switches: int, floor: Floor) -> Ints:
+def ordered_cabinets(switches: int, floor: Floor) -> Ints:
     """int64 [switches]: the cabinet of each switch, filled in the order of the switches' numbers."""
     return np.arange(switches) // floor.switches_per_cabinet
 
 
 @lru_cache(maxsize=8)
-def optimised(topology: Topology, floor: Floor, seed: int) -> Ints:
+def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
     """int64 [switches]: cabinets that a local search found for a small total cable length.
 
     Starting from :func:`in_order`, it again and again takes a random set of switches of which no two are
@@ -84,36 +84,36 @@ def optimised(topology: Topology, floor: Floor, seed: int) -> Ints:
     best placement seen, so never one longer than the order; a minimum is not claimed.
     """
     n = topology.switches
-    cabinet = in_order(n, floor)
+    cabinet = ordered_cabinets(n, floor)
     ends = cables_of(topology).ends
     both = np.concatenate([ends, ends[:, ::-1]])
-    joined = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
+    adjacency = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
     place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     rng = np.random.default_rng(seed)
     best, least = cabinet.copy(), lengths(cabinet, ends, floor).sum()
     for i in range(ROUNDS):
-        moved = _apart(joined, rng.permutation(n))
-        spots = cabinet[moved]
-        metres = np.abs(place[cabinet][:, None] - place[spots]).sum(axis=2) + floor.overhead
-        metres[cabinet[:, None] == spots] = floor.intra_cabinet
-        cost = joined[moved] @ metres
-        heat = NOISE * cost.std() * max(0.0, 1 - 1.25 * i / ROUNDS)
-        _, chosen = linear_sum_assignment(cost + heat * rng.standard_normal(cost.shape))
-        cabinet[moved] = spots[chosen]
+        moved = _independent_switches(adjacency, rng.permutation(n))
+        cabinets = cabinet[moved]
+        metres = np.abs(place[cabinet][:, None] - place[cabinets]).sum(axis=2) + floor.overhead
+        metres[cabinet[:, None] == cabinets] = floor.intra_cabinet
+        cost = adjacency[moved] @ metres
+        noise = NOISE * cost.std() * max(0.0, 1 - 1.25 * i / ROUNDS)
+        _, chosen = linear_sum_assignment(cost + noise * rng.standard_normal(cost.shape))
+        cabinet[moved] = cabinets[chosen]
         total = lengths(cabinet, ends, floor).sum()
         if total < least:
             best, least = cabinet.copy(), total
     return best
 
 
-def _apart(joined: csr_array, order: np.ndarray) -> np.ndarray:
+def _independent_switches(adjacency: csr_array, order: np.ndarray) -> np.ndarray:
     """The first :data:`MOVED` switches of an order that are joined to none chosen before."""
     free = np.ones(len(order), bool)
     chosen = []
     for v in order.tolist():
         if free[v]:
             chosen.append(v)
-            free[joined.indices[joined.indptr[v] : joined.indptr[v + 1]]] = False
-            if len(chosen) == MOVED:
+            free[adjacency.indices[adjacency.indptr[v] : adjacency.indptr[v + 1]]] = False
+            if len(chosen) == MAX_MOVED:
                 break
     return np.array(chosen)

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from flitlab.models.arrays import Ints
 from flitlab.models.layout.constants import Constants, NotNegative, Positive, load
-from flitlab.models.layout.floor import Cables, cables_of, in_order, lengths, optimised
+from flitlab.models.layout.floor import Cables, cables_of, lengths, optimised_cabinets, ordered_cabinets
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.topology.graph import Topology
 
@@ -21,8 +21,8 @@ class PhysicalSpec(MetricSpec):
 
     @field_validator("constants", mode="before", json_schema_input_type=Any)
     @classmethod
-    def _loaded(cls, given: Any) -> Any:
-        return given if isinstance(given, Constants) else load(given)
+    def _loaded(cls, value: Any) -> Any:
+        return value if isinstance(value, Constants) else load(value)
 
 
 class LayoutSpec(PhysicalSpec):
@@ -39,7 +39,7 @@ class LayoutSpec(PhysicalSpec):
     hosts: bool = False
 
     @cached_property
-    def chosen(self) -> Constants:
+    def effective_constants(self) -> Constants:
         """The constants with this metric's own values in place."""
         floor = {"switches_per_cabinet": self.switches_per_cabinet, "pitch": self.pitch}
         floor = {key: value for key, value in floor.items() if value is not None}
@@ -55,10 +55,10 @@ class LayoutSpec(PhysicalSpec):
 
     def cabinets(self, topology: Topology) -> Ints:
         """int64 [switches]: the cabinet of each switch under the placement asked for."""
-        floor = self.chosen.floor
+        floor = self.effective_constants.floor
         if self.placement == "optimised":
-            return optimised(topology, floor, self.seed)
-        return in_order(topology.switches, floor)
+            return optimised_cabinets(topology, floor, self.seed)
+        return ordered_cabinets(topology.switches, floor)
 
     def cables(self, topology: Topology, cabinet: np.ndarray) -> tuple[Cables, np.ndarray]:
         """Cables and their lengths in metres, those of the hosts last if they count.
@@ -73,6 +73,6 @@ class LayoutSpec(PhysicalSpec):
             cables = Cables(
                 np.concatenate([cables.ends, np.repeat(topology.host_switch, 2).reshape(-1, 2)]),
                 np.concatenate([cables.capacity, np.full(count, topology.host_capacity)]),
-                np.concatenate([cables.one_way, np.zeros(count, bool)]),
+                np.concatenate([cables.unidirectional, np.zeros(count, bool)]),
             )
-        return cables, lengths(cabinet, cables.ends, self.chosen.floor)
+        return cables, lengths(cabinet, cables.ends, self.effective_constants.floor)

@@ -33,10 +33,10 @@ def ports(topology: Topology) -> Ints:
     A port has an input and an output: a bi-directional link takes both, one uni-directional channel in and one
     out share a port.
     """
-    one_way = topology.reverse < 0
+    unidirectional = topology.reverse < 0
     count = topology.switches
-    paired = np.bincount(topology.src[~one_way], minlength=count)
-    ins, outs = (np.bincount(ends[one_way], minlength=count) for ends in (topology.dst, topology.src))
+    paired = np.bincount(topology.src[~unidirectional], minlength=count)
+    ins, outs = (np.bincount(ends[unidirectional], minlength=count) for ends in (topology.dst, topology.src))
     return paired + np.maximum(ins, outs) + topology.host_count
 
 

@@ -51,17 +51,17 @@ class Bisection(MetricSpec):
         value = count if self.weight == "links" else count * topology.capacity
         halves = metis_halves(topology, size, value, self.tries, self.seed, whole=self.weight == "links")
         best = min(
-            (self._judge(half, topology, size, value) for half in halves),
+            (self._imbalance_and_cut(half, topology, size, value) for half in halves),
             key=lambda judged: judged[:2],
         )
         imbalance, _, half = best
-        there = ~half[topology.src] & half[topology.dst]
-        back = half[topology.src] & ~half[topology.dst]
-        cut = float(count[there | back].sum())
-        capacity = float(min(topology.capacity[there].sum(), topology.capacity[back].sum()))
+        forward = ~half[topology.src] & half[topology.dst]
+        backward = half[topology.src] & ~half[topology.dst]
+        cut = float(count[forward | backward].sum())
+        capacity = float(min(topology.capacity[forward].sum(), topology.capacity[backward].sum()))
         return {
             "": int(cut),
-            "channels": int((there | back).sum()),
+            "channels": int((forward | backward).sum()),
             "capacity": capacity,
             "share": cut / float(count.sum()),
             "per_switch": capacity / (topology.switches / 2),
@@ -69,7 +69,9 @@ class Bisection(MetricSpec):
             "imbalance": imbalance,
         }
 
-    def _judge(self, half: Bools, topology: Topology, size: Ints, value: Floats) -> tuple[int, float, np.ndarray]:
+    def _imbalance_and_cut(
+        self, half: Bools, topology: Topology, size: Ints, value: Floats
+    ) -> tuple[int, float, np.ndarray]:
         crossing = half[topology.src] != half[topology.dst]
         return abs(int(size[half].sum() - size[~half].sum())), float(value[crossing].sum()), half
 

@@ -31,7 +31,7 @@ class CostMetric(LayoutSpec):
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        constants = self.chosen
+        constants = self.effective_constants
         cables, metres = self.cables(topology, self.cabinets(topology))
         switches = float(switch_prices(topology, constants.switch).sum())
         wires = float(cable_prices(cables, metres, constants.cable).sum())

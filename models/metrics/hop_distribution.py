@@ -42,27 +42,27 @@ class HopDistribution(MetricSpec):
         sampled = sampled_distances(topology, self.sources or topology.switches)
         counts = sampled.counts.copy()
         counts[0] = 0  # a switch and itself
-        found = {
+        values = {
             "mean": sampled.mean,
             "counts": {str(h): int(count) for h, count in enumerate(counts) if count},
             "shares": {str(h): int(count) / int(counts.sum()) for h, count in enumerate(counts) if count},
-            "p50": reached_by(counts, 50, 100),
-            "p99": reached_by(counts, 99, 100),
-            "p9999": reached_by(counts, 9999, 10000),
+            "p50": distance_quantile(counts, 50, 100),
+            "p99": distance_quantile(counts, 99, 100),
+            "p9999": distance_quantile(counts, 9999, 10000),
         }
         if self.sources is not None:
-            found["mean_stderr"] = sampled.stderr
+            values["mean_stderr"] = sampled.stderr
         if self.within is not None:
-            found["within"] = share_within(counts, self.within)
-        return found | self._of_hosts(topology, exact=sampled.sources == topology.switches)
+            values["within"] = share_within(counts, self.within)
+        return values | self._host_values(topology, exact=sampled.sources == topology.switches)
 
-    def _of_hosts(self, topology: Topology, exact: bool) -> dict[str, Any]:
+    def _host_values(self, topology: Topology, exact: bool) -> dict[str, Any]:
         pairs = host_distance_counts(topology) if exact else np.zeros(1, np.int64)
         apart = bool(pairs[1:].sum())
-        found = {"host_mean": mean_hops(pairs) if apart else None, "host_max": len(pairs) - 1 if apart else None}
+        values = {"host_mean": mean_hops(pairs) if apart else None, "host_max": len(pairs) - 1 if apart else None}
         if self.within is not None:
-            found["host_within"] = share_within(pairs, self.within - 2)
-        return found
+            values["host_within"] = share_within(pairs, self.within - 2)
+        return values
 
 
 def host_distance_counts(topology: Topology) -> Ints:
@@ -74,12 +74,12 @@ def host_distance_counts(topology: Topology) -> Ints:
     return counts
 
 
-def reached_by(counts: np.ndarray, part: int, whole: int) -> int | None:
+def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> int | None:
     """Least distance within which part / whole of the pairs lie; None without pairs."""
     total = int(counts.sum())
     if not total:
         return None
-    return next(h for h, reached in enumerate(np.cumsum(counts).tolist()) if reached * whole >= part * total)
+    return next(h for h, reached in enumerate(np.cumsum(counts).tolist()) if reached * denominator >= numerator * total)
 
 
 def share_within(counts: np.ndarray, hops: int) -> float | None:

@@ -40,7 +40,7 @@ class KnownOrders(MetricSpec):
         degree = self.degree or int(topology.out_degree.max())
         diameter = self.diameter or len(distance_counts(topology)) - 1
         directed, undirected = largest_digraph(degree, diameter).order, largest_graph_order(degree, diameter)
-        bounds = {way: moore_order(degree, diameter, way == "directed") for way in ("directed", "undirected")}
+        bounds = {kind: moore_order(degree, diameter, kind == "directed") for kind in ("directed", "undirected")}
         return {
             "directed": directed,
             "undirected": undirected,

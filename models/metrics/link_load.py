@@ -43,13 +43,13 @@ class LinkLoad(MetricSpec):
         if topology.switches < 2:
             raise ValueError("link_load: needs two switches")
         degree = int(topology.out_degree.max())
-        load, more = getattr(self, f"_{self.routing}")(topology)
+        load, extra = getattr(self, f"_{self.routing}")(topology)
         bound = link_load_bound(topology.switches, degree)
         spread = {"max": float(load.max()), "mean": float(load.mean()), "min": float(load.min())}
-        found: dict[str, Any] = (
-            spread | {"bound": bound, "ratio": None if more.get("none") else spread["max"] / bound} | more
+        values: dict[str, Any] = (
+            spread | {"bound": bound, "ratio": None if extra.get("none") else spread["max"] / bound} | extra
         )
-        return found
+        return values
 
     def _minimal(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
         return even_load_shortest(topology), {}

@@ -18,7 +18,7 @@ class MetricSpec(Spec):
     spoken: whether the names of its values say enough, so that without a label no kind stands before them.
     """
 
-    spoken: ClassVar[bool] = False
+    unprefixed: ClassVar[bool] = False
 
     label: str | None = None
 
@@ -39,7 +39,7 @@ class MetricSpec(Spec):
             values = self.measure(topology)
         if is_third_party(self):
             raise_errors(notes_errors(values, f"values of the metric {self.kind}"))
-        if self.spoken and self.label is None:
+        if self.unprefixed and self.label is None:
             return values
         head = self.label or self.kind
         return {f"{head}_{name}" if name else head: value for name, value in values.items()}
@@ -50,10 +50,10 @@ def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict
 
     Raises ``ValueError`` if the topology is not strongly connected.
     """
-    found, problems = summary(topology), []
+    columns, errors = summary(topology), []
     for metric in metrics:
         try:
-            found |= metric.columns(topology)
+            columns |= metric.columns(topology)
         except ValueError as error:
-            problems.append(str(error))
-    return found, problems
+            errors.append(str(error))
+    return columns, errors

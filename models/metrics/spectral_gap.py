@@ -63,7 +63,7 @@ class SpectralGap(MetricSpec):
         }
 
 
-def _start(n: int) -> np.ndarray:
+def _start_vector(n: int) -> np.ndarray:
     """Where the iterations begin: always the same, so that results are."""
     return np.random.Generator(np.random.Philox(0)).random(n)
 
@@ -72,7 +72,7 @@ def _largest_singular(matrix: csr_array) -> tuple[float, float]:
     if matrix.shape[0] <= DENSE:
         values = svdvals(matrix.toarray())
     else:
-        values = np.sort(svds(matrix, 2, return_singular_vectors=False, v0=_start(matrix.shape[0])))[::-1]
+        values = np.sort(svds(matrix, 2, return_singular_vectors=False, v0=_start_vector(matrix.shape[0])))[::-1]
     return float(values[0]), float(values[1])
 
 
@@ -82,7 +82,7 @@ def _extreme_eigenvalues(matrix: csr_array) -> tuple[np.ndarray, float, float]:
     if n <= DENSE:
         values = eigvalsh(matrix.toarray())
     else:
-        ends = [eigsh(matrix, 2, which=which, return_eigenvectors=False, v0=_start(n)) for which in ("SA", "LA")]
+        ends = [eigsh(matrix, 2, which=which, return_eigenvectors=False, v0=_start_vector(n)) for which in ("SA", "LA")]
         values = np.sort(np.concatenate(ends))
     return values[:2], float(values[-2]), float(values[-1])
 
@@ -98,5 +98,5 @@ def _algebraic_connectivity(topology: Topology) -> float:
     # the smallest eigenvalues of the Laplacian as the largest of what is left of a bound on all
     above = 2 * degree.max()
     flipped = links + diags_array(above - degree)
-    values = eigsh(csr_array(flipped), 2, which="LA", return_eigenvectors=False, v0=_start(n))
+    values = eigsh(csr_array(flipped), 2, which="LA", return_eigenvectors=False, v0=_start_vector(n))
     return max(float(above - values.min()), 0.0)

@@ -34,7 +34,7 @@ def summary(topology: Topology) -> dict[str, Any]:
     farthest = len(distances.counts) - 1
     sampled = distances.sources < topology.switches
     degree = topology.out_degree
-    found = {
+    columns = {
         "kind": topology.kind,
         "switches": topology.switches,
         "channels": topology.channels,
@@ -50,7 +50,7 @@ def summary(topology: Topology) -> dict[str, Any]:
         "notes": topology.notes,
     }
     if sampled:
-        found |= {
+        columns |= {
             "diameter_at_least": farthest, "aspl_stderr": distances.stderr, "aspl_sources": distances.sources,
         }  # fmt: skip
-    return found
+    return columns

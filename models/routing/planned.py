@@ -108,7 +108,7 @@ class PlannedSpec(RoutingSpec):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
             given = self.demand(topology, traffic)
-        return validate_traffic(topology, given, copy=True, by="demand")
+        return validate_traffic(topology, given, copy=True, method="demand")
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""

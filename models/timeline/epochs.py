@@ -16,9 +16,9 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.events import Event
-from flitlab.models.topology.failures import restricted
+from flitlab.models.topology.failures import subtopology
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import channels_of, drawn, numbers
+from flitlab.models.topology.links import channels_of, draw_links, link_numbers
 from flitlab.models.topology.names import join_path, switch_names
 from flitlab.models.traffic.traffic import Traffic
 
@@ -110,7 +110,7 @@ class Timeline:
             return SurvivingNetwork(whole, np.arange(whole.channels), np.arange(whole.switches))
         with_ids = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
         reached = _connected_switches(whole, works)
-        reduced = restricted(with_ids, reached, works & reached[whole.src] & reached[whole.dst])
+        reduced = subtopology(with_ids, reached, works & reached[whole.src] & reached[whole.dst])
         intact = works.all() and epoch.switches.all()
         topology = replace(reduced, delay=whole.delay[reduced.delay], grid=whole.grid if intact else None)
         return SurvivingNetwork(topology, reduced.delay, np.flatnonzero(reached))
@@ -249,10 +249,10 @@ class _NetworkState:
         }
         links, allowed = event.parts.links, allowed_by_event[event.what]
         if not isinstance(links, list):
-            number = numbers(self.topology)
+            number = link_numbers(self.topology)
             candidates = np.unique(number[allowed])
             return np.flatnonzero(
-                np.isin(number, candidates[drawn(links, len(candidates), [event.parts.seed, _STREAM], key)])
+                np.isin(number, candidates[draw_links(links, len(candidates), [event.parts.seed, _STREAM], key)])
             )
         channels = np.zeros(0, np.int64)
         for index, link in enumerate(links):
@@ -283,7 +283,7 @@ class _NetworkState:
 
 def _describe(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
     """Describe an event: ``link 0-8 fails``."""
-    links = np.unique(numbers(topology)[channels])
+    links = np.unique(link_numbers(topology)[channels])
     names, subjects = switch_names(topology), []
     if len(links):
         ends = join_path(map(names.label, (topology.src[links[0]], topology.dst[links[0]])))

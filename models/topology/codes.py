@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.topology.galois import field
 
-STARTS = 6
+START_CODES = 6
 """Codes of the classical families that are adjusted to the wanted length."""
 
 SEARCH_STEPS = 6000
@@ -25,7 +25,7 @@ SEARCH_STEPS = 6000
 SEARCH_WORK = 2.0**21
 """and at most this many divided by the number of words."""
 
-BARRED = 1e9
+TABU_PENALTY = 1e9
 """Above what any column can matter."""
 
 
@@ -140,11 +140,11 @@ def shortened(basis: list[int], k: int) -> np.ndarray:
     return columns[columns > 0]
 
 
-def _starts(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
+def _start_codes(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
     """Columns of codes of dimension k and about m columns, the most promising first, and their names."""
     if 2 * m >= 2**k:
         yield np.arange(1, 2**k), "simplex code"
-    found = []
+    candidates = []
     for name, basis in classical().items():
         dropped = len(basis) - k
         length = max(basis).bit_length() - dropped
@@ -154,9 +154,9 @@ def _starts(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
         distance = minimum_distance(columns, k)
         excess = len(columns) - m
         name += f", shortened (times {dropped})" if dropped else ""
-        found.append((min(distance, distance - excess), -abs(excess), name, columns))
-    found.sort(key=lambda entry: entry[:3], reverse=True)
-    yield from ((columns, name) for *_, name, columns in found[:STARTS])
+        candidates.append((min(distance, distance - excess), -abs(excess), name, columns))
+    candidates.sort(key=lambda entry: entry[:3], reverse=True)
+    yield from ((columns, name) for *_, name, columns in candidates[:START_CODES])
     yield 1 << np.arange(k), "unit vectors"
 
 
@@ -184,7 +184,7 @@ class _Adjustable:
         distance = self.weights[1:].min()
         return int(distance), -int((self.weights[1:] == distance).sum())
 
-    def matters(self) -> Floats:
+    def importance(self) -> Floats:
         """float64 [2**k], for every possible column, relative to the lightest word."""
         light = 4.0 ** np.minimum(self.weights[1:].min() - self.weights, 0.0)
         light[0] = 0
@@ -198,25 +198,25 @@ class _Adjustable:
         self.weights += -ones if self.present[column] else ones
         self.present[column] ^= True
 
-    def add(self, barred: np.ndarray | None = None) -> int:
-        """Add and return the most valuable column, a ``barred`` one (bool [2**k]) only if there is no other."""
-        gain = self.matters() - (0 if barred is None else BARRED * barred)
+    def add(self, tabu: np.ndarray | None = None) -> int:
+        """Add and return the most valuable column, a ``tabu`` one (bool [2**k]) only if there is no other."""
+        gain = self.importance() - (0 if tabu is None else TABU_PENALTY * tabu)
         gain[self.present] = -np.inf
         gain[0] = -np.inf
         column = int(gain.argmax())
         self.flip(column)
         return column
 
-    def remove(self, barred: np.ndarray | None = None) -> int:
-        """Remove and return the least valuable column, a ``barred`` one only if there is no other."""
-        loss = self.matters() + (0 if barred is None else BARRED * barred)
+    def remove(self, tabu: np.ndarray | None = None) -> int:
+        """Remove and return the least valuable column, a ``tabu`` one only if there is no other."""
+        loss = self.importance() + (0 if tabu is None else TABU_PENALTY * tabu)
         loss[~self.present] = np.inf
         column = int(loss.argmin())
         self.flip(column)
         return column
 
 
-def _fitted(columns: np.ndarray, m: int, k: int) -> _Adjustable:
+def _resized(columns: np.ndarray, m: int, k: int) -> _Adjustable:
     """The code with columns added or removed until there are m."""
     code = _Adjustable(columns, k)
     for _ in range(m - len(columns)):
@@ -226,7 +226,7 @@ def _fitted(columns: np.ndarray, m: int, k: int) -> _Adjustable:
     return code
 
 
-def _exchanged(code: _Adjustable, target: int, rng: np.random.Generator) -> np.ndarray:
+def _tabu_search(code: _Adjustable, target: int, rng: np.random.Generator) -> np.ndarray:
     """Columns of the best code met while exchanging columns (tabu search), until its distance is the target."""
     size, m = 2**code.k, int(code.present.sum())
     free_from = np.zeros(size, np.int64)  # the step from which a column may be moved again
@@ -234,10 +234,10 @@ def _exchanged(code: _Adjustable, target: int, rng: np.random.Generator) -> np.n
     for step in range(int(min(SEARCH_STEPS, SEARCH_WORK / size))):
         if best_rank[0] >= target:
             break
-        barred = free_from > step
-        removed = code.remove(barred)
-        barred[removed] = True
-        added = code.add(barred)
+        tabu = free_from > step
+        removed = code.remove(tabu)
+        tabu[removed] = True
+        added = code.add(tabu)
         free_from[removed] = step + 2 + rng.integers(1 + m // 2)
         free_from[added] = step + 2 + rng.integers(1 + m // 4)
         if code.rank > best_rank:
@@ -259,14 +259,14 @@ def find_code(m: int, k: int, seed: int = 1) -> Code:
         raise ValueError(f"no [{m}, {k}] code has distinct columns")
     bound = griesmer_bound(m, k)
     rank, best, name = (-1, 0), np.zeros(0, np.int64), ""
-    for columns, start in _starts(m, k):
-        code = _fitted(columns, m, k)
+    for columns, start in _start_codes(m, k):
+        code = _resized(columns, m, k)
         if code.rank > rank:
             change = m - len(columns)
             edit = f", {abs(change)} columns {'added' if change > 0 else 'removed'}" if change else ""
             rank, best, name = code.rank, code.columns, start + edit
         if rank[0] == bound:
             break
-    found = _exchanged(_Adjustable(best, k), bound, np.random.default_rng(seed))
-    distance = minimum_distance(found, k)
-    return Code(found, distance, name if distance == rank[0] else f"{name}, columns exchanged")
+    columns_after_search = _tabu_search(_Adjustable(best, k), bound, np.random.default_rng(seed))
+    distance = minimum_distance(columns_after_search, k)
+    return Code(columns_after_search, distance, name if distance == rank[0] else f"{name}, columns exchanged")

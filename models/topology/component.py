@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from flitlab.models.topology.failures import restricted
+from flitlab.models.topology.failures import subtopology
 from flitlab.models.topology.graph import Topology
 
 
@@ -22,8 +22,8 @@ def largest_component(topology: Topology) -> Topology:
     if count == 1:
         return topology
     sizes = np.bincount(part)
-    stays = part == next(one for one in part if sizes[one] == sizes.max())
+    is_member = part == next(one for one in part if sizes[one] == sizes.max())
     labels = topology.notes.get("labels", [str(v) for v in range(n)])
     whole = replace(topology, notes={**topology.notes, "labels": labels}, grid=None)
-    found = restricted(whole, stays, stays[topology.src] & stays[topology.dst])
-    return replace(found, notes={**found.notes, "switches_left_out": int(n - stays.sum())})
+    component = subtopology(whole, is_member, is_member[topology.src] & is_member[topology.dst])
+    return replace(component, notes={**component.notes, "switches_left_out": int(n - is_member.sum())})

@@ -43,10 +43,10 @@ def bases(degree: int, directed: bool, n: int) -> dict[int, Construction]:
     if not directed:
         diameters = [n // 2] if degree == 2 else range(1, MAX_BASE_DIAMETER + 1)
         return {k: graph for k in diameters if (graph := largest_graph(degree, k))}
-    found = {1: kautz(degree, 1)}
-    while found[len(found)].order < n:
-        found[len(found) + 1] = kautz(degree, len(found) + 1)
-    return found
+    graphs = {1: kautz(degree, 1)}
+    while graphs[len(graphs)].order < n:
+        graphs[len(graphs) + 1] = kautz(degree, len(graphs) + 1)
+    return graphs
 
 
 def kautz(degree: int, diameter: int) -> Construction:
@@ -139,7 +139,7 @@ def polarity_links(q: int) -> tuple[np.ndarray, np.ndarray]:
     f = field(q)
     a = np.arange(q)
     inverse = (f.product == 1).argmax(axis=1)
-    near = np.empty((q * q + q + 1, q + 1), np.int64)
+    neighbours = np.empty((q * q + q + 1, q + 1), np.int64)
 
     def quotient(u: Ints, v: Ints) -> Ints:
         element: Ints = f.negative[f.product[u, inverse[v]]]
@@ -148,16 +148,16 @@ def polarity_links(q: int) -> tuple[np.ndarray, np.ndarray]:
     x = np.repeat([1, 0, 0], [q * q, q, 1])
     y = np.concatenate([np.repeat(a, q), np.ones(q, np.int64), [0]])
     z = np.concatenate([np.tile(a, q), a, [1]])
-    here = z > 0  # meets (1, a, -(x + a y) / z) and (0, 1, -y / z)
-    along = f.sum[x[here, None], f.product[y[here, None], a]]
-    near[here, :q] = a * q + quotient(along, z[here, None])
-    near[here, q] = q * q + quotient(y[here], z[here])
-    here = (z == 0) & (y > 0)  # meets (1, -x / y, b) and (0, 0, 1)
-    near[here, :q] = quotient(x[here], y[here])[:, None] * q + a
-    near[here, q] = q * q + q
-    near[0] = q * q + np.arange(q + 1)  # (1, 0, 0)
-    u = np.repeat(np.arange(len(near)), q + 1)
-    v = near.ravel()
+    points = z > 0  # meets (1, a, -(x + a y) / z) and (0, 1, -y / z)
+    along = f.sum[x[points, None], f.product[y[points, None], a]]
+    neighbours[points, :q] = a * q + quotient(along, z[points, None])
+    neighbours[points, q] = q * q + quotient(y[points], z[points])
+    points = (z == 0) & (y > 0)  # meets (1, -x / y, b) and (0, 0, 1)
+    neighbours[points, :q] = quotient(x[points], y[points])[:, None] * q + a
+    neighbours[points, q] = q * q + q
+    neighbours[0] = q * q + np.arange(q + 1)  # (1, 0, 0)
+    u = np.repeat(np.arange(len(neighbours)), q + 1)
+    v = neighbours.ravel()
     return np.column_stack([u, v])[u < v], u[u == v]
 
 
@@ -171,8 +171,8 @@ def duplicated(links: np.ndarray, chosen: np.ndarray, looped: np.ndarray) -> Int
     ends = np.concatenate([links, links[:, ::-1], np.column_stack([looped, looped])])
     new = [links]
     for number, switch in enumerate(chosen, links.max() + 1):
-        near = ends[ends[:, 0] == switch, 1]
-        new.append(np.column_stack([near, np.full(len(near), number)]))
+        neighbours = ends[ends[:, 0] == switch, 1]
+        new.append(np.column_stack([neighbours, np.full(len(neighbours), number)]))
     return np.concatenate(new)
 
 
@@ -207,15 +207,15 @@ def quadrangle_links(times: int) -> Ints:
 
 def constructions(degree: int, diameter: int) -> list[Construction]:
     """The undirected graphs of this largest degree and this diameter that are at hand, in no order."""
-    found = [*_general(degree, diameter), *_lifts(degree, diameter)]
+    graphs = [*_general(degree, diameter), *_lifts(degree, diameter)]
     if diameter == 2:
-        found += _polarity(degree)
-        found += (
+        graphs += _polarity(degree)
+        graphs += (
             Construction(2 * q * q, f"McKay-Miller-Siran (Slim Fly) graph, q = {q}", partial(slim_fly_links, q))
             for q in (2 * degree // 3, 2 * degree // 3 + 1)
             if is_slim_fly_order(q) and slim_fly_degree(q) == degree
         )
-    return found
+    return graphs
 
 
 def _general(degree: int, diameter: int) -> Iterator[Construction]:

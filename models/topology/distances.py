@@ -34,8 +34,8 @@ def _search(
     """
     n = len(in_start) - 1
     frontier = np.zeros((n, WORDS), np.uint64)
-    fresh = np.zeros((n, WORDS), np.uint64)
-    everything = np.zeros(WORDS, np.uint64)
+    next_frontier = np.zeros((n, WORDS), np.uint64)
+    all_sources = np.zeros(WORDS, np.uint64)
     bits = 1
     while np.int64(1) << bits <= weight.max():
         bits += 1
@@ -43,43 +43,43 @@ def _search(
     for i in range(len(sources)):
         one = np.uint64(1) << np.uint64(i % 64)
         frontier[sources[i], i // 64] |= one
-        everything[i // 64] |= one
+        all_sources[i // 64] |= one
         counts[0] += weight[sources[i]] ** 2
         for b in range(bits):
             if weight[sources[i]] >> b & 1:
                 planes[b, i // 64] |= one
     seen = frontier.copy()
     arriving = np.zeros(WORDS, np.uint64)
-    pairs, found, hops = len(sources), len(sources), 0
-    while found > 0:
+    pairs, new_pairs, hops = len(sources), len(sources), 0
+    while new_pairs > 0:
         hops += 1
-        found = 0
+        new_pairs = 0
         for v in range(n):
             missing = np.uint64(0)
             for w in range(WORDS):
-                missing |= everything[w] ^ seen[v, w]
+                missing |= all_sources[w] ^ seen[v, w]
                 arriving[w] = np.uint64(0)
             if missing != np.uint64(0):
                 for k in range(in_start[v], in_start[v + 1]):
                     for w in range(WORDS):
                         arriving[w] |= frontier[neighbour[k], w]
             for w in range(WORDS):
-                new = arriving[w] & ~seen[v, w]
-                fresh[v, w] = new
-                seen[v, w] |= new
-                if new == np.uint64(0):
+                new_sources = arriving[w] & ~seen[v, w]
+                next_frontier[v, w] = new_sources
+                seen[v, w] |= new_sources
+                if new_sources == np.uint64(0):
                     continue
-                size = popcount(new)
-                found += size
+                size = popcount(new_sources)
+                new_pairs += size
                 group[w] += hops * size
                 for b in range(bits):
-                    counts[hops] += weight[v] * popcount(new & planes[b, w]) << b
+                    counts[hops] += weight[v] * popcount(new_sources & planes[b, w]) << b
                 if len(table) > 0:
-                    while new != np.uint64(0):
-                        table[64 * w + lowest(new), v] = hops
-                        new &= new - np.uint64(1)
-        pairs += found
-        frontier, fresh = fresh, frontier
+                    while new_sources != np.uint64(0):
+                        table[64 * w + lowest(new_sources), v] = hops
+                        new_sources &= new_sources - np.uint64(1)
+        pairs += new_pairs
+        frontier, next_frontier = next_frontier, frontier
     return pairs
 
 
@@ -92,11 +92,13 @@ def _search_all(
     groups = np.zeros((-(-len(sources) // BATCH), WORDS), np.int64)
     weight = np.ones(n, np.int64) if weight is None else np.asarray(weight, np.int64)
     tails = topology.src[topology.in_channels]
-    nowhere = np.zeros((0, 0), np.uint8)
+    no_table = np.zeros((0, 0), np.uint8)
     for batch, group in enumerate(groups):
         rows = slice(batch * BATCH, min((batch + 1) * BATCH, len(sources)))
-        part = nowhere if table is None else table[rows]
-        if _search(topology.in_start, tails, sources[rows], weight, counts, group, part) < n * len(sources[rows]):
+        rows_of_table = no_table if table is None else table[rows]
+        if _search(topology.in_start, tails, sources[rows], weight, counts, group, rows_of_table) < n * len(
+            sources[rows]
+        ):
             u, v = topology.unreachable_pair() or (0, 0)
             raise ValueError(f"no path from switch {u} to switch {v}")
     return counts, groups.ravel()[: -(-len(sources) // 64)]
@@ -145,10 +147,10 @@ def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
         counts = distance_counts(topology)
         return SampledDistances(counts, mean_hops(counts), 0.0, n)
     drawn = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
-    found, groups = _search_all(topology, np.sort(drawn))
+    histogram, groups = _search_all(topology, np.sort(drawn))
     means = groups / (64 * (n - 1))
     stderr = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None
-    counts = np.trim_zeros(found, "b")
+    counts = np.trim_zeros(histogram, "b")
     return SampledDistances(counts, mean_hops(counts), stderr, count)
 
 

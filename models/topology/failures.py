@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import Links, amount, channels_of, drawn, is_name, numbers
+from flitlab.models.topology.links import Links, amount, channels_of, draw_links, is_name, link_numbers
 from flitlab.models.topology.names import Name, names_of_part, switch_names
 
 
@@ -46,7 +46,7 @@ class Failures(BaseModel):
     switches: Switches = 0
     seed: int = Field(default=1, ge=0)
 
-    def strike(self, topology: Topology) -> Topology:
+    def apply_to(self, topology: Topology) -> Topology:
         """The network that is left.
 
         ``notes["failed"]`` has the number of failed links and the names that the failed switches had. A
@@ -59,23 +59,28 @@ class Failures(BaseModel):
         names, switches = switch_names(topology), self._failed_switches(topology)
         works = np.ones(topology.switches, bool)
         works[switches] = False
-        left = works[topology.src] & works[topology.dst]
-        link = numbers(topology)
-        failed = self._failed_links(topology, link, np.unique(link[left]))
-        rest = restricted(topology, works, left & ~np.isin(link, failed))
+        working_channels = works[topology.src] & works[topology.dst]
+        link = link_numbers(topology)
+        failed = self._failed_links(topology, link, np.unique(link[working_channels]))
+        remaining = subtopology(topology, works, working_channels & ~np.isin(link, failed))
         listed = isinstance(self.links, list) and isinstance(self.switches, list)
-        _check_connected(rest, names.values(np.flatnonzero(works)), listed)
-        broken = {"links": int(np.isin(failed, link[left]).sum()), "switches": names.values(np.sort(switches))}
+        _check_connected(remaining, names.values(np.flatnonzero(works)), listed)
+        failed_note = {
+            "links": int(np.isin(failed, link[working_channels]).sum()),
+            "switches": names.values(np.sort(switches)),
+        }
         intact = works.all() and not len(failed)
-        return replace(rest, notes=rest.notes | {"failed": broken}, grid=topology.grid if intact else None)
+        return replace(
+            remaining, notes=remaining.notes | {"failed": failed_note}, grid=topology.grid if intact else None
+        )
 
     def _failed_switches(self, topology: Topology) -> Ints:
         """The switches that fail, int64."""
         key = "failures.switches"
         if not isinstance(self.switches, list):
-            return drawn(self.switches, topology.switches, [self.seed, 0], key)
+            return draw_links(self.switches, topology.switches, [self.seed, 0], key)
         names = switch_names(topology)
-        listed = [names.number(name, f"{key}[{place}]") for place, name in enumerate(self.switches)]
+        listed = [names.number(name, f"{key}[{index}]") for index, name in enumerate(self.switches)]
         return np.unique(np.array(listed, np.int64))
 
     def _failed_links(self, topology: Topology, link: Ints, working: Ints) -> Ints:
@@ -86,14 +91,14 @@ class Failures(BaseModel):
         key = "failures.links"
         if isinstance(self.links, list):
             return np.unique(link[channels_of(topology, self.links, [], key)])
-        return working[drawn(self.links, len(working), [self.seed, 1], key)]
+        return working[draw_links(self.links, len(working), [self.seed, 1], key)]
 
 
-def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
+def subtopology(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
     """The working switches (bool [switches]) and channels (bool [channels]) of a topology, with notes of these."""
     number = np.cumsum(switches) - 1
-    place = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
-    stays = switches[topology.host_switch]
+    new_index = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
+    host_stays = switches[topology.host_switch]
     return replace(
         topology,
         switches=int(switches.sum()),
@@ -102,9 +107,9 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
         capacity=topology.capacity[channels],
         delay=topology.delay[channels],
         columns=topology.columns_of(channels),
-        reverse=place[topology.reverse[channels]],
-        host_switch=number[topology.host_switch[stays]],
-        host_delay=None if topology.host_delay is None else topology.host_delay[stays],
+        reverse=new_index[topology.reverse[channels]],
+        host_switch=number[topology.host_switch[host_stays]],
+        host_delay=None if topology.host_delay is None else topology.host_delay[host_stays],
         notes=_notes(topology, switches),
     )
 

@@ -14,9 +14,9 @@ from flitlab.models.arrays import Bools, Floats, Ints, to_floats, to_integers
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
 from flitlab.models.registry import SpecError, warn
-from flitlab.models.topology.attributes import labels_of, unread, unread_problem
-from flitlab.models.topology.limits import MOST
-from flitlab.models.topology.pairing import left_over, opposite_pairs, pairs_problem
+from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
+from flitlab.models.topology.limits import MAX_SIZE
+from flitlab.models.topology.pairing import opposite_pairs, pairs_warning, unpaired_warning
 
 NAMES = ("labels", "ids", "nodes", "names")
 """Notes that name switches and hosts; see :mod:`flitlab.models.topology.names`."""
@@ -144,8 +144,8 @@ class Topology:
             raise SpecError(f"channel ends must lie in 0..{switches - 1}", "arcs")
         keep = np.flatnonzero(arcs[:, 0] != arcs[:, 1])
         order = keep[np.lexsort((arcs[keep, 1], arcs[keep, 0]))]
-        place = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
-        place[order] = np.arange(len(order))
+        new_index = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
+        new_index[order] = np.arange(len(order))
         return cls(
             kind=kind,
             switches=switches,
@@ -153,7 +153,7 @@ class Topology:
             dst=arcs[order, 1].copy(),
             capacity=capacity[order],
             delay=delay[order],
-            reverse=place[reverse[order]],
+            reverse=new_index[reverse[order]],
             host_switch=more.pop("host_switch", np.zeros(0, np.int64)),
             columns={name: np.asarray(values, float)[order] for name, values in more.pop("columns", {}).items()},
             **more,
@@ -167,8 +167,8 @@ class Topology:
         host_delay: int64 [hosts], see the class; None where all are 0.
         """
         counts = to_integers("per_switch", per_switch, self.switches)
-        if (counts < 0).any() or (total := sum(counts.tolist())) > MOST:
-            raise SpecError(f"per_switch must hold numbers from 0 that add up to {MOST:,} at most", "per_switch")
+        if (counts < 0).any() or (total := sum(counts.tolist())) > MAX_SIZE:
+            raise SpecError(f"per_switch must hold numbers from 0 that add up to {MAX_SIZE:,} at most", "per_switch")
         hosts = np.repeat(np.arange(self.switches), counts)
         delay = None if host_delay is None else to_integers("host_delay", host_delay, total)
         delay = delay if delay is not None and delay.any() else None
@@ -252,9 +252,9 @@ class Topology:
         shape = (self.switches, self.switches)
         for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
             matrix = scipy.sparse.csr_array((ones, (tail, head)), shape=shape)
-            found = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
-            if len(found) < self.switches:
-                other = int(np.setdiff1d(np.arange(self.switches), found)[0])
+            reached = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
+            if len(reached) < self.switches:
+                other = int(np.setdiff1d(np.arange(self.switches), reached)[0])
                 return (other, 0) if flip else (0, other)
         return None
 
@@ -264,9 +264,9 @@ class Topology:
         The two channels of a link may differ in capacity and delay; those that are alike are paired first. Channels
         without an opposite one stay uni-directional, and links stay as they are.
         """
-        one, other = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
+        first, second = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
         reverse = self.reverse.copy()
-        reverse[one], reverse[other] = other, one
+        reverse[first], reverse[second] = second, first
         return replace(self, reverse=reverse)
 
     @property
@@ -364,7 +364,7 @@ class Topology:
         if pair_directions:
             topology = topology.pair_directions()
         topology = replace(topology, notes=_names_of(graph))
-        _warn_of_graph(graph, topology, pair_directions)
+        _warn_of_unread(graph, topology, pair_directions)
         if not any("hosts" in data for _, data in of_nodes):
             return topology
         counts = _attribute(of_nodes, "hosts", 0, int)
@@ -385,10 +385,10 @@ class Topology:
 
 def _pairs(name: str, value: npt.ArrayLike) -> Ints:
     """Pairs of switches: int64 [pairs, 2]. Raises ``SpecError``."""
-    found = to_integers(name, value)
-    if found.size % 2:
-        raise SpecError(f"{name} must be pairs of switches, not of shape {found.shape}", name)
-    return found.reshape(-1, 2)
+    pairs = to_integers(name, value)
+    if pairs.size % 2:
+        raise SpecError(f"{name} must be pairs of switches, not of shape {pairs.shape}", name)
+    return pairs.reshape(-1, 2)
 
 
 def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
@@ -412,19 +412,19 @@ def _host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> 
     """
     if not any("host_delay" in data for _, data in nodes):
         return None
-    found: list[int] = []
+    delays: list[int] = []
     for (what, data), count in zip(nodes, counts, strict=True):
         listed = data.get("host_delay", [0] * count)
         if not isinstance(listed, list) or len(listed) != count:
             raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
-        found += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
-    return found
+        delays += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
+    return delays
 
 
-def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
+def _attribute(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
     """The numbers of an attribute, at least 0. given: (what has it, for messages, all its attributes)."""
-    found = []
-    for what, data in given:
+    numbers = []
+    for what, data in elements:
         value = data.get(name, default)
         try:
             number = kind(value)
@@ -434,24 +434,24 @@ def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: floa
         if wrong:
             must = "a positive number" if kind is float else "a whole number from 0"
             raise ValueError(f"{what}: {name} = {value!r} must be {must}")
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _names_of(graph: "nx.Graph") -> dict[str, Any]:
     """The notes of names of a graph's nodes."""
     numbers, ids = [str(i) for i in range(len(graph))], [str(node) for node in graph.nodes]
     data = dict(zip(ids, (data for _, data in graph.nodes(data=True)), strict=True))
-    found, problem = labels_of(data if len(data) == len(ids) else {})
-    labels = [found.get(key, key) for key in ids]
-    if problem:
-        warn(problem)
+    label_of, warning = labels_of(data if len(data) == len(ids) else {})
+    labels = [label_of.get(key, key) for key in ids]
+    if warning:
+        warn(warning)
     if labels == numbers:
         return {}
     return {"labels": labels} | ({"ids": ids} if ids not in (numbers, labels) else {})
 
 
-def _warn_of_graph(graph: "nx.Graph", topology: Topology, pair_directions: bool | None) -> None:
+def _warn_of_unread(graph: "nx.Graph", topology: Topology, pair_directions: bool | None) -> None:
     """Say what of a graph is not read, and which of its channels are likely to be links."""
     import networkx as nx
 
@@ -459,12 +459,12 @@ def _warn_of_graph(graph: "nx.Graph", topology: Topology, pair_directions: bool 
         warn(f"{loops} self-loops are dropped")
     edges, nodes = [data for *_, data in graph.edges(data=True)], [data for _, data in graph.nodes(data=True)]
     for kind in ("capacity", "delay", "hosts"):
-        if problem := unread_problem(unread(nodes if kind == "hosts" else edges, kind, kind), kind):
-            warn(problem)
+        if warning := unread_warning(unread_attributes(nodes if kind == "hosts" else edges, kind, kind), kind):
+            warn(warning)
     paired, single = topology.paired_count
     if pair_directions is None:
-        problem = pairs_problem(paired, single, "Topology.from_networkx(graph, pair_directions=True)")
+        warning = pairs_warning(paired, single, "Topology.from_networkx(graph, pair_directions=True)")
     else:
-        problem = left_over(single) if pair_directions else ""
-    if problem:
-        warn(problem)
+        warning = unpaired_warning(single) if pair_directions else ""
+    if warning:
+        warn(warning)

@@ -3,24 +3,24 @@
 
 from flitlab.models.registry import SpecError
 
-MOST = 20_000_000
+MAX_SIZE = 20_000_000
 """Switches, channels and hosts of a network, each."""
 
-MOST_DRAWN = 5_000_000
+MAX_RANDOM_CHANNELS = 5_000_000
 """Channels of a network whose wiring is drawn at random, link by link."""
 
 
-def refuse_if_huge(count: int, key: str | None, what: str = "channels", most: int = MOST) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` for a network of more than ``most`` channels (or switches,
+def limit_size(count: int, key: str | None, what: str = "channels", limit: int = MAX_SIZE) -> None:
+    """Raise :class:`~flitlab.models.registry.SpecError` for a network of more than ``limit`` channels (or switches,
     hosts).
 
     To be asked before anything of that size is made. count: exact, so no numpy integer, which may overflow.
     """
-    if count > most:
+    if count > limit:
         shown = count if count < 10**18 else "more than 10**18"
-        raise SpecError(f"{shown} {what}; at most {most} are built", key=key)
+        raise SpecError(f"{shown} {what}; at most {limit} are built", key=key)
 
 
-def refuse_if_long_to_draw(channels: int, key: str | None) -> None:
+def limit_random_size(channels: int, key: str | None) -> None:
     """Raise :class:`~flitlab.models.registry.SpecError` for a network of too many channels to be drawn at random."""
-    refuse_if_huge(channels, key, most=MOST_DRAWN)
+    limit_size(channels, key, limit=MAX_RANDOM_CHANNELS)

@@ -49,13 +49,13 @@ Links = Annotated[Pairs | int | float, BeforeValidator(_form)]
 """Links by their ends, a share below 1 of all links, or how many of them: what is written with a point is a share."""
 
 
-def numbers(topology: Topology) -> Ints:
+def link_numbers(topology: Topology) -> Ints:
     """The link that each channel belongs to, int64 [channels]: the number of the first of the link's channels."""
     own = np.arange(topology.channels)
     return np.minimum(np.where(topology.reverse < 0, own, topology.reverse), own)
 
 
-def drawn(amount: float, count: int, seed: list[int], key: str) -> Ints:
+def draw_links(amount: float, count: int, seed: list[int], key: str) -> Ints:
     """Which of ``count`` things are meant by a share or a number, int64, drawn uniformly without replacement.
 
     With the same seed more of them include the fewer. Raises :class:`~flitlab.models.registry.SpecError` at ``key``
@@ -78,30 +78,30 @@ def channels_of(
     Raises :class:`~flitlab.models.registry.SpecError` below ``key`` for links that are not there.
     """
     if isinstance(links, list):
-        meant = np.zeros(topology.channels, bool)
-        for place, ends in enumerate(links):
-            meant |= _joining(topology, ends, f"{key}[{place}]")
+        selected = np.zeros(topology.channels, bool)
+        for index, ends in enumerate(links):
+            selected |= _channels_between(topology, ends, f"{key}[{index}]")
     else:
-        link = numbers(topology)
+        link = link_numbers(topology)
         known = np.unique(link)
-        meant = np.zeros(topology.channels, bool)
-        meant[known[drawn(links, len(known), seed, key)]] = True
+        selected = np.zeros(topology.channels, bool)
+        selected[known[draw_links(links, len(known), seed, key)]] = True
     if not directed:
-        back = topology.reverse[meant]
-        meant[back[back >= 0]] = True
-    return np.flatnonzero(meant)
+        back = topology.reverse[selected]
+        selected[back[back >= 0]] = True
+    return np.flatnonzero(selected)
 
 
-def _joining(topology: Topology, ends: tuple[Name, Name], key: str) -> Bools:
+def _channels_between(topology: Topology, ends: tuple[Name, Name], key: str) -> Bools:
     """Whether each channel goes from the first switch to the second, bool [channels]."""
     names = switch_names(topology)
     try:
         u, v = (names.number(end) for end in ends)
     except SpecError as error:
         raise SpecError(f"names no link: {error}", key=key) from None
-    found: Bools = (topology.src == u) & (topology.dst == v)
-    if found.any():
-        return found
-    reached = [names.label(switch) for switch in dict.fromkeys(topology.dst[topology.src == u].tolist())]
-    ways = f"it has some to {', '.join(reached[:12])}" if reached else "it has none at all"
-    raise SpecError(f"names no link: switch {names.label(u)} has none to switch {names.label(v)}; {ways}", key=key)
+    channels: Bools = (topology.src == u) & (topology.dst == v)
+    if channels.any():
+        return channels
+    neighbours = [names.label(switch) for switch in dict.fromkeys(topology.dst[topology.src == u].tolist())]
+    others = f"it has some to {', '.join(neighbours[:12])}" if neighbours else "it has none at all"
+    raise SpecError(f"names no link: switch {names.label(u)} has none to switch {names.label(v)}; {others}", key=key)

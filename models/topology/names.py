@@ -37,7 +37,7 @@ OF_SWITCHES = ("labels", "ids")
 OF_HOSTS = ("nodes",)
 """Notes that have an entry for each host."""
 
-MOST_SHOWN = 8
+MAX_LISTED = 8
 """Names that an error lists."""
 
 
@@ -89,14 +89,14 @@ class Names:
         return [self.value(number) for number in numbers]
 
     @cached_property
-    def _known(self) -> dict[str, set[int]]:
+    def _numbers_of(self) -> dict[str, set[int]]:
         """Label -> the numbers that have it."""
-        found: dict[str, set[int]] = defaultdict(set)
+        numbers_of: dict[str, set[int]] = defaultdict(set)
         for names in (self.labels, self.others):
             for number, name in enumerate(names):
                 if name is not None:
-                    found[_key(name)].add(number)
-        return dict(found)
+                    numbers_of[_key(name)].add(number)
+        return dict(numbers_of)
 
     @cached_property
     def _resolved(self) -> dict[Name, int]:
@@ -123,29 +123,30 @@ class Names:
         if (known := self._resolved.get(name)) is not None:
             return known
         text = _key(str(name))
-        found = self._known.get(text, set()) | self._by_number(text)
-        if len(found) != 1 or (self.hints and text in self.hints):
-            problem = self._ambiguous(text, found) if found else self._unknown(text)
+        candidates = self._numbers_of.get(text, set()) | self._by_number(text)
+        if len(candidates) != 1 or (self.hints and text in self.hints):
+            problem = self._ambiguous(text, candidates) if candidates else self._unknown(text)
             raise SpecError(f"{where}: {problem}" if where else problem, key)
-        return self._resolved.setdefault(name, next(iter(found)))
+        return self._resolved.setdefault(name, next(iter(candidates)))
 
     def is_name(self, text: str) -> bool:
         """Whether a text is a name, be it of several."""
-        return _key(text) in self._known or bool(self._by_number(_key(text)))
+        return _key(text) in self._numbers_of or bool(self._by_number(_key(text)))
 
     def _by_number(self, text: str) -> set[int]:
         """The number that a text of digits is, if numbers are names and there are so many."""
         is_number = self.numbered and re.fullmatch(_DIGITS, text) and int(text) < self.count
         return {int(text)} if is_number else set()
 
-    def _ambiguous(self, text: str, found: set[int]) -> str:
+    def _ambiguous(self, text: str, candidates: set[int]) -> str:
         same = self._by_number(text)
         which = "topology.names says which of the two count: labels or numbers"
         if self.hints and text in self.hints:
             return f"{text!r} is the number of a {self.what}, and {self.hints[text]}; {which}"
         if not same:
-            return f"{text!r} is the name of {len(found)} {plural(self.what)}, of numbers {_listed(sorted(found))}"
-        other, kind = min(found - same), "label" if text in map(_key, filter(None, self.labels)) else "id"
+            listed = _listed(sorted(candidates))
+            return f"{text!r} is the name of {len(candidates)} {plural(self.what)}, of numbers {listed}"
+        other, kind = min(candidates - same), "label" if text in map(_key, filter(None, self.labels)) else "id"
         return f"{text!r} is the number of one {self.what} and the {kind} of another, whose number is {other}; {which}"
 
     def _unknown(self, text: str) -> str:
@@ -156,7 +157,7 @@ class Names:
         known = [f"{plural(self.what)} are numbered 0 to {self.count - 1}"] if self.numbered else []
         if self.labelled:
             known.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
-        meant = closest_match(text, self._known) if self._known else None
+        meant = closest_match(text, self._numbers_of) if self._numbers_of else None
         return f"{text!r} is no {self.what}: {', and '.join(known)}" + (f"; did you mean {meant!r}?" if meant else "")
 
 
@@ -175,7 +176,7 @@ def plural(what: str) -> str:
 
 
 def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(str, names[:MOST_SHOWN])) + (", ..." if len(names) > MOST_SHOWN else "")
+    return ", ".join(map(str, names[:MAX_LISTED])) + (", ..." if len(names) > MAX_LISTED else "")
 
 
 def switch_names(topology: Topology) -> Names:
@@ -195,8 +196,8 @@ def host_names(topology: Topology) -> Names:
     switches = switch_names(topology)
     if not switches.labelled:
         return Names("host", count)
-    labels = _of_hosts(topology, switches.labels)
-    ids = _of_hosts(topology, switches.others) if len(switches.others) else ()
+    labels = _host_labels(topology, switches.labels)
+    ids = _host_labels(topology, switches.others) if len(switches.others) else ()
     return Names("host", count, labels, ids, numbered, _hints(topology, switches.labels))
 
 
@@ -218,25 +219,25 @@ def _entries(notes: Mapping[str, Any], key: str, count: int) -> list[str | None]
     return [None if name is None else str(name) for name in names]
 
 
-def _of_hosts(topology: Topology, labels: Sequence[str | None]) -> list[str | None]:
+def _host_labels(topology: Topology, labels: Sequence[str | None]) -> list[str | None]:
     """The label of each host, from those of the switches."""
-    turn = np.arange(topology.hosts) - topology.host_start[topology.host_switch]
-    several = topology.host_count > 1
-    found: list[str | None] = []
-    for v, k in zip(topology.host_switch.tolist(), turn.tolist(), strict=True):
+    index = np.arange(topology.hosts) - topology.host_start[topology.host_switch]
+    has_several_hosts = topology.host_count > 1
+    host_labels: list[str | None] = []
+    for v, k in zip(topology.host_switch.tolist(), index.tolist(), strict=True):
         label = labels[v]
-        found.append(label if label is None or not several[v] else f"{label}/{k}")
-    return found
+        host_labels.append(label if label is None or not has_several_hosts[v] else f"{label}/{k}")
+    return host_labels
 
 
 def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
     """Label of a switch that is no name of a host -> how its hosts are called."""
-    found = {}
+    hints = {}
     for label, hosts in zip(labels, topology.host_count.tolist(), strict=True):
         if label is not None and hosts != 1:
             own = f"whose {hosts} hosts are {label}/0 to {label}/{hosts - 1}" if hosts else "which has no hosts"
-            found[_key(label)] = f"is a switch, {own}"
-    return found
+            hints[_key(label)] = f"is a switch, {own}"
+    return hints
 
 
 def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str, Any]:
@@ -251,20 +252,20 @@ def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str
     -------
     The notes ``labels``, ``ids`` and ``nodes``, as far as there are any.
     """
-    found = {}
+    notes = {}
     for keys, part in ((OF_SWITCHES, switches), (OF_HOSTS, hosts)):
         for key in keys:
             if _entries(topology.notes, key, len(part)):
-                found[key] = [topology.notes[key][i] for i in np.flatnonzero(part).tolist()]
-    return found
+                notes[key] = [topology.notes[key][i] for i in np.flatnonzero(part).tolist()]
+    return notes
 
 
 def extended_names(topology: Topology, added: int) -> dict[str, Any]:
     """The notes of names for a topology of more switches: those of the given one keep their names."""
     notes = topology.notes
     known = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
-    found: dict[str, Any] = {key: [*names, *[None] * added] for key, names in known.items() if names}
-    return found | ({"names": notes["names"]} if found and "names" in notes else {})
+    extended: dict[str, Any] = {key: [*names, *[None] * added] for key, names in known.items() if names}
+    return extended | ({"names": notes["names"]} if extended and "names" in notes else {})
 
 
 def join_path(names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable
 
 
-def nearest(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
+def nearest_valid(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
     """The largest number below ``value`` (not under ``low``), if any, and the smallest above it that are valid.
 
     valid: must hold for some number above ``value``.

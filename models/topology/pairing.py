@@ -28,21 +28,21 @@ def opposite_pairs(src: Ints, dst: Ints, capacity: Floats, delay: Ints, reverse:
     """
     ends = list(zip(src.tolist(), dst.tolist(), strict=True))
     values = list(zip(capacity.tolist(), delay.tolist(), strict=True))
-    left, pairs = np.flatnonzero(reverse < 0).tolist(), []
+    unpaired, pairs = np.flatnonzero(reverse < 0).tolist(), []
     for alike in (True, False):
-        waiting: dict[Any, deque[int]] = defaultdict(deque)  # by ends: channels whose opposite has not come yet
-        for c in left:
+        unmatched: dict[Any, deque[int]] = defaultdict(deque)  # by ends: channels whose opposite has not come yet
+        for c in unpaired:
             value = values[c] if alike else None
-            if opposite := waiting[ends[c][::-1], value]:
+            if opposite := unmatched[ends[c][::-1], value]:
                 pairs.append((opposite.popleft(), c))
             else:
-                waiting[ends[c], value].append(c)
-        left = sorted(c for channels in waiting.values() for c in channels)
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+                unmatched[ends[c], value].append(c)
+        unpaired = sorted(c for channels in unmatched.values() for c in channels)
+    pair_array = np.array(pairs, np.int64).reshape(-1, 2)
+    return pair_array[:, 0], pair_array[:, 1]
 
 
-def pairs_problem(paired: int, single: int, advice: str) -> str:
+def pairs_warning(paired: int, single: int, advice: str) -> str:
     """A warning that opposite channels are likely to be links; '' where they are not.
 
     Parameters
@@ -58,6 +58,6 @@ def pairs_problem(paired: int, single: int, advice: str) -> str:
     )
 
 
-def left_over(single: int) -> str:
+def unpaired_warning(single: int) -> str:
     """A warning that some channels have no opposite one; '' where all have."""
     return f"{single} channels have no opposite channel and stay uni-directional" if single else ""

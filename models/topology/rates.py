@@ -30,7 +30,7 @@ class CapacityOf(BaseModel):
     directed: bool = False
     seed: int = Field(default=1, ge=0)
 
-    def set_on(self, topology: Topology) -> Topology:
+    def apply_to(self, topology: Topology) -> Topology:
         """The topology with these capacities; ``notes["capacity_of"]`` has the number of channels and the factor.
 
         Raises :class:`~flitlab.models.registry.SpecError` (key: capacity_of.links) for links that are not there.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import OF_HOSTS, switch_names
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.topology.validation import connection_errors, validate_topology
@@ -48,20 +48,20 @@ class TopologySpec(Spec):
         Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
         """
-        return self.validated(self._whole)
+        return self.validated(self._complete_topology)
 
-    def validated(self, give: Callable[[], Topology]) -> Topology:
+    def validated(self, method: Callable[[], Topology]) -> Topology:
         """Return what a method of the family builds, validated; a user's own topology must also be connected.
 
         See :mod:`flitlab.models.topology.validation`. Raises ``FaultyError``.
         """
-        foreign = is_third_party(self)
-        built = validate_topology(give(), copy=foreign, by=give.__name__)
-        if foreign:
+        third_party = is_third_party(self)
+        built = validate_topology(method(), copy=third_party, method=method.__name__)
+        if third_party:
             raise_errors(connection_errors(built))
         return built
 
-    def _whole(self) -> Topology:
+    def _complete_topology(self) -> Topology:
         self._check_common()
         topology = validate_topology(self.graph())
         if pair := topology.unreachable_pair():
@@ -70,22 +70,22 @@ class TopologySpec(Spec):
             raise SpecError(f"{self.kind}: not strongly connected with these parameters: {problem}")
         topology = self._with_hosts(topology)
         topology = replace(topology, capacity=topology.capacity * self.capacity)
-        topology = self.capacity_of.set_on(topology) if self.capacity_of else topology
-        return self.failures.strike(topology) if self.failures else topology
+        topology = self.capacity_of.apply_to(topology) if self.capacity_of else topology
+        return self.failures.apply_to(topology) if self.failures else topology
 
     def _with_hosts(self, topology: Topology) -> Topology:
-        given = self.model_fields_set
+        set_keys = self.model_fields_set
         if self.hosts is not None:
             counts = self._host_counts(topology, self.hosts)
-            if "hosts_per_switch" in given:
+            if "hosts_per_switch" in set_keys:
                 raise SpecError("give either hosts or hosts_per_switch", key="hosts")
-            refuse_if_huge(sum(counts), "hosts", "hosts")
-            topology = _rehosted(topology, counts, "hosts")
-        elif "hosts_per_switch" in given or not topology.hosts_stated:
+            limit_size(sum(counts), "hosts", "hosts")
+            topology = _with_other_hosts(topology, counts, "hosts")
+        elif "hosts_per_switch" in set_keys or not topology.hosts_stated:
             places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
-            refuse_if_huge(int(places.sum()) * self.hosts_per_switch, "hosts_per_switch", "hosts")
-            topology = _rehosted(topology, places * self.hosts_per_switch, "hosts_per_switch")
-        host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
+            limit_size(int(places.sum()) * self.hosts_per_switch, "hosts_per_switch", "hosts")
+            topology = _with_other_hosts(topology, places * self.hosts_per_switch, "hosts_per_switch")
+        host_capacity = self.host_capacity if "host_capacity" in set_keys else topology.host_capacity
         return replace(topology, host_capacity=host_capacity)
 
     def _host_counts(self, topology: Topology, hosts: list[int] | dict[str, int]) -> list[int]:
@@ -95,19 +95,19 @@ class TopologySpec(Spec):
                 raise SpecError(f"{len(hosts)} entries for {topology.switches} switches", key="hosts")
             return hosts
         names, counts = switch_names(topology), [0] * topology.switches
-        taken: dict[int, str] = {}
+        name_of: dict[int, str] = {}
         for name, count in hosts.items():
             v = names.number(name, "hosts")
-            if (other := taken.setdefault(v, name)) != name:
+            if (other := name_of.setdefault(v, name)) != name:
                 raise SpecError(f"names a switch twice: {other!r} and {name!r}", key="hosts")
             counts[v] = count
         return counts
 
-    def refuse_other_hosts(self, why: str) -> None:
+    def reject_other_hosts(self, key_with_hosts: str) -> None:
         """Raise ``SpecError`` if the common keys place hosts in a family whose own parameters do so."""
         for key in ("hosts", "hosts_per_switch"):
             if key in self.model_fields_set:
-                raise SpecError(f"{why} already says where hosts are: leave this out", key=key)
+                raise SpecError(f"{key_with_hosts} already says where hosts are: leave this out", key=key)
 
     def _check_common(self) -> None:
         if self.hosts_per_switch < 0:
@@ -121,7 +121,7 @@ class TopologySpec(Spec):
             raise SpecError("must be positive and finite", key="capacity")
 
 
-def _rehosted(topology: Topology, counts: npt.ArrayLike, key: str) -> Topology:
+def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> Topology:
     """A topology with other hosts, which have no names of their own any more.
 
     Hosts keep their delays where every switch has as many as before; else a warning at ``key`` says that these are

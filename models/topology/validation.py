@@ -11,7 +11,7 @@ import numpy as np
 from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.registry import is_third_party
 from flitlab.models.topology.graph import DELAY, HOPS, Grid, Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.validation import (
     Errors,
     array_errors,
@@ -28,46 +28,47 @@ _INTEGERS = ("src", "dst", "delay", "reverse")
 
 
 @contextmanager
-def unchanged(topology: Topology, give: Callable[..., Any], *more: Any) -> Iterator[None]:
+def unchanged(topology: Topology, method: Callable[..., Any], *inputs: Any) -> Iterator[None]:
     """Raise ``FaultyError`` if a method of a user's own component writes to the topology that it is given.
 
     more: what else it is given; the same holds for what has a content hash.
     """
-    foreign = is_third_party(give.__self__)  # type: ignore[attr-defined]
-    parts = [part for part in (topology, *more) if foreign and hasattr(part, "content_hash")]
+    third_party = is_third_party(method.__self__)  # type: ignore[attr-defined]
+    parts = [part for part in (topology, *inputs) if third_party and hasattr(part, "content_hash")]
     before = [replace(part).content_hash for part in parts]
     yield
     for part, known in zip(parts, before, strict=True):
         if replace(part).content_hash != known:
             what = type(part).__name__.lower()
-            raise_errors([("changes", f"{give.__name__}() changes the {what}; copy the arrays that you write to")])
+            raise_errors([("changes", f"{method.__name__}() changes the {what}; copy the arrays that you write to")])
 
 
-def validate_topology(given: Topology, copy: bool = False, by: str = "graph") -> Topology:
+def validate_topology(topology: Topology, copy: bool = False, method: str = "graph") -> Topology:
     """A topology with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
     by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`topology_faults`.
     """
-    require_type(given, Topology, by)
-    raise_errors(topology_errors(given))
-    columns = {name: contiguous(values, np.float64, copy) for name, values in given.columns.items()}
-    whole = [*_INTEGERS, "host_switch", *([] if given.host_delay is None else ["host_delay"])]
-    arrays = {name: contiguous(getattr(given, name), np.int64, copy) for name in whole}
-    grid = given.grid
+    require_type(topology, Topology, method)
+    raise_errors(topology_errors(topology))
+    columns = {name: contiguous(values, np.float64, copy) for name, values in topology.columns.items()}
+    integer_fields = [*_INTEGERS, "host_switch", *([] if topology.host_delay is None else ["host_delay"])]
+    arrays = {name: contiguous(getattr(topology, name), np.int64, copy) for name in integer_fields}
+    grid = topology.grid
     if grid is not None:
         grid = Grid(tuple(map(int, grid.dims)), bool(grid.wrap), contiguous(grid.coordinates, np.int64, copy))
     return copy_fields(
-        Topology, given, **arrays, capacity=contiguous(given.capacity, np.float64, copy), grid=grid, columns=columns,
-        switches=int(given.switches), host_capacity=float(given.host_capacity), hosts_stated=bool(given.hosts_stated),
+        Topology, topology, **arrays, capacity=contiguous(topology.capacity, np.float64, copy), grid=grid,
+        columns=columns, switches=int(topology.switches), host_capacity=float(topology.host_capacity),
+        hosts_stated=bool(topology.hosts_stated),
     )  # fmt: skip
 
 
 def topology_errors(topology: Topology) -> Errors:
     """What is wrong with a topology, but for its connection."""
     n, wrong = topology.switches, False
-    for fault in _form_faults(topology):
+    for error in _form_errors(topology):
         wrong = True
-        yield fault
+        yield error
     if wrong:
         return
     src, dst = topology.src, topology.dst
@@ -87,10 +88,10 @@ def topology_errors(topology: Topology) -> Errors:
             f"channels must be sorted by (src, dst): {src[c]} -> {dst[c]} stands before "
             f"{src[c + 1]} -> {dst[c + 1]}; Topology.from_links and from_arcs sort them",
         )
-    yield from _reverse_faults(topology)
-    yield from _value_faults(topology)
-    yield from _host_faults(topology)
-    yield from _note_faults(topology)
+    yield from _reverse_errors(topology)
+    yield from _value_errors(topology)
+    yield from _host_errors(topology)
+    yield from _note_errors(topology)
 
 
 def connection_errors(topology: Topology) -> Errors:
@@ -99,25 +100,25 @@ def connection_errors(topology: Topology) -> Errors:
         yield "connected", f"not strongly connected: no path from switch {pair[0]} to switch {pair[1]}"
 
 
-def _form_faults(topology: Topology) -> Errors:
+def _form_errors(topology: Topology) -> Errors:
     n = topology.switches
     if not isinstance(topology.kind, str):
         yield "kind", f"kind must be a text, and is {topology.kind!r}"
     if not is_whole(n) or n < 1:
         yield "switches", f"there must be a switch: switches is {n!r}"
-    elif n > MOST:
-        yield "switches", f"{n} switches; at most {MOST} are simulated"
+    elif n > MAX_SIZE:
+        yield "switches", f"{n} switches; at most {MAX_SIZE} are simulated"
     count = len(topology.src) if isinstance(topology.src, np.ndarray) and topology.src.ndim == 1 else 0
     for name in _INTEGERS:
         yield from array_errors(name, getattr(topology, name), np.integer, count)
     yield from array_errors("capacity", topology.capacity, np.floating, count)
-    yield from _column_faults(topology, count)
+    yield from _column_errors(topology, count)
     hosts = len(topology.host_switch) if np.ndim(topology.host_switch) == 1 else 0
     yield from array_errors("host_switch", topology.host_switch, np.integer, hosts)
     if topology.host_delay is not None:
         yield from array_errors("host_delay", topology.host_delay, np.integer, hosts)
-    if max(count, hosts) > MOST:
-        yield "size", f"{count} channels and {hosts} hosts; at most {MOST} each"
+    if max(count, hosts) > MAX_SIZE:
+        yield "size", f"{count} channels and {hosts} hosts; at most {MAX_SIZE} each"
     if not isinstance(topology.host_capacity, int | float | np.number):
         yield "host capacity", f"host_capacity must be a number, and is {topology.host_capacity!r}"
     grid = topology.grid
@@ -129,20 +130,20 @@ def _form_faults(topology: Topology) -> Errors:
         yield from array_errors("grid.coordinates", grid.coordinates, np.integer, n, len(grid.dims))
 
 
-def _column_faults(topology: Topology, count: int) -> Errors:
+def _column_errors(topology: Topology, count: int) -> Errors:
     """Whether the columns hold a finite number for each of ``count`` channels, and the weight is one there is."""
     if topology.default_weight not in (HOPS, DELAY):
         yield "default weight", f"default_weight must be {HOPS!r} or {DELAY!r}, and is {topology.default_weight!r}"
     for name, values in topology.columns.items():
         if name in ("capacity", "delay", "reverse"):
             yield "columns", f"columns[{name!r}]: {name} is a field of its own"
-        faults = list(array_errors(f"columns[{name!r}]", values, np.floating, count))
-        yield from faults
-        if not faults and not np.isfinite(values).all():
+        errors = list(array_errors(f"columns[{name!r}]", values, np.floating, count))
+        yield from errors
+        if not errors and not np.isfinite(values).all():
             yield "columns", f"columns[{name!r}] must be finite"
 
 
-def _reverse_faults(topology: Topology) -> Errors:
+def _reverse_errors(topology: Topology) -> Errors:
     reverse, src, dst = topology.reverse, topology.src, topology.dst
     outside = np.flatnonzero((reverse < -1) | (reverse >= topology.channels))
     if len(outside):
@@ -163,7 +164,7 @@ def _reverse_faults(topology: Topology) -> Errors:
     )  # fmt: skip
 
 
-def _value_faults(topology: Topology) -> Errors:
+def _value_errors(topology: Topology) -> Errors:
     capacity, delay = topology.capacity, topology.delay
     yield from first_error(
         "capacity", np.flatnonzero(~((capacity >= LEAST) & (capacity <= LARGEST))),
@@ -174,7 +175,7 @@ def _value_faults(topology: Topology) -> Errors:
     )
 
 
-def _host_faults(topology: Topology) -> Errors:
+def _host_errors(topology: Topology) -> Errors:
     at, n = topology.host_switch, topology.switches
     yield from first_error(
         "host place", np.flatnonzero((at < 0) | (at >= n)),
@@ -195,7 +196,7 @@ def _host_faults(topology: Topology) -> Errors:
         yield "host capacity", f"host_capacity is {topology.host_capacity}: it {problem}"
 
 
-def _note_faults(topology: Topology) -> Errors:
+def _note_errors(topology: Topology) -> Errors:
     n, grid, notes = topology.switches, topology.grid, topology.notes
     yield from notes_errors(notes)
     if grid is not None:
@@ -205,7 +206,7 @@ def _note_faults(topology: Topology) -> Errors:
         elif not _fills(grid, n):
             yield "grid", "grid.coordinates must lie inside of grid.dims and differ from switch to switch"
     for key in ("tiers", "clusters"):
-        yield from _part_faults(key, notes.get(key) if isinstance(notes, dict) else None, n)
+        yield from _part_errors(key, notes.get(key) if isinstance(notes, dict) else None, n)
 
 
 def _fills(grid: Grid, n: int) -> bool:
@@ -215,7 +216,7 @@ def _fills(grid: Grid, n: int) -> bool:
     return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
 
 
-def _part_faults(key: str, parts: Any, n: int) -> Errors:
+def _part_errors(key: str, parts: Any, n: int) -> Errors:
     """Whether the tiers (or the clusters, as ``key`` says) follow one another from the first switch to the last."""
     if not parts:
         return

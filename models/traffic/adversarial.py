@@ -15,7 +15,7 @@ from flitlab.models.topology.galois import field
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 from flitlab.models.traffic.units import Units
 
 ROUNDING = 1e-9
@@ -50,7 +50,7 @@ class Adversarial(TrafficSpec):
     """
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         shifts_of = SHIFTS.get(topology.kind)
         if shifts_of is None:
             raise SpecError(f"serves {', '.join(SHIFTS)}, and this is a topology of kind {topology.kind}", key="kind")
@@ -59,9 +59,9 @@ class Adversarial(TrafficSpec):
             message = f"needs as many hosts at every switch; here it is {count.min()} to {count.max()}"
             raise SpecError(message, key="kind")
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         shifts = list(shifts_of(topology))
-        loads = units.size * heaviest_loads(topology, np.array([shift.target for shift in shifts]))
+        loads = units.size * largest_loads(topology, np.array([shift.target for shift in shifts]))
         worst = int(np.argmax(loads >= loads.max() * (1 - ROUNDING)))
         notes = {"along": shifts[worst].along, "by": shifts[worst].by, "load": float(loads[worst])}
         return fixed_traffic(self.kind, topology, units.hosts_of(shifts[worst].target), notes=notes)
@@ -76,7 +76,7 @@ class Shift:
     target: np.ndarray
 
 
-def _refuse_incomplete(topology: Topology, complete: bool) -> None:
+def _require_complete(topology: Topology, complete: bool) -> None:
     if not complete:
         message = f"needs the places of the switches of a {topology.kind}, and failures have removed them"
         raise SpecError(message, key="kind")
@@ -85,7 +85,7 @@ def _refuse_incomplete(topology: Topology, complete: bool) -> None:
 def group_shifts(topology: Topology) -> Iterator[Shift]:
     """Shifts of a dragonfly's groups, to all other groups."""
     groups, size = topology.notes["groups"], topology.notes["group_size"]
-    _refuse_incomplete(topology, topology.switches == groups * size)
+    _require_complete(topology, topology.switches == groups * size)
     for by in range(1, groups):
         yield Shift("groups", by, (np.arange(topology.switches) + by * size) % topology.switches)
 
@@ -93,7 +93,7 @@ def group_shifts(topology: Topology) -> Iterator[Shift]:
 def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
     """Shifts of a torus or HyperX in one dimension, by at most half its extent: a longer one mirrors a shorter one."""
     dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
-    _refuse_incomplete(topology, topology.switches == prod(dims))
+    _require_complete(topology, topology.switches == prod(dims))
     place = np.arange(topology.switches).reshape(dims)
     for by in range(1, max(dims) // 2 + 1):
         for axis in reversed(range(len(dims))):
@@ -104,13 +104,13 @@ def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
 def two_hop_shifts(topology: Topology) -> Iterator[Shift]:
     """Shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not 0."""
     q = isqrt(topology.switches // 2)
-    _refuse_incomplete(topology, topology.switches == 2 * q * q)
+    _require_complete(topology, topology.switches == 2 * q * q)
     f = field(q)
     x, y = np.indices((q, q))
     for by in range(1, q):
-        ahead = f.sum[x, by]
-        first = ahead * q + f.sum[y, f.product[by, x]]
-        second = q * q + ahead * q + f.sum[y, f.negative[f.product[by, ahead]]]
+        shifted = f.sum[x, by]
+        first = shifted * q + f.sum[y, f.product[by, x]]
+        second = q * q + shifted * q + f.sum[y, f.negative[f.product[by, shifted]]]
         yield Shift("columns, two hops on", by, np.concatenate([first.ravel(), second.ravel()]))
 
 
@@ -121,7 +121,7 @@ SHIFTS: dict[str, Callable[[Topology], Iterator[Shift]]] = {
 """Kind of topology -> its shifts, those of least ``by`` first."""
 
 
-def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
+def largest_loads(topology: Topology, targets: Ints) -> Floats:
     """float64 [permutations]: the largest load over capacity of a channel if every switch sends 1 to its target.
 
     targets: int64 [permutations, switches]. Splits are equal over the next hops at every switch: of shortest paths,
@@ -132,7 +132,7 @@ def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
     graph, channel = _once_between_groups(topology) if topology.kind == "dragonfly" else (topology, None)
     if channel is None:
         channel = np.arange(topology.channels)
-    loads, source, target = _heaviest(
+    loads, source, target = _largest_loads(
         graph.out_start, graph.dst, graph.in_start, graph.src[graph.in_channels], channel, targets,
         graph.switches - topology.switches, topology.capacity,
     )  # fmt: skip
@@ -159,14 +159,14 @@ def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
 
 
 @njit
-def _heaviest(
+def _largest_loads(
     out_start: Integers,
     dst: Integers,
     in_start: Integers,
     in_tail: Integers,
     channel: Integers,
     targets: Integers,
-    beyond: int,
+    target_offset: int,
     capacity: Floats,
 ) -> tuple[Floats, int, int]:
     """Largest loads [permutations], and a pair without a path or (-1, -1).
@@ -178,7 +178,7 @@ def _heaviest(
     hops = np.empty((switches, vertices), np.int16)
     distance, order = np.empty(vertices, np.int64), np.empty(vertices, np.int64)
     for t in range(switches):
-        search_to(t + beyond, in_start, in_tail, distance, order)
+        search_to(t + target_offset, in_start, in_tail, distance, order)
         hops[t] = distance
     flow = np.zeros(vertices)
     largest = np.zeros(len(targets))
@@ -188,13 +188,13 @@ def _heaviest(
             t = targets[k, s]
             if hops[t, s] < 0:
                 return largest, s, t
-            _send(s, hops[t], out_start, dst, channel, order, flow, load)
+            _add_load(s, hops[t], out_start, dst, channel, order, flow, load)
         largest[k] = (load / capacity).max()
     return largest, -1, -1
 
 
 @njit
-def _send(
+def _add_load(
     source: int,
     hops: Integers,
     out_start: Integers,
@@ -206,21 +206,21 @@ def _send(
 ) -> None:
     """Adds to ``load`` what 1 from the source to where ``hops`` are 0 makes; ``flow`` is 0 before and after."""
     order[0], flow[source] = source, 1.0
-    done, found = 0, 1
-    while done < found:  # farthest first, so that all transit has arrived
+    done, queued = 0, 1
+    while done < queued:  # farthest first, so that all transit has arrived
         v = order[done]
         done += 1
-        ways = 0
+        next_hops = 0
         for c in range(out_start[v], out_start[v + 1]):
-            ways += hops[v] > 0 and hops[dst[c]] == hops[v] - 1
-        if ways > 0:
-            share = flow[v] / ways
+            next_hops += hops[v] > 0 and hops[dst[c]] == hops[v] - 1
+        if next_hops > 0:
+            share = flow[v] / next_hops
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
                 if hops[u] == hops[v] - 1:
                     if flow[u] == 0.0:
-                        order[found] = u
-                        found += 1
+                        order[queued] = u
+                        queued += 1
                     flow[u] += share
                     load[channel[c]] += share
         flow[v] = 0.0

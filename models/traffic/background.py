@@ -10,19 +10,19 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.traffic.validation import ROUNDING
 
 
-def with_background(traffic: Traffic, described: dict[str, Any]) -> Traffic:
+def with_background(traffic: Traffic, background: dict[str, Any]) -> Traffic:
     """A pattern that grows with the load, beside another that does not.
 
     described: ``kind`` and parameters of the other pattern, and its fixed ``load``, above 0 and at most 1.
     Raises :class:`~flitlab.models.registry.SpecError` whose key begins with ``background``.
     """
-    load = described.get("load")
+    load = background.get("load")
     if load is None:
         raise SpecError("is missing: the load of the background, which does not grow", key="background.load")
     if isinstance(load, bool) or not isinstance(load, int | float) or not 0 < load <= 1:
         raise SpecError("must be a number above 0 and at most 1", key="background.load")
     topology: Topology = traffic.topology
-    parameters = {key: value for key, value in described.items() if key != "load"}
+    parameters = {key: value for key, value in background.items() if key != "load"}
     pattern = nested("traffic", parameters, "background", lambda spec: spec.build(topology))
     if pattern.background is not None:
         raise SpecError("has no background of its own", key="background.background")

@@ -43,24 +43,24 @@ class Columns:
 
     def is_header(self, fields: Sequence[str]) -> bool:
         """Whether a line names columns: those of both ends are among them."""
-        found = self._where(fields)
-        return found["src"] >= 0 and found["dst"] >= 0
+        column_of = self._where(fields)
+        return column_of["src"] >= 0 and column_of["dst"] >= 0
 
     def order(self, fields: Sequence[str], where: str) -> list[int]:
         """Where each column is, by the line that names them; -1: nowhere.
 
         Raises ``SpecError`` where a column is missing, and warns of columns that are not read.
         """
-        of = self._where(fields)
-        others = [i for i in range(len(fields)) if i not in of.values()]
-        lacking = [key for key in list(self.names)[: len(self.names) - self.optional] if of[key] < 0]
-        if self.open and len(lacking) == len(others) == 1:
-            of[lacking.pop()] = others.pop()
-        if lacking:
-            raise SpecError(f"{where}: no column is called {' or '.join(self.names[lacking[0]])}", key="path")
+        column_of = self._where(fields)
+        others = [i for i in range(len(fields)) if i not in column_of.values()]
+        missing = [key for key in list(self.names)[: len(self.names) - self.optional] if column_of[key] < 0]
+        if self.open and len(missing) == len(others) == 1:
+            column_of[missing.pop()] = others.pop()
+        if missing:
+            raise SpecError(f"{where}: no column is called {' or '.join(self.names[missing[0]])}", key="path")
         if others:
             warn(f"{where}: not read: column {', '.join(fields[i] for i in others)}", "path")
-        return list(of.values())
+        return list(column_of.values())
 
     def _where(self, fields: Sequence[str]) -> dict[str, int]:
         lower = [name.lower() for name in fields]
@@ -71,7 +71,7 @@ PAIRS = Columns({**COLUMNS, "demand": ("demand",)}, open=True)
 """Columns of a list of demands."""
 
 
-def opened(path: Path | Text) -> Iterator[Row]:
+def open_rows(path: Path | Text) -> Iterator[Row]:
     """The rows of a file or a text. Raises ``SpecError`` for a file that is not there."""
     if isinstance(path, Path) and not path.is_file():
         raise SpecError("no such file", key="path")
@@ -124,23 +124,23 @@ def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layou
     ------
     SpecError: names the line that is wrong, or asks for ``layout`` where a table may be both.
     """
-    rows = opened(path)
-    few = list(islice(rows, FEW))
-    if not few:
+    rows = open_rows(path)
+    probed = list(islice(rows, PROBED_LINES))
+    if not probed:
         raise SpecError("no demand at all", key="path")
-    table = chain(few, rows)
-    if (layout or _layout(path, few, names, size)) == "dense":
+    table = chain(probed, rows)
+    if (layout or _layout(path, probed, names, size)) == "dense":
         return _read_dense(path, list(table), names, size)
     return _read_pairs(path, table, names, size)
 
 
-FEW = 5
+PROBED_LINES = 5
 """Lines by which the layout is found: a matrix of three columns has one less, with its header."""
 
 
-def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | None) -> Layout:
+def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | None) -> Layout:
     """What the lines of a table are, by the first :data:`FEW`. Raises ``SpecError`` where they may be both."""
-    rows = [fields for _, fields in few]
+    rows = [fields for _, fields in probed]
     if not rows[0][0]:
         return "dense"  # the corner of a header row and a header column
     if PAIRS.is_header(rows[0]):
@@ -152,7 +152,7 @@ def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | Non
     shape = _shape(rows, names)
     if shape is None or not shape.fits(names.count, size):
         return "triples"
-    if not all(_looks_like_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
+    if not all(_may_be_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
         return "dense"
     what = f"a matrix of {shape.height} x {shape.width} or demands src,dst,demand"
     problem = f"{len(rows)} lines of 3 fields may be {what}; say layout: dense or layout: triples, or give it a header"
@@ -206,19 +206,19 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
     body = rows[shape.row :]
     values = np.array([_numbers(f"{path}:{number}", fields[shape.column :]) for number, fields in body], float)
     if not (shape.row and shape.column) and values.shape != (len(values),) * 2:
-        found = f"{len(rows)} lines of {width} fields"
-        raise SpecError(f"{path}: {found} are no square matrix, nor are they src,dst,demand", key="path")
+        table_size = f"{len(rows)} lines of {width} fields"
+        raise SpecError(f"{path}: {table_size} are no square matrix, nor are they src,dst,demand", key="path")
     if size is None:
-        return sparse.csr_array(_in_order(path, rows, values) if shape.row and shape.column else values)
+        return sparse.csr_array(_columns_in_row_order(path, rows, values) if shape.row and shape.column else values)
     if shape.row or shape.column:
-        return _by_name(path, rows, shape, values, names)
+        return _named_matrix(path, rows, shape, values, names)
     if len(values) != size:
-        found = f"{names.count} {plural(names.what)}"
-        raise SpecError(f"{path}: a matrix of {len(values)}; there are {found}", key="path")
+        table_size = f"{names.count} {plural(names.what)}"
+        raise SpecError(f"{path}: a matrix of {len(values)}; there are {table_size}", key="path")
     return sparse.csr_array(values)
 
 
-def _in_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
+def _columns_in_row_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
     """The matrix with its columns in the order of its rows, of one whose names are only its own."""
     names, columns = [fields[0] for _, fields in rows[1:]], rows[0][1][1:]
     if sorted(names) != sorted(columns) or len(set(names)) < len(names):
@@ -226,7 +226,7 @@ def _in_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
     return values[:, [columns.index(name) for name in names]]
 
 
-def _by_name(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
+def _named_matrix(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
     """The matrix of one whose rows or columns have names; those without have the order of the others."""
     (number, first), body = rows[0], rows[shape.row :]
     ends = []
@@ -234,13 +234,15 @@ def _by_name(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, 
         ends.append([(f"{path}:{line}", fields[0]) for line, fields in body])
     if shape.row:
         ends.append([(f"{path}:{number}", field) for field in first[shape.column :]])
-    found = [np.array([names.number(name, "path", where) for where, name in listed], np.int64) for listed in ends]
-    for listed, numbers in zip(ends, found, strict=True):
-        once, count = np.unique(numbers, return_counts=True)
+    numbers_of_ends = [
+        np.array([names.number(name, "path", where) for where, name in listed], np.int64) for listed in ends
+    ]
+    for listed, numbers in zip(ends, numbers_of_ends, strict=True):
+        unique, count = np.unique(numbers, return_counts=True)
         if (count > 1).any():
-            twice = names.label(int(once[count > 1][0]))
-            raise SpecError(f"{listed[0][0]}: {names.what} {twice} has two rows or columns", key="path")
-    source, target = np.meshgrid(found[0], found[-1], indexing="ij")
+            repeated = names.label(int(unique[count > 1][0]))
+            raise SpecError(f"{listed[0][0]}: {names.what} {repeated} has two rows or columns", key="path")
+    source, target = np.meshgrid(numbers_of_ends[0], numbers_of_ends[-1], indexing="ij")
     entries = values.ravel(), (source.ravel(), target.ravel())
     return sparse.csr_array(sparse.coo_array(entries, (names.count,) * 2))
 
@@ -269,7 +271,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _looks_like_end(text: str, names: Names) -> bool:
+def _may_be_end(text: str, names: Names) -> bool:
     """Whether a field may be meant as the name of an end: it is one, or a whole number."""
     return names.is_name(text) or text.isdecimal()
 
@@ -277,7 +279,7 @@ def _looks_like_end(text: str, names: Names) -> bool:
 def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int | None) -> sparse.csr_array:
     """The sums over equal pairs, float64 [size, size]. Raises ``SpecError``."""
     source, target, demand = [], [], []
-    known = names if size is not None else Names(names.what, MOST_ENDS)
+    known = names if size is not None else Names(names.what, MAX_ENDS)
     for where, (src, dst, amount) in read_lines(path, PAIRS, rows):
         demand.append(_demand(where, amount))
         source.append(known.number(src, "path", where))
@@ -285,7 +287,7 @@ def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int 
     return pair_matrix(source, target, demand, size)
 
 
-MOST_ENDS = 10**6
+MAX_ENDS = 10**6
 """Hosts of a matrix whose size the file says."""
 
 

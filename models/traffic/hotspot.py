@@ -12,7 +12,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, host_names
 from flitlab.models.traffic.background import with_background
 from flitlab.models.traffic.table import table_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "hotspot")
@@ -38,7 +38,7 @@ class Hotspot(TrafficSpec):
     background: dict[str, Any] | None = None
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         count = topology.hosts
         hot = self._hot(topology)
         if len(hot) == 0 or len(hot) > count:

@@ -36,7 +36,7 @@ class Kodialam(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         switches, unit = np.unique(units.switch, return_inverse=True)
         hops = distances(topology)[np.ix_(switches, switches)]
         target = longest_assignment(hops[np.ix_(unit, unit)])

@@ -65,7 +65,7 @@ class LongestMatching(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         hops = distances(topology)[np.ix_(units.switch, units.switch)]
         first, *others = (self._matching(units, hops, attempt) for attempt in range(self.tie_breaks))
         return replace(first, alternates=tuple(others))

@@ -14,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, Which, host_names, rack_names, switch_names
 from flitlab.models.traffic.demand_file import Layout, read_demand, read_dense
 from flitlab.models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
-from flitlab.models.traffic.table import per_host, refuse_scale, table_traffic
+from flitlab.models.traffic.table import per_host, table_traffic, validate_scale
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
@@ -72,7 +72,7 @@ class Matrix(TrafficSpec):
         elif self.level == "rack":
             matrix = on_racks(topology, matrix)
         traffic = table_traffic(self.kind, topology, matrix, hose=self.normalise == "hose")
-        refuse_scale(traffic)
+        validate_scale(traffic)
         return traffic
 
     @property
@@ -88,16 +88,16 @@ class Matrix(TrafficSpec):
 
     def _read(self, names: Names) -> sparse.csr_array:
         source, size = source_of(self.path, self.text), names.count
-        wanted = None if self.downsample else size
+        required_size = None if self.downsample else size
         if isinstance(source, Path) and source.suffix == ".npy":
             if self.layout == "triples":
                 raise SpecError("a .npy file is dense")
-            matrix = sparse.csr_array(read_dense(source, wanted))
+            matrix = sparse.csr_array(read_dense(source, required_size))
         else:
-            matrix = read_demand(source, names, wanted, self.layout)
+            matrix = read_demand(source, names, required_size, self.layout)
         if not self.downsample:
             return matrix
         if matrix.shape[0] < size:
             raise SpecError(f"{source}: a matrix of {matrix.shape[0]}; {size} or more are needed", key="path")
-        kept = evenly_spaced(matrix.shape[0], size)
-        return sparse.csr_array(matrix[kept][:, kept])
+        remaining = evenly_spaced(matrix.shape[0], size)
+        return sparse.csr_array(matrix[remaining][:, remaining])

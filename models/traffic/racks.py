@@ -15,7 +15,7 @@ from flitlab.models.traffic.draw import generator
 from flitlab.models.traffic.table import per_host, table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
-MEASURED = 64
+MEASURED_RACKS = 64
 """Racks of the clusters that were measured."""
 
 
@@ -61,9 +61,9 @@ class Cluster(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         count = len(racks_of(topology))
-        size = max(count, MEASURED)
-        kept = evenly_spaced(size, count)
-        matrix = self.racks(size, generator(0))[np.ix_(kept, kept)]
+        size = max(count, MEASURED_RACKS)
+        remaining = evenly_spaced(size, count)
+        matrix = self.racks(size, generator(0))[np.ix_(remaining, remaining)]
         np.fill_diagonal(matrix, 0)
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)

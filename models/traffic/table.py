@@ -10,12 +10,12 @@ import scipy
 from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.traffic import TABLE, Traffic
 
-MOST = 40_000_000
+MAX_ENTRIES = 40_000_000
 """Entries of a demand matrix between hosts: about two gigabytes while it is made."""
 
 
@@ -47,7 +47,7 @@ def table_traffic(
     )
 
 
-def refuse_scale(traffic: Traffic) -> None:
+def validate_scale(traffic: Traffic) -> None:
     """Raise ``SpecError`` (key: normalise) for demands as they are given that are too small or too large for doubles.
 
     Loads, ceilings and squares of demands would vanish or overflow.
@@ -73,7 +73,7 @@ def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray")
         name = switch_names(topology).label(bare[0])
         raise SpecError(f"switch {name} has demand but no hosts", key="path")
     used = scipy.sparse.coo_array(matrix)
-    refuse_if_huge(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MOST)
+    limit_size(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MAX_ENTRIES)
     hosts = np.arange(topology.hosts)
     share = scipy.sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
     return scipy.sparse.csr_array(share @ matrix @ share.T)

@@ -10,7 +10,7 @@ from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, T
 from flitlab.models.traffic.validation import validate_traffic
 
 __all__ = [
-    "FIXED", "TABLE", "UNIFORM", "UNIFORM_SELF", "Traffic", "TrafficSpec", "refuse_single_host", "summed_pairs",
+    "FIXED", "TABLE", "UNIFORM", "UNIFORM_SELF", "Traffic", "TrafficSpec", "require_two_hosts", "summed_pairs",
 ]  # fmt: skip
 
 
@@ -31,14 +31,14 @@ class TrafficSpec(Spec):
         """Build and validate the demand on a topology. Raises ``SpecError``."""
         return self.validated(self.demand, topology)
 
-    def validated(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
+    def validated(self, method: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
         """Return the demand of a method of the pattern, validated (see :mod:`flitlab.models.traffic.validation`)."""
-        with unchanged(topology, give):
-            given = give(topology)
-        return validate_traffic(topology, given, copy=is_third_party(self), by=give.__name__)
+        with unchanged(topology, method):
+            traffic = method(topology)
+        return validate_traffic(topology, traffic, copy=is_third_party(self), method=method.__name__)
 
 
-def refuse_single_host(topology: Topology) -> None:
+def require_two_hosts(topology: Topology) -> None:
     """Raise :class:`~flitlab.models.registry.SpecError` where there is nobody to send to."""
     if topology.hosts < 2:
         raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")

@@ -12,7 +12,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
-MOST = 16_384
+MAX_UNITS = 16_384
 """Units of a pattern that needs a matrix over all pairs of them: two gigabytes."""
 
 
@@ -40,11 +40,11 @@ class Units:
     def count(self) -> int:
         return len(self.switch)
 
-    def refuse_if_many(self) -> None:
+    def validate_size(self) -> None:
         """Raise ``SpecError`` where a matrix over all pairs would not fit in memory."""
-        if self.count > MOST:
+        if self.count > MAX_UNITS:
             raise SpecError(
-                f"{self.count} groups of {self.size} hosts to pair; at most {MOST} (equal numbers of hosts at all "
+                f"{self.count} groups of {self.size} hosts to pair; at most {MAX_UNITS} (equal numbers of hosts at all "
                 "switches make one group a switch)", key="kind",
             )  # fmt: skip
 

@@ -26,25 +26,32 @@ ROUNDING = 1e-9
 """By how much of a host's demand its rate may differ from it."""
 
 
-def validate_traffic(topology: Topology, given: Traffic, copy: bool = False, by: str = "build") -> Traffic:
+def validate_traffic(topology: Topology, traffic: Traffic, copy: bool = False, method: str = "build") -> Traffic:
     """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
     by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
     """
-    require_type(given, Traffic, by)
-    raise_errors(chain(traffic_errors(topology, given), silent_faults(given)))
-    numbers = {name: contiguous(getattr(given, name), np.int64, copy) for name in _INTEGERS}
-    rates = {name: contiguous(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
-    others = tuple(validate_traffic(topology, other, copy) for other in given.alternates)
-    fixed = None if given.background is None else validate_traffic(topology, given.background, copy)
+    require_type(traffic, Traffic, method)
+    raise_errors(chain(traffic_errors(topology, traffic), zero_demand_errors(traffic)))
+    numbers = {name: contiguous(getattr(traffic, name), np.int64, copy) for name in _INTEGERS}
+    rates = {name: contiguous(getattr(traffic, name), np.float64, copy) for name in ("rate", "weight")}
+    others = tuple(validate_traffic(topology, other, copy) for other in traffic.alternates)
+    fixed = None if traffic.background is None else validate_traffic(topology, traffic.background, copy)
     return copy_fields(
-        Traffic, given, topology=topology, law=int(given.law), alternates=others, background=fixed, **numbers, **rates
+        Traffic,
+        traffic,
+        topology=topology,
+        law=int(traffic.law),
+        alternates=others,
+        background=fixed,
+        **numbers,
+        **rates,
     )
 
 
 def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
     """What is wrong with traffic, but for its alternates."""
-    form = list(_form_faults(topology, traffic))
+    form = list(_form_errors(topology, traffic))
     yield from form
     if form:
         return
@@ -54,20 +61,20 @@ def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
         lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
     )  # fmt: skip
     if traffic.law == FIXED:
-        yield from _fixed_faults(traffic)
+        yield from _fixed_errors(traffic)
     elif traffic.law == TABLE:
-        yield from _table_faults(traffic)
+        yield from _table_errors(traffic)
     elif traffic.law == UNIFORM and topology.hosts < 2:
         yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
 
 
-def silent_faults(traffic: Traffic) -> Errors:
+def zero_demand_errors(traffic: Traffic) -> Errors:
     """What is wrong with traffic without any; a program may compute and send nothing."""
     if not (np.asarray(traffic.rate) > 0).any():
         yield "rate", "no host sends anything: all rates are 0"
 
 
-def _form_faults(topology: Topology, traffic: Traffic) -> Errors:
+def _form_errors(topology: Topology, traffic: Traffic) -> Errors:
     hosts, law = topology.hosts, traffic.law
     if not isinstance(traffic.kind, str):
         yield "kind", f"kind must be a text, and is {traffic.kind!r}"
@@ -94,7 +101,7 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Errors:
     yield from array_errors("weight", traffic.weight, np.floating, entries)
 
 
-def _fixed_faults(traffic: Traffic) -> Errors:
+def _fixed_errors(traffic: Traffic) -> Errors:
     to, hosts = traffic.fixed, len(traffic.rate)
     yield from first_error(
         "destination", np.flatnonzero((to < -1) | (to >= hosts)),
@@ -106,7 +113,7 @@ def _fixed_faults(traffic: Traffic) -> Errors:
     )  # fmt: skip
 
 
-def _table_faults(traffic: Traffic) -> Errors:
+def _table_errors(traffic: Traffic) -> Errors:
     start, column, weight, rate = traffic.start, traffic.column, traffic.weight, traffic.rate
     hosts = len(rate)
     if start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():

@@ -12,7 +12,7 @@ from flitlab.models.arrays import LARGEST_INTEGER
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.expanded import Prices, repeated
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -78,13 +78,13 @@ class Clos:
 
     def links(self) -> list[tuple[Switch, Switch]]:
         """Every pod is spread evenly over its aggregation switches, and these over the core."""
-        found: list[tuple[Switch, Switch]] = []
+        links: list[tuple[Switch, Switch]] = []
         for pod in range(self.pods):
-            found += [
+            links += [
                 (("edge", pod, i), ("aggregation", pod, j))
                 for i, j in _spread(self.lower, self.edges, self.aggregation)
             ]
-        return found + [
+        return links + [
             (("aggregation", i // self.aggregation, i % self.aggregation), ("core", 0, j))
             for i, j in _spread(self.pods * self.upper, self.pods * self.aggregation, self.core)
         ]
@@ -151,7 +151,7 @@ class ClosExpansion(TopologySpec):
     prices: Prices = Prices()
 
     def graph(self) -> Topology:
-        self.refuse_other_hosts("hosts_total")
+        self.reject_other_hosts("hosts_total")
         if self.servers >= self.ports:
             raise SpecError(f"leaves no uplink; at most {self.ports - 1}", key="servers")
         network = self._first()
@@ -180,7 +180,7 @@ class ClosExpansion(TopologySpec):
         if hosts % pod:
             near = [k for k in (hosts // pod * pod, -(-hosts // pod) * pod) if k]
             raise SpecError(f"pods have {pod} hosts each; nearest {', '.join(map(str, near))}", key=key)
-        refuse_if_huge(hosts // self.servers * self.ports, key)
+        limit_size(hosts // self.servers * self.ports, key)
         return hosts // pod
 
     def _first(self) -> Clos:

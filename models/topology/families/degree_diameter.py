@@ -18,7 +18,7 @@ from flitlab.models.topology.degree_diameter_graphs import (
     record_orders,
 )
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.topology.nearest import listed
 from flitlab.models.topology.spec import TopologySpec
 
@@ -76,7 +76,7 @@ class DegreeDiameter(TopologySpec):
             smaller = [k for k in range(1, self.diameter) if (graph := self._best(k)) and self._fits(graph)]
             what = f"{best.order} switches of degree {self.degree}: too many"
             if not smaller:
-                raise SpecError(f"{what}; valid up to {isqrt(MOST) - 1}, with diameter 1", key="degree")
+                raise SpecError(f"{what}; valid up to {isqrt(MAX_SIZE) - 1}, with diameter 1", key="degree")
             raise SpecError(f"{what}; nearest {smaller[-1]}", key="diameter")
         record = self._record(best)
         notes = {
@@ -90,7 +90,7 @@ class DegreeDiameter(TopologySpec):
         return make(self.kind, best.order, best.links(), notes=notes)
 
     def _fits(self, graph: Construction) -> bool:
-        return graph.order * self.degree <= MOST
+        return graph.order * self.degree <= MAX_SIZE
 
     def _best(self, diameter: int) -> Construction | None:
         """The largest graph of this degree at hand."""

@@ -10,7 +10,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 Arrangement = Literal["consecutive", "palmtree", "circulant"]
@@ -18,13 +18,13 @@ Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
 def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> Ints:
     """Place, from 0, of group j among the other groups in the order in which the ports of group i reach them."""
-    ahead = (j - i) % groups
+    distance = (j - i) % groups
     if arrangement == "consecutive":
         return j - (j > i)
     if arrangement == "palmtree":
-        rank: Ints = ahead - 1
+        rank: Ints = distance - 1
         return rank
-    folded: Ints = np.where(ahead <= groups // 2, 2 * ahead - 2, 2 * (groups - ahead) - 1)
+    folded: Ints = np.where(distance <= groups // 2, 2 * distance - 2, 2 * (groups - distance) - 1)
     return folded
 
 
@@ -35,7 +35,7 @@ def group_pairs(groups: int, degree: int) -> Ints:
     one pair less if the number of groups is odd too.
     """
     group = np.arange(groups)
-    pairs = [np.column_stack([group, (group + ahead) % groups]) for ahead in range(1, degree // 2 + 1)]
+    pairs = [np.column_stack([group, (group + distance) % groups]) for distance in range(1, degree // 2 + 1)]
     if degree % 2:
         near = group[: groups // 2]
         pairs.append(np.column_stack([near, near + groups // 2]))
@@ -94,8 +94,8 @@ class Dragonfly(TopologySpec):
         groups = self.groups or most
         if groups > most:
             raise SpecError(f"more than a * h + 1; nearest {most}", key="groups")
-        refuse_if_huge(groups * a * (a - 1 + h), "a")
-        refuse_if_huge(groups * a * (self.p or h), "p", "hosts")
+        limit_size(groups * a * (a - 1 + h), "a")
+        limit_size(groups * a * (self.p or h), "p", "hosts")
         routers = np.arange(groups * a).reshape(groups, a)
         links = np.concatenate([clique_links(routers, 1), global_links(groups, a, h, self.arrangement)])
         notes = {"groups": groups, "group_size": a}

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -46,13 +46,13 @@ class DRing(TopologySpec):
         if switches < supernodes:
             raise SpecError(f"fewer than one for each supernode; at least {supernodes}", key="switches")
         largest = -(-switches // supernodes)
-        refuse_if_huge(switches * largest * 2 * REACH, "switches")
+        limit_size(switches * largest * 2 * REACH, "switches")
         sizes = evenly(switches, supernodes)
         first = np.cumsum(sizes) - sizes
         links = []
-        for ahead in range(1, REACH + 1):
+        for distance in range(1, REACH + 1):
             for here in range(supernodes):
-                there = (here + ahead) % supernodes
+                there = (here + distance) % supernodes
                 pair = np.indices((sizes[here], sizes[there])).reshape(2, -1).T
                 links.append(pair + np.array([first[here], first[there]]))
         clusters = [[f"supernode {i}", int(first[i]), int(sizes[i])] for i in range(supernodes)]
@@ -62,9 +62,9 @@ class DRing(TopologySpec):
 
     def _filled(self, topology: Topology, ports: int) -> Topology:
         """The network with a host on every port that has no link."""
-        self.refuse_other_hosts("ports")
+        self.reject_other_hosts("ports")
         most = int(topology.out_degree.max())
         if ports < most:
             raise SpecError(f"a switch has {most} links; at least {most}", key="ports")
-        refuse_if_huge(topology.switches * ports, "ports", "hosts")
+        limit_size(topology.switches * ports, "ports", "hosts")
         return topology.with_hosts(ports - topology.out_degree)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
+from flitlab.models.topology.limits import MAX_RANDOM_CHANNELS, limit_random_size
 from flitlab.models.topology.names import extended_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.topology.wiring import evenly
@@ -115,7 +115,7 @@ class Expanded(TopologySpec):
         for number, step in self._steps():
             saved += step.budget or 0
             new = _servers(step, saved, self.prices, f"steps[{number}]")
-            refuse_if_long_to_draw(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
+            limit_random_size(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
             moved = sum(_insert(links, origin, len(hosts) + i, step.ports - k, rng) for i, k in enumerate(new))
             hosts += new
             cost = self.prices.switch * len(new) + (self.prices.cable + self.prices.rewiring) * moved
@@ -148,14 +148,14 @@ class Expanded(TopologySpec):
             if step.servers > step.ports - 2:
                 raise SpecError(f"leaves no two ports for links; at most {step.ports - 2}", key=f"steps[{i}].servers")
         listed = repeated(self.steps, self.stage)
-        refuse_if_long_to_draw(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
+        limit_random_size(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
         return listed
 
 
 def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
     """Hosts at each of the new switches of a step. key: of the step, for errors."""
     if step.switches is not None:
-        refuse_if_long_to_draw(step.switches * step.ports, key)
+        limit_random_size(step.switches * step.ports, key)
         return [step.servers] * step.switches
 
     def cost(count: int) -> float:
@@ -171,9 +171,9 @@ def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
             key=f"{key}.budget",
         )
     count = least
-    while count * step.ports <= MOST_DRAWN and cost(count + 1) <= money:
+    while count * step.ports <= MAX_RANDOM_CHANNELS and cost(count + 1) <= money:
         count += 1
-    refuse_if_long_to_draw(count * step.ports, key)
+    limit_random_size(count * step.ports, key)
     return evenly(step.hosts_total, count).tolist() if count else []
 
 

@@ -12,7 +12,7 @@ from flitlab.models.topology.component import largest_component
 from flitlab.models.topology.formats import Attributes, FormatError, ReadFormat, read
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.names import Which, switch_names
-from flitlab.models.topology.pairing import left_over, pairs_problem
+from flitlab.models.topology.pairing import pairs_warning, unpaired_warning
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -91,7 +91,7 @@ class File(TopologySpec):
             topology = self._paired(self._read(source, key), str(source))
         if self.component == "largest":
             topology = self._largest(topology, str(source))
-        self._refuse_disconnected(topology, str(source), key)
+        self._require_connected(topology, str(source), key)
         notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
         if self.names == "numbers":
             notes = {name: value for name, value in notes.items() if name not in NAMES}
@@ -110,9 +110,9 @@ class File(TopologySpec):
         except FormatError as error:
             raise SpecError(str(error), key=key) from None
         if self.directed is not None and topology.channels and self.directed != topology.directed:
-            found = "uni-directional" if topology.directed else "bi-directional"
+            direction = "uni-directional" if topology.directed else "bi-directional"
             advice = "; pair_directions: true makes links of opposite ones" if topology.directed else ""
-            raise SpecError(f"{source}: its channels are {found}{advice}", key="directed")
+            raise SpecError(f"{source}: its channels are {direction}{advice}", key="directed")
         return topology
 
     def _paired(self, topology: Topology, source: str) -> Topology:
@@ -120,23 +120,23 @@ class File(TopologySpec):
         paired, single = topology.paired_count
         if self.pair_directions:
             topology = topology.pair_directions()
-        problem = left_over(single - paired) if self.pair_directions else ""
+        problem = unpaired_warning(single - paired) if self.pair_directions else ""
         if self.pair_directions is None:
-            problem = pairs_problem(paired, single, "pair_directions: true")
+            problem = pairs_warning(paired, single, "pair_directions: true")
         if problem:
             warn(f"{source}: {problem}")
         return topology
 
     def _largest(self, topology: Topology, source: str) -> Topology:
         """The largest strongly connected part, if it is large enough; warns of what is left out."""
-        found = largest_component(topology)
-        if found is topology:
+        component = largest_component(topology)
+        if component is topology:
             return topology
         links, ends = ("channels", 1) if topology.directed else ("links", 2)
         every = [
-            ("switches", found.switches, topology.switches),
-            (links, found.channels // ends, topology.channels // ends),
-            ("hosts", found.hosts, topology.hosts),
+            ("switches", component.switches, topology.switches),
+            (links, component.channels // ends, topology.channels // ends),
+            ("hosts", component.hosts, topology.hosts),
         ]
         shares = [(what, part, whole) for what, part, whole in every if whole]
         kept = ", ".join(f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares)
@@ -145,9 +145,9 @@ class File(TopologySpec):
             advice = self._advice(topology)
             raise SpecError(f"{source}: the largest part has only {kept}, {least}{advice}", key="component")
         warn(f"{source}: the largest part is kept: {kept}", "component")
-        return found
+        return component
 
-    def _refuse_disconnected(self, topology: Topology, source: str, key: str) -> None:
+    def _require_connected(self, topology: Topology, source: str, key: str) -> None:
         if (pair := topology.unreachable_pair()) is None:
             return
         names = switch_names(topology)

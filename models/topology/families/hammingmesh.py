@@ -9,7 +9,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -82,7 +82,7 @@ class HammingMesh(TopologySpec):
             if 2 * count > self.radix * self.radix // 2:
                 raise SpecError(f"more than two levels of switches; at most {self.radix**2 // 4}", key=key)
         accelerators = a * b * x * y
-        refuse_if_huge(6 * accelerators + 8 * x * y * (a + b), "x")
+        limit_size(6 * accelerators + 8 * x * y * (a + b), "x")
         node = np.arange(accelerators).reshape(y, x, b, a)
         boards = [
             np.column_stack([near.ravel(), far.ravel()])

@@ -11,7 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.mesh import Extents
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -80,7 +80,7 @@ class HyperX(TopologySpec):
     def graph(self) -> Topology:
         multiplicity = self._multiplicities()
         switches = prod(self.dims)
-        refuse_if_huge(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
+        limit_size(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
         notes: dict[str, Any] = {"dims": self.dims, "multiplicity": multiplicity}
         if self.hosts is None:
             notes["relative_bisection"] = relative_bisection(self.dims, multiplicity, self.hosts_per_switch)

@@ -13,7 +13,7 @@ from pydantic import Field
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.hyperx import hyperx_degree, hyperx_links, relative_bisection
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -141,12 +141,12 @@ class HyperXSearch(TopologySpec):
 
     def graph(self) -> Topology:
         hosts, bisection = self._number_of_hosts(), Fraction(str(self.bisection))
-        refuse_if_huge(2 * hosts, "hosts")  # those of the hosts alone
+        limit_size(2 * hosts, "hosts")  # those of the hosts alone
         design = cheapest(hosts, self.radix, bisection, self.objective)
         if design is None:
             nearest = nearest_radix(hosts, self.radix, bisection)
             raise SpecError(f"too few ports for {hosts} hosts at this bisection; nearest {nearest}", key="radix")
-        refuse_if_huge(2 * design.links, "hosts")
+        limit_size(2 * design.links, "hosts")
         per_switch = design.hosts_per_switch
         notes = {
             "dims": design.dims,

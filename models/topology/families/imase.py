@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -43,5 +43,5 @@ class Imase(TopologySpec):
     def graph(self) -> Topology:
         if self.n <= self.degree:
             raise SpecError(f"must exceed the degree, {self.degree}", key="n")
-        refuse_if_huge(self.n * self.degree, "n")
+        limit_size(self.n * self.degree, "n")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))

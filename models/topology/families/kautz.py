@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -46,5 +46,5 @@ class Kautz(TopologySpec):
 
     def graph(self) -> Topology:
         n = kautz_order(self.degree, self.diameter)
-        refuse_if_huge(n * self.degree, "diameter" if self.diameter > 1 else "degree")
+        limit_size(n * self.degree, "diameter" if self.diameter > 1 else "degree")
         return Topology.from_arcs(self.kind, n, kautz_arcs(self.degree, self.diameter))

@@ -12,7 +12,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import bases
 from flitlab.models.topology.distances import distance_counts, mean_hops
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 
 GREEDY_TRIES = 10
@@ -21,21 +21,21 @@ GREEDY_TRIES = 10
 
 def insert(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
     """Put a new switch into ``degree`` arcs of distinct tails and heads, or degree // 2 disjoint links."""
-    wanted = degree if directed else degree // 2
+    edge_count = degree if directed else degree // 2
     new = pairs.max() + 1
     while True:
         chosen: list[int] = []
         tails: set[int] = set()
         heads = set[int]() if directed else tails
-        for i in rng.integers(len(pairs), size=10 * wanted).tolist():
+        for i in rng.integers(len(pairs), size=10 * edge_count).tolist():
             u, v = pairs[i].tolist()
-            if len(chosen) < wanted and u not in tails and v not in heads:
+            if len(chosen) < edge_count and u not in tails and v not in heads:
                 chosen.append(i)
                 tails.add(u)
                 heads.add(v)
-        if len(chosen) == wanted:
+        if len(chosen) == edge_count:
             break
-    after = np.column_stack([np.full(wanted, new), pairs[chosen, 1]])
+    after = np.column_stack([np.full(edge_count, new), pairs[chosen, 1]])
     pairs = np.concatenate([pairs, after])
     pairs[chosen, 1] = new
     return pairs
@@ -130,10 +130,10 @@ class Mddp(TopologySpec):
     def graph(self) -> Topology:
         if self.degree >= self.n:
             raise SpecError(f"must be below n = {self.n}", key="degree")
-        refuse_if_long_to_draw(self.n * self.degree, "n")
-        found = bases(self.degree, self.directed, self.n)
-        diameter = min(found, key=lambda k: (abs(found[k].order - self.n), k))
-        order, construction, make = found[diameter]
+        limit_random_size(self.n * self.degree, "n")
+        graphs = bases(self.degree, self.directed, self.n)
+        diameter = min(graphs, key=lambda k: (abs(graphs[k].order - self.n), k))
+        order, construction, make = graphs[diameter]
         base = make()
         if order == self.n:
             best = self._topology(base)
@@ -171,6 +171,6 @@ class Mddp(TopologySpec):
 
     def _topology(self, pairs: np.ndarray) -> Topology:
         """From pairs of switch numbers that may have gaps."""
-        found, number = np.unique(pairs, return_inverse=True)
+        switches, number = np.unique(pairs, return_inverse=True)
         make: Callable[..., Topology] = Topology.from_arcs if self.directed else Topology.from_links
-        return make(self.kind, len(found), number.reshape(-1, 2))
+        return make(self.kind, len(switches), number.reshape(-1, 2))

@@ -9,7 +9,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 
@@ -73,7 +73,7 @@ class Planes(TopologySpec):
             raise SpecError("the network of a plane needs hosts, and this one has none", key="of")
         if not np.isfinite(plane.host_capacity):
             raise SpecError("must be finite: it is the capacity of a port", key="of.host_capacity")
-        refuse_if_huge(self.count * (plane.channels + 2 * hosts), "count")
+        limit_size(self.count * (plane.channels + 2 * hosts), "count")
         tiers = plane.notes.get("tiers") or [["switch", 0, plane.switches]]
         number = numbers(hosts, self.count, tiers)
         copies = np.stack([number[:, plane.src], number[:, plane.dst]], axis=-1).reshape(-1, 2)

@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.galois import prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 269
@@ -67,7 +67,7 @@ class PolarFly(TopologySpec):
         q = self.q
         if not is_polarfly_order(q):
             what = "must be a prime power" if q < 2 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(q, is_polarfly_order))}", key="q")
+            raise SpecError(f"{what}; nearest {listed(nearest_valid(q, is_polarfly_order))}", key="q")
         links, quadrics = polarity_links(q)
         cluster = polarfly_clusters(links, quadrics)
         point = np.arange(len(cluster))

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import first_connected, join_parts, random_links, wireable
 
@@ -48,14 +48,14 @@ class PowerLaw(TopologySpec):
     seed: int = Field(default=1, ge=0)
 
     def graph(self) -> Topology:
-        self.refuse_other_hosts("hosts_total")
-        refuse_if_long_to_draw(self.n * self.min_ports, "n")
+        self.reject_other_hosts("hosts_total")
+        limit_random_size(self.n * self.min_ports, "n")
         if self.min_ports > self.max_ports:
             raise SpecError(f"must be at most max_ports = {self.max_ports}", key="min_ports")
         sizes = np.arange(self.min_ports, self.max_ports + 1)
         exponent = self._exponent(sizes)
         ports = np.random.default_rng([self.seed, 0]).choice(sizes, size=self.n, p=_weights(sizes, exponent))
-        refuse_if_long_to_draw(int(ports.sum()), "n")
+        limit_random_size(int(ports.sum()), "n")
         spare = int(ports.sum()) - 2 * (self.n - 1)
         if self.hosts_total > spare:
             message = f"these {ports.sum()} ports connect {self.n} switches and at most {spare} hosts"
@@ -80,13 +80,13 @@ class PowerLaw(TopologySpec):
         if self.exponent is not None:
             return self.exponent
 
-        wanted = self.mean_ports or 0.0
+        mean_ports = self.mean_ports or 0.0
 
         def excess(exponent: float) -> float:
-            return float(_weights(sizes, exponent) @ sizes) - wanted
+            return float(_weights(sizes, exponent) @ sizes) - mean_ports
 
-        low, high = excess(EXPONENTS[1]) + wanted, excess(EXPONENTS[0]) + wanted
-        if not low < wanted < high:
+        low, high = excess(EXPONENTS[1]) + mean_ports, excess(EXPONENTS[0]) + mean_ports
+        if not low < mean_ports < high:
             message = f"must lie between {low:.4g} and {high:.4g} for ports from {sizes[0]} to {sizes[-1]}"
             raise SpecError(message, key="mean_ports")
         return float(brentq(excess, *EXPONENTS))

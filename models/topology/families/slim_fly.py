@@ -8,7 +8,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 181
@@ -86,7 +86,7 @@ class SlimFly(TopologySpec):
     def graph(self) -> Topology:
         if not is_slim_fly_order(self.q):
             what = "must be a prime power from 3" if self.q < 3 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_slim_fly_order))}", key="q")
+            raise SpecError(f"{what}; nearest {listed(nearest_valid(self.q, is_slim_fly_order))}", key="q")
         notes = {"clusters": [[f"subgraph {i}", i * self.q, self.q] for i in range(2 * self.q)]}
         topology = Topology.from_links(self.kind, 2 * self.q**2, slim_fly_links(self.q), notes=notes)
         return topology.with_hosts((slim_fly_degree(self.q) + 1) // 2)

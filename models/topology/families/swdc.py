@@ -11,7 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_SWITCHES = 4096
@@ -157,7 +157,7 @@ class Swdc(TopologySpec):
                 raise SpecError(f"valid up to {MAX_SWITCHES}", key="n")
             dims = lattice_dims(self.lattice, self.n)
             if dims is None:
-                near = nearest(self.n, lambda n: lattice_dims(self.lattice, n) is not None)
+                near = nearest_valid(self.n, lambda n: lattice_dims(self.lattice, n) is not None)
                 raise SpecError(f"no {self.lattice} of that order; nearest {listed(near)}", key="n")
             return dims
         least = LATTICES[self.lattice]

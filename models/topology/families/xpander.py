@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.registry import register
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import first_connected
 
@@ -35,7 +35,7 @@ class Xpander(TopologySpec):
 
     def graph(self) -> Topology:
         nodes = self.degree + 1
-        refuse_if_long_to_draw(nodes * self.lift * self.degree, "lift")
+        limit_random_size(nodes * self.lift * self.degree, "lift")
         pairs = clique_links(np.arange(nodes)[None], 1)
         rng = np.random.default_rng(self.seed)
         return first_connected(lambda: self._drawn(pairs, rng), "lift")

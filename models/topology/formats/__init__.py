@@ -112,7 +112,7 @@ def read(
     FormatError: it holds no topology in this format.
     """
     chosen = format or _begins_as(path)
-    if attributes.are_asked_for and chosen not in ATTRIBUTED:
+    if attributes.has_custom_names and chosen not in ATTRIBUTED:
         raise FormatError(path, 1, f"{chosen} files have no attributes; those of {', '.join(ATTRIBUTED)} have some")
     match chosen:
         case "json":
@@ -142,8 +142,8 @@ def _begins_as(path: Readable) -> Format:
     if isinstance(path, Text):
         is_gml = re.search(r"^\s*graph\s*\[", path.content, re.MULTILINE)
         return BEGINS.get(path.content.lstrip()[:1], "gml" if is_gml else "edgelist")
-    found = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
-    return "graphml" if found == "simgrid" and _begins(path, "<graphml") else found
+    by_suffix = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+    return "graphml" if by_suffix == "simgrid" and _begins(path, "<graphml") else by_suffix
 
 
 def _begins(path: Readable, element: str) -> bool:

@@ -9,9 +9,9 @@ from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
     HOST_DELAYS,
     PAIRS,
-    Network,
-    lost,
+    GraphBuilder,
     need_links,
+    omitted_features,
     text_of,
     write_lines,
 )
@@ -42,7 +42,7 @@ def write_anynet(topology: Topology, path: FilePath) -> list[str]:
         lines.append(" ".join(words))
     write_lines(path, lines)
     by_hops = len(written) > 1 and topology.default_weight == HOPS
-    return lost(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
+    return omitted_features(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
 
 
 def _with_latency(item: str, delay: int) -> str:
@@ -76,7 +76,7 @@ def read_anynet(path: Readable) -> Topology:
 
 class _AnynetReader:
     def __init__(self, path: Readable) -> None:
-        self.network = Network(path)
+        self.network = GraphBuilder(path)
         self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
         self.router_of: dict[int, tuple[str, int, int]] = {}  # node -> router, latency, line
 

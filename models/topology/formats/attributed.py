@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flitlab.models.topology.attributes import labels_of, unread, unread_problem
-from flitlab.models.topology.formats.common import Network
+from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
+from flitlab.models.topology.formats.common import GraphBuilder
 from flitlab.models.topology.graph import Topology
 
 
@@ -25,22 +25,22 @@ class Attributes:
     chosen: frozenset[str] = frozenset()
 
     @property
-    def are_asked_for(self) -> bool:
+    def has_custom_names(self) -> bool:
         """Whether others than the usual names are to be read, or some edges may lack a capacity."""
         return (self.capacity, self.delay, self.hosts, self.missing) != ("capacity", "delay", "hosts", None)
 
-    def capacity_of(self, network: Network, line: int, edge: str, given: Mapping[str, str]) -> str:
+    def capacity_of(self, network: GraphBuilder, line: int, edge: str, data: Mapping[str, str]) -> str:
         """The capacity of an edge, still text. Fails where it has none that is asked for."""
-        if self.capacity in given:
-            return given[self.capacity]
+        if self.capacity in data:
+            return data[self.capacity]
         if self.missing is None and self.capacity != "capacity":
-            there = ", ".join(sorted(given)) or "no attributes"
-            network.fail(line, f"{edge} has no {self.capacity} (it has {there}); missing: says what it is then")
+            names = ", ".join(sorted(data)) or "no attributes"
+            network.fail(line, f"{edge} has no {self.capacity} (it has {names}); missing: says what it is then")
         return "1" if self.missing is None else repr(self.missing)
 
-    def delay_of(self, network: Network, line: int, given: Mapping[str, str]) -> str:
+    def delay_of(self, network: GraphBuilder, line: int, data: Mapping[str, str]) -> str:
         """The delay of an edge in whole ticks, still text: 0 without the attribute, rounded if it was asked for."""
-        text = given.get(self.delay, "0")
+        text = data.get(self.delay, "0")
         if self.delay == "delay":
             return text
         try:
@@ -60,7 +60,7 @@ class Edge:
     directed: bool | None = None
 
 
-def backwards(source: str, target: str, before: int) -> str:
+def repeated_link_error(source: str, target: str, before: int) -> str:
     """What is wrong where a list of links has one in both directions. before: the line of the other direction."""
     return (
         f"link {source} {target} repeats line {before} backwards; directed: true if lines are channels, and "
@@ -75,7 +75,7 @@ class Attributed:
     directed: whether edges are channels, for those whose own attributes do not say so.
     """
 
-    network: Network
+    network: GraphBuilder
     directed: bool = False
     nodes: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Attributed:
             channel; a link that is there in both directions.
         """
         network, hosts = self.network, {}
-        self._refuse_unknown(attributes)
+        self._reject_unknown(attributes)
         for label, (line, data) in self.nodes.items():
             network.node(label)
             if (count := data.get(attributes.hosts)) is not None:
@@ -116,16 +116,16 @@ class Attributed:
     ) -> None:
         """Adds an edge to the network. links: ends -> line of those that ``directed: false`` has made links."""
         network, source, target = self.network, edge.source, edge.target
-        one_way = self.directed if edge.directed is None else edge.directed
+        is_directed = self.directed if edge.directed is None else edge.directed
         capacity = attributes.capacity_of(network, edge.line, f"edge {source}-{target}", edge.data)
         about = edge.line, source, target, capacity, attributes.delay_of(network, edge.line, edge.data)
-        if directed and not one_way:
+        if directed and not is_directed:
             network.fail(edge.line, "an undirected edge has no direction: leave directed: true out")
-        if one_way and (directed is not False or "reverse" in edge.data):
+        if is_directed and (directed is not False or "reverse" in edge.data):
             network.channel(*about, edge.data.get("reverse", "-1"), edge.data)
             return
-        if one_way and source != target and (before := links.get((target, source))):
-            network.fail(edge.line, backwards(source, target, before))
+        if is_directed and source != target and (before := links.get((target, source))):
+            network.fail(edge.line, repeated_link_error(source, target, before))
         links.setdefault((source, target), edge.line)
         network.link(*about, attributes=edge.data)
 
@@ -133,8 +133,8 @@ class Attributed:
         """Warn of attributes that look like what is read by another name."""
         edges, nodes = [edge.data for edge in self.edges], [data for _, data in self.nodes.values()]
         for kind in sorted({"capacity", "delay", "hosts"} - attributes.chosen):
-            names = unread(nodes if kind == "hosts" else edges, kind, kind)
-            self.network.warn(unread_problem(names, kind, f"{kind}_from"))
+            names = unread_attributes(nodes if kind == "hosts" else edges, kind, kind)
+            self.network.warn(unread_warning(names, kind, f"{kind}_from"))
 
     def _notes(self, attributes: Attributes) -> dict[str, int | str]:
         """``capacity_missing``: how many edges took the capacity of those without the attribute, if any did."""
@@ -143,13 +143,13 @@ class Attributed:
             return {}
         return {"capacity_missing": "all" if without == len(self.edges) else without}
 
-    def _refuse_unknown(self, attributes: Attributes) -> None:
+    def _reject_unknown(self, attributes: Attributes) -> None:
         of_edges = {name for edge in self.edges for name in edge.data}
         of_nodes = {name for _, data in self.nodes.values() for name in data}
-        asked = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
+        requested = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
         if attributes.missing is None:
-            asked.insert(0, ("edge", attributes.capacity, "capacity", of_edges))
-        for what, name, usual, there in asked:
-            if name != usual and name not in there:
-                choices = ", ".join(sorted(there)) or "none at all"
+            requested.insert(0, ("edge", attributes.capacity, "capacity", of_edges))
+        for what, name, usual, present in requested:
+            if name != usual and name not in present:
+                choices = ", ".join(sorted(present)) or "none at all"
                 self.network.fail(1, f"no {what} has an attribute {name!r}; there are {choices}")

@@ -15,7 +15,7 @@ from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.registry import warn
 from flitlab.models.topology.graph import NAMES, Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 
 MAX_BYTES = 10**9
 """Files larger than this are not read."""
@@ -65,7 +65,7 @@ COLUMNS = "other columns of channels"
 """The feature that a topology has columns, in words."""
 
 
-def lost(topology: Topology, *kept: str) -> list[str]:
+def omitted_features(topology: Topology, *kept: str) -> list[str]:
     """Features of a topology that are not among those a format keeps, in words.
 
     hosts: how many stand where. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and
@@ -102,7 +102,7 @@ def need_links(topology: Topology, format: str) -> None:
         raise CannotWriteError(f"{format} files hold bi-directional links only; this topology has uni-directional ones")
 
 
-class Network:
+class GraphBuilder:
     """Nodes and channels as a reader finds them.
 
     parallel: whether the file says that parallel channels are intended.
@@ -153,13 +153,13 @@ class Network:
     def columns(self) -> dict[str, list[float]]:
         """The attributes that every channel has and that are numbers, but for those with a field of their own."""
         names = set(self.attributes[0]).intersection(*self.attributes[1:]) if self.attributes else set()
-        found = {}
+        columns = {}
         for name in sorted(names - {"capacity", "delay", "reverse"}):
             with suppress(ValueError):
                 numbers = [float(attributes[name]) for attributes in self.attributes]
                 if all(map(math.isfinite, numbers)):
-                    found[name] = numbers
-        return found
+                    columns[name] = numbers
+        return columns
 
     def _capacity(self, line: int, text: str) -> float:
         try:
@@ -206,14 +206,14 @@ class Network:
         wrong = wrong_reverse(arcs, np.array(reverse, np.int64))
         if wrong is not None:
             self.fail(self.lines[wrong], f"reverse {reverse[wrong]} is not the opposite channel")
-        self._look_for_loops(arcs, notes)
+        self._warn_of_loops(arcs, notes)
         topology = Topology.from_channels(
             kind, n, arcs, reverse, capacity=capacity, delay=delay, columns=self.columns(), notes=notes
         )
         if hosts is None:
             return topology
-        if (total := sum(hosts.values())) > MOST:
-            self.fail(1, f"{total} hosts; at most {MOST} are built")
+        if (total := sum(hosts.values())) > MAX_SIZE:
+            self.fail(1, f"{total} hosts; at most {MAX_SIZE} are built")
         counts = np.zeros(n, np.int64)
         for label, count in hosts.items():
             counts[numbers[label]] = count
@@ -232,7 +232,7 @@ class Network:
             notes["ids"] = list(self.nodes)
         return of
 
-    def _look_for_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
+    def _warn_of_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
         """Warn of channels from a switch to itself, and of channels with the ends of others."""
         if loops := sorted({self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}):
             notes["self_loops_dropped"] = len(loops)

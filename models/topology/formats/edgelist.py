@@ -10,14 +10,14 @@ import numpy as np
 
 from flitlab.models.delimited import delimiter_of, fields_of, quoted
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.attributes import unread, unread_problem
-from flitlab.models.topology.formats.attributed import Attributes, backwards
+from flitlab.models.topology.attributes import unread_attributes, unread_warning
+from flitlab.models.topology.formats.attributed import Attributes, repeated_link_error
 from flitlab.models.topology.formats.common import (
     PAIRS,
     CannotWriteError,
-    Network,
-    lost,
+    GraphBuilder,
     need_channels,
+    omitted_features,
     text_of,
     write_lines,
 )
@@ -42,7 +42,7 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     """
     need_channels(topology, "edge list")
     names = switch_names(topology)
-    ends = [_written(names.label(v)) for v in range(topology.switches)]
+    ends = [_name_field(names.label(v)) for v in range(topology.switches)]
     rows = np.arange(topology.channels)
     other = topology.reverse
     alike = all((values == values[other]).all() for values in (topology.capacity, topology.delay))
@@ -56,12 +56,12 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
         lines.append(f"{ends[topology.src[c]]} {ends[topology.dst[c]]}{values}")
     write_lines(path, lines)
     order = dict.fromkeys(np.stack([topology.src[rows], topology.dst[rows]], axis=1).ravel().tolist())
-    kept = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
-    moved = names.labelled and list(order) != list(range(topology.switches))
-    return [*lost(topology, *kept), *(["the numbers of switches"] if moved else [])]
+    kept_features = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
+    renumbered = names.labelled and list(order) != list(range(topology.switches))
+    return [*omitted_features(topology, *kept_features), *(["the numbers of switches"] if renumbered else [])]
 
 
-def _written(name: str) -> str:
+def _name_field(name: str) -> str:
     """The name of a switch as a field. Raises ``CannotWriteError`` for one of several lines."""
     if name.splitlines() != [name]:
         raise CannotWriteError(f"the label {name!r} does not fit on one line, as edge lists need it")
@@ -95,32 +95,32 @@ def read_edgelist(
     ------
     OSError, FormatError: as all readers.
     """
-    network, text = Network(path), text_of(path)
-    _refuse_others(network, text)
+    network, text = GraphBuilder(path), text_of(path)
+    _reject_other_formats(network, text)
     first = re.match(r"[#%].*", text)
-    asked, said = directed, first[0] if first else ""
+    requested, first_comment = directed, first[0] if first else ""
     if directed is None:
-        directed = re.search(r"\bdirected: false\b", said) is None
-    network.parallel = re.search(r"\bparallel: true\b", said) is not None
-    found = _Lines(network, attributes)
+        directed = re.search(r"\bdirected: false\b", first_comment) is None
+    network.parallel = re.search(r"\bparallel: true\b", first_comment) is not None
+    reader = _LineParser(network, attributes)
     for number, line in enumerate(text.splitlines(), 1):
         values = _without_comment(line).strip().removesuffix(";")
-        if not values or (not network.ends and not found.header and found.is_header(values)):
+        if not values or (not network.ends and not reader.header and reader.is_header(values)):
             continue
-        edge = found.edge(number, values)
-        if asked is not None and edge.arrow and asked != (edge.arrow == "->"):
-            network.fail(number, f"{edge.arrow} contradicts directed: {str(asked).lower()}")
+        edge = reader.edge(number, values)
+        if requested is not None and edge.arrow and requested != (edge.arrow == "->"):
+            network.fail(number, f"{edge.arrow} contradicts directed: {str(requested).lower()}")
         if edge.arrow == "->" or (not edge.arrow and directed):
             network.channel(number, edge.source, edge.target, edge.capacity, edge.delay, attributes=edge.data)
         else:
-            found.link(edge, number)
+            reader.link(edge, number)
     if not network.ends:
         network.fail(1, "no channels")
-    found.warn_of_unread()
+    reader.warn_of_unread()
     return network.topology("edgelist")
 
 
-def _refuse_others(network: Network, text: str) -> None:
+def _reject_other_formats(network: GraphBuilder, text: str) -> None:
     """Refuse files that are of other formats, with what to do about it."""
     begin = text.lstrip()[:200]
     if begin.startswith("?SNDlib"):
@@ -153,14 +153,14 @@ class _Edge:
 
 
 @dataclass
-class _Lines:
+class _LineParser:
     """Takes the lines of an edge list apart.
 
     header: the names of the columns, as the file has them. ends: the columns of both ends. delimiter: of the header.
     data: attributes of edges.
     """
 
-    network: Network
+    network: GraphBuilder
     attributes: Attributes
     header: list[str] = field(default_factory=list)
     ends: tuple[int, int] = (0, 1)
@@ -195,7 +195,7 @@ class _Lines:
             self.network.fail(number, f"{len(fields)} fields where 'u v [capacity] [delay]' is expected")
         if mapping is not None:
             return self._with(number, fields[0], arrow, fields[1], mapping)
-        if self.attributes.are_asked_for:
+        if self.attributes.has_custom_names:
             names = "a header names, or networkx writes as u v {'capacity': 2.0}"
             self.network.fail(number, f"has no attributes, which {names}")
         u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
@@ -247,18 +247,18 @@ class _Lines:
         if not brace or ends.count('"') % 2:
             return values, None
         try:
-            found = ast.literal_eval(brace + inner)
+            mapping = ast.literal_eval(brace + inner)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             self.network.fail(number, f"{brace + inner} is no mapping of attributes")
-        if not isinstance(found, dict):
+        if not isinstance(mapping, dict):
             self.network.fail(number, f"{brace + inner} is no mapping of attributes")
-        return ends.strip(), {str(key): str(value) for key, value in found.items()}
+        return ends.strip(), {str(key): str(value) for key, value in mapping.items()}
 
     def link(self, edge: _Edge, number: int) -> None:
         """Adds a link, unless an earlier line has it the other way round."""
         u, v = edge.source, edge.target
         if u != v and (v, u) in self.first_line:
-            self.network.fail(number, backwards(u, v, self.first_line[v, u]))
+            self.network.fail(number, repeated_link_error(u, v, self.first_line[v, u]))
         self.first_line.setdefault((u, v), number)
         self.network.link(number, u, v, edge.capacity, edge.delay, attributes=edge.data)
 
@@ -266,8 +266,8 @@ class _Lines:
         """Warn of attributes that look like what is read by another name."""
         for kind in ("capacity", "delay"):
             if kind not in self.attributes.chosen:
-                names = unread(self.data, kind, kind)
-                self.network.warn(unread_problem(names, kind, f"{kind}_from"))
+                names = unread_attributes(self.data, kind, kind)
+                self.network.warn(unread_warning(names, kind, f"{kind}_from"))
 
 
 def _without_comment(line: str) -> str:

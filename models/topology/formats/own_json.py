@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.graph import HOPS, Grid, Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 
 _Whole = Annotated[int, Field(ge=0)]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -112,8 +112,8 @@ def read_json(path: Readable) -> Topology:
         fail(first["msg"], *first["loc"])
 
     n = document.switches
-    if sum(document.hosts) > MOST:
-        fail(f"{sum(document.hosts)} in all; at most {MOST} are built", "hosts")
+    if sum(document.hosts) > MAX_SIZE:
+        fail(f"{sum(document.hosts)} in all; at most {MAX_SIZE} are built", "hosts")
     if len(document.hosts) != n:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
     if document.host_delay is not None and len(document.host_delay) != sum(document.hosts):

@@ -6,7 +6,14 @@ from collections.abc import Hashable
 from typing import Literal, TypeVar
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.formats.common import (
+    PAIRS,
+    GraphBuilder,
+    need_links,
+    omitted_features,
+    text_of,
+    write_lines,
+)
 from flitlab.models.topology.graph import Topology
 
 K = TypeVar("K", bound=Hashable)
@@ -39,10 +46,10 @@ def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobe
     write_lines(path, lines)
     match layout:
         case "topobench":
-            return lost(topology, PAIRS)
+            return omitted_features(topology, PAIRS)
         case "topobench_servers":
-            return lost(topology, PAIRS, "hosts")
-    missing = lost(topology, PAIRS, "hosts", "capacities")
+            return omitted_features(topology, PAIRS, "hosts")
+    missing = omitted_features(topology, PAIRS, "hosts", "capacities")
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
@@ -62,7 +69,7 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
 
     Source: lpmaker/graphs/GraphFromFile.java and GraphFileServers.java, github.com/ankitsingla/topobench.
     """
-    network = Network(path)
+    network = GraphBuilder(path)
     servers: dict[str, tuple[str, int]] = {}
     links: dict[tuple[str, str], tuple[str, int]] = {}
     named: set[tuple[str, str]] = set()
@@ -99,7 +106,7 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
     return network.topology(layout, hosts)
 
 
-def _agree(network: Network, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
+def _agree(network: GraphBuilder, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
     """Enter a value, or refuse the line if another one was entered before."""
     first, line = known.setdefault(key, (value, number))
     if first != value:
