@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the layout, cost and power models: ``constants.yaml``, or what a user puts in their place."""
+"""Constants of the layout, cost and power models: ``constants.yaml``, or a user's own values."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -20,7 +20,7 @@ class _Part(BaseModel):
 
 
 class Floor(_Part):
-    """Where cabinets stand and how long a cable is, in metres."""
+    """Floor plan: distance of cabinets, and cable lengths in metres."""
 
     switches_per_cabinet: Annotated[int, Field(ge=1)]
     pitch: tuple[Positive, Positive]
@@ -36,7 +36,7 @@ class Price(_Part):
 
 
 class Cable(_Part):
-    """What cables cost and which kind is taken."""
+    """Prices of cables, and the rule that chooses between electric and optical ones."""
 
     gbps: Positive
     electric: Price
@@ -46,7 +46,7 @@ class Cable(_Part):
 
 
 class Switch(_Part):
-    """What switches cost and consume."""
+    """Price and power of a switch."""
 
     fixed: Annotated[float, Field(allow_inf_nan=False)]
     per_port: NotNegative
@@ -68,7 +68,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def load(source: str | dict[str, Any] | None = None) -> Constants:
-    """The shipped constants, with those replaced that a YAML file or a mapping names.
+    """Load the shipped constants, with those replaced that a YAML file or a mapping names.
 
     Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key, a bad value.
     """
@@ -95,7 +95,7 @@ def load(source: str | dict[str, Any] | None = None) -> Constants:
 
 
 def _error_text(error: Any) -> str:
-    """One of pydantic's errors: key, and what is wrong with it."""
+    """Convert an error of pydantic to text: the key, and what is wrong with it."""
     place = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
         return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
@@ -105,7 +105,7 @@ def _error_text(error: Any) -> str:
 
 
 def _line_of(text: str, path: Sequence[Any]) -> int:
-    """The line of a YAML text on which the value at a path of keys is; of the nearest one that exists."""
+    """Return the line of the value at a path of keys in a YAML text, or of its nearest existing parent."""
     node, line = (yaml.compose(text) if text else None), 1
     for step in path:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
@@ -117,7 +117,7 @@ def _line_of(text: str, path: Sequence[Any]) -> int:
 
 
 def _merged(base: Any, changes: Any) -> Any:
-    """``base`` with the leaves that ``changes`` names replaced."""
+    """Return ``base`` with the leaves that ``changes`` names replaced."""
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     return base | {key: _merged(base.get(key), value) for key, value in changes.items()}

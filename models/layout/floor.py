@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cabinets on a machine room floor, switches in cabinets, and the lengths of the cables between them."""
+"""Positions of cabinets, switches in cabinets, and lengths of the cables between them."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from flitlab.models.layout.constants import Floor
 from flitlab.models.topology.graph import Topology
 
 ROUNDS = 200
-"""Rearrangements that the search for a better placement tries."""
+"""Iterations of the placement search."""
 
 NOISE = 0.4
-"""Noise on the costs of an assignment at the start of the search, in their standard deviations."""
+"""Initial noise of the assignment costs, in their standard deviations."""
 
 MAX_MOVED = 300
-"""Most switches that one rearrangement moves: the time of an assignment grows with its cube."""
+"""Most switches that one iteration moves: the time of an assignment grows with its cube."""
 
 
 class Cables(NamedTuple):
@@ -34,7 +34,7 @@ class Cables(NamedTuple):
 
 
 def cables_of(topology: Topology) -> Cables:
-    """The cables that a topology needs; a link's two channels share one, of the larger capacity."""
+    """Return the cables of a topology; a link's two channels share one, of the larger capacity."""
     reverse = topology.reverse
     channels = np.flatnonzero(reverse < np.arange(topology.channels))
     capacity = np.maximum(topology.capacity[channels], topology.capacity[reverse[channels]])
@@ -47,7 +47,7 @@ def cables_of(topology: Topology) -> Cables:
 
 
 def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> Floats:
-    """float64 [cabinets, 2]: x and y of cabinets 0, 1, ... in metres, row by row, all rows from the same side.
+    """Return x and y of cabinets 0, 1, ... in metres, float64 [cabinets, 2], row by row, all rows from the same side.
 
     m cabinets stand in ceil(sqrt(m)) rows of ceil(m / rows). Source: UNI section IV-C.
     """
@@ -58,10 +58,17 @@ def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> Floats:
 
 
 def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
-    """float64 [cables]: metres of cable between pairs of switches.
+    """Compute cable lengths in metres between pairs of switches.
 
-    cabinet: int64 [switches]. ends: int64 [cables, 2]. Inside a cabinet the same length always, else the Manhattan
-    distance plus the overhead.
+    Parameters
+    ----------
+    cabinet: int64 [switches], the cabinet of each switch.
+    ends: int64 [cables, 2], the switches of each cable.
+    floor: dimensions.
+
+    Returns
+    -------
+    float64 [cables]: a constant inside a cabinet, else the Manhattan distance plus the overhead.
     """
     place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     a, b = cabinet[ends[:, 0]], cabinet[ends[:, 1]]
@@ -70,18 +77,27 @@ def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
 
 
 def ordered_cabinets(switches: int, floor: Floor) -> Ints:
-    """int64 [switches]: the cabinet of each switch, filled in the order of the switches' numbers."""
+    """Return the cabinet of each switch, int64 [switches], filled in the order of the switch numbers."""
     return np.arange(switches) // floor.switches_per_cabinet
 
 
 @lru_cache(maxsize=8)
 def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
-    """int64 [switches]: cabinets that a local search found for a small total cable length.
+    """Search for cabinets that minimise the total cable length, by simulated annealing over assignments.
 
-    Starting from :func:`in_order`, it again and again takes a random set of switches of which no two are
-    joined and gives them each other's cabinets in the best possible way: with the others standing still, a
-    linear assignment problem. Noise on its costs, which fades away, leads out of poor local minima. Returns the
-    best placement seen, so never one longer than the order; a minimum is not claimed.
+    From :func:`ordered_cabinets`, each iteration selects random switches of which no two are neighbours, and permutes
+    their cabinets optimally while the others stay: a linear assignment problem. Decreasing noise on its costs escapes
+    poor local minima.
+
+    Parameters
+    ----------
+    topology: the network.
+    floor: dimensions.
+    seed: seed of all draws.
+
+    Returns
+    -------
+    int64 [switches]: the best placement of all iterations, never longer than the initial one; not a proven minimum.
     """
     n = topology.switches
     cabinet = ordered_cabinets(n, floor)
@@ -107,7 +123,7 @@ def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
 
 
 def _independent_switches(adjacency: csr_array, order: np.ndarray) -> np.ndarray:
-    """The first :data:`MOVED` switches of an order that are joined to none chosen before."""
+    """Return the first :data:`MAX_MOVED` switches of an order that are not neighbours of earlier ones."""
     free = np.ones(len(order), bool)
     chosen = []
     for v in order.tolist():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches and cables cost."""
+"""Prices of switches and cables."""
 
 from typing import Any
 

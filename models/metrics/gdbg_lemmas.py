@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what has been proved of generalised de Bruijn graphs is true of one."""
+"""Measured values of proved properties of generalised de Bruijn graphs."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ NAMES = (
 
 
 def gdbg_degree(topology: Topology) -> int | None:
-    """r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
+    """Return r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
     n, most = topology.switches, int(topology.out_degree.max())
     for degree in (most, most + 1):  # every switch may have lost one channel to a self-loop
         if 2 <= degree <= n:
@@ -100,7 +100,7 @@ def gdbg_degree(topology: Topology) -> int | None:
 
 
 def walk_counts(n: int, degree: int, hops: int) -> Ints:
-    """int64 [n, n]: walks of exactly so many hops from s to t in GDBG(n, degree) with its self-loops."""
+    """Count the walks of exactly ``hops`` hops from s to t in GDBG(n, degree) with self-loops, int64 [n, n]."""
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     counts = np.eye(n, dtype=np.int64)
     for _ in range(hops):
@@ -112,7 +112,7 @@ def walk_counts(n: int, degree: int, hops: int) -> Ints:
 
 
 def walk_uses(n: int, degree: int, hops: int) -> Ints:
-    """int64 [n]: how often all walks of so many hops in GDBG(n, degree) use a channel out of each switch."""
+    """Count how often all walks of ``hops`` hops in GDBG(n, degree) use a channel out of each switch, int64 [n]."""
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     arriving, uses = np.ones(n, np.int64), np.zeros(n, np.int64)
     for step in range(hops):

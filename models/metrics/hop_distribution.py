@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many pairs of switches, and of hosts, are how far apart."""
+"""Distributions of distances between switches and between hosts."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ class HopDistribution(MetricSpec):
 
 
 def host_distance_counts(topology: Topology) -> Ints:
-    """int64 [hops]: ordered pairs of different hosts whose switches are h hops apart."""
+    """Count ordered pairs of different hosts whose switches are h hops apart: int64 [hops]."""
     counts = distance_counts(topology, topology.host_count)
     if not len(counts):
         return np.zeros(1, np.int64)
@@ -75,7 +75,13 @@ def host_distance_counts(topology: Topology) -> Ints:
 
 
 def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> int | None:
-    """Least distance within which part / whole of the pairs lie; None without pairs."""
+    """Return the least distance within which numerator / denominator of the pairs lie; None without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], pairs by distance.
+    numerator, denominator: the share.
+    """
     total = int(counts.sum())
     if not total:
         return None
@@ -83,6 +89,8 @@ def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> i
 
 
 def share_within(counts: np.ndarray, hops: int) -> float | None:
-    """Share of the pairs at most so many hops apart; None without pairs."""
+    """Return the share of the pairs at most ``hops`` apart; None without pairs. counts: int64 [hops], pairs by
+    distance.
+    """
     total = int(counts.sum())
     return int(counts[: max(hops + 1, 0)].sum()) / total if total else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Average length of the k shortest paths."""
+"""Mean length of the k shortest paths."""
 
 from typing import Any
 

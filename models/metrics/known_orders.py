@@ -53,7 +53,7 @@ class KnownOrders(MetricSpec):
 
 
 def largest_graph_order(degree: int, diameter: int) -> int | None:
-    """Switches of the largest bi-directional network known; None where no record is at hand.
+    """Return the order of the largest known bi-directional network; None if the table of records does not contain it.
 
     Complete graphs, single links and odd cycles reach the Moore bound.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many paths of few hops the pairs of switches have."""
+"""Number of short paths between switches."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every metric in a configuration has in common."""
+"""The base class of metrics."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -14,8 +14,8 @@ from flitlab.models.validation import notes_errors, raise_errors
 class MetricSpec(Spec):
     """A quantity of a topology. A metric adds its parameters and defines :meth:`measure`.
 
-    label: begins the names of its columns, in place of the kind; needed where one kind is asked for twice.
-    spoken: whether the names of its values say enough, so that without a label no kind stands before them.
+    label: prefix of its column names instead of the kind; required where one kind occurs twice. unprefixed: whether
+    column names without a label have no prefix.
     """
 
     unprefixed: ClassVar[bool] = False
@@ -23,17 +23,17 @@ class MetricSpec(Spec):
     label: str | None = None
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        """JSON-able values by name; the name '' stands for the metric itself.
+        """Return JSON-able values by name; the name '' stands for the metric itself.
 
-        None where a value does not exist for this topology. Raises ``ValueError`` where the metric has no
-        meaning.
+        None where a value does not exist for this topology. Raises ``ValueError`` where the metric is not defined.
         """
         raise NotImplementedError
 
     def columns(self, topology: Topology) -> dict[str, Any]:
-        """What is measured, by column name: ``<label>`` or ``<label>_<name>``, the kind for want of a label.
+        """Return the measured values by column name: ``<label>`` or ``<label>_<name>``, with the kind in place of a
+        missing label.
 
-        Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for values of a user's own that cannot be written.
+        Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for third-party values that cannot be written.
         """
         with unchanged(topology, self.measure):
             values = self.measure(topology)
@@ -46,9 +46,20 @@ class MetricSpec(Spec):
 
 
 def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:
-    """The summary of a topology, then the columns of every metric; and why some have no meaning for it.
+    """Measure a topology: its summary, then the columns of every metric.
 
-    Raises ``ValueError`` if the topology is not strongly connected.
+    Parameters
+    ----------
+    topology: the network.
+    metrics: metrics to compute.
+
+    Returns
+    -------
+    Values by column name, and the errors of metrics that are not defined for it.
+
+    Raises
+    ------
+    ValueError: the topology is not strongly connected.
     """
     columns, errors = summary(topology), []
     for metric in metrics:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spectra: how well a topology expands."""
+"""Spectral measures of expansion."""
 
 from math import ceil, sqrt
 from typing import Any
@@ -14,7 +14,7 @@ from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
 DENSE = 300
-"""Up to so many switches all eigenvalues are computed."""
+"""Most switches for which all eigenvalues are computed."""
 
 
 @register("metric", "spectral_gap")
@@ -64,7 +64,7 @@ class SpectralGap(MetricSpec):
 
 
 def _start_vector(n: int) -> np.ndarray:
-    """Where the iterations begin: always the same, so that results are."""
+    """Return the start vector of the iterations; constant, so that results are reproducible."""
     return np.random.Generator(np.random.Philox(0)).random(n)
 
 
@@ -77,7 +77,7 @@ def _largest_singular(matrix: csr_array) -> tuple[float, float]:
 
 
 def _extreme_eigenvalues(matrix: csr_array) -> tuple[np.ndarray, float, float]:
-    """(the two smallest, ascending; the second largest; the largest)."""
+    """Return (the two smallest eigenvalues, ascending; the second largest; the largest)."""
     n = matrix.shape[0]
     if n <= DENSE:
         values = eigvalsh(matrix.toarray())
@@ -95,7 +95,7 @@ def _algebraic_connectivity(topology: Topology) -> float:
     degree = links.sum(axis=1)
     if n <= DENSE:
         return max(float(eigvalsh(np.diag(degree) - links.toarray())[1]), 0.0)
-    # the smallest eigenvalues of the Laplacian as the largest of what is left of a bound on all
+    # the smallest eigenvalues of the Laplacian are the largest of (upper bound - Laplacian)
     above = 2 * degree.max()
     flipped = links + diags_array(above - degree)
     values = eigsh(csr_array(flipped), 2, which="LA", return_eigenvectors=False, v0=_start_vector(n))

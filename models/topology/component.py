@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest part of a topology in which every switch reaches every other."""
+"""The largest strongly connected component of a topology."""
 
 from dataclasses import replace
 
@@ -12,9 +12,10 @@ from flitlab.models.topology.graph import Topology
 
 
 def largest_component(topology: Topology) -> Topology:
-    """The largest strongly connected part, of several the one with the first switch; a connected topology as it is.
+    """Return the largest strongly connected component; among equals the one with the first switch.
 
-    Switches keep their order. ``notes`` say how many were left out, and keep the labels of those that stay.
+    Switches keep their order. ``notes`` state how many switches were omitted, and keep the labels of the others. A
+    connected topology is returned unchanged.
     """
     n = topology.switches
     matrix = csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))

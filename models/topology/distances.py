@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hop distances in a topology: all pairs, their histogram, diameter and average.
+"""Hop distances in a topology: all pairs, their histogram, diameter and mean.
 
-Hops are channels between switches; capacities and delays play no part.
+Hops are channels between switches; capacities and delays do not matter.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 
 WORDS = 8
-"""Words of 64 sources that one search serves: a cache line."""
+"""Words of 64 sources per search: a cache line."""
 
 BATCH = 64 * WORDS
 
@@ -23,14 +23,23 @@ BATCH = 64 * WORDS
 def _search(
     in_start: Integers, neighbour: Integers, sources: Integers, weight: Ints, counts: Ints, group: Ints, table: Integers
 ) -> int:
-    """Breadth-first search from at most BATCH sources at once, one bit each.
+    """Search breadth-first from up to BATCH sources at once, one bit each.
 
+    Parameters
+    ----------
     in_start, neighbour: the switches with a channel into v are neighbour[in_start[v]:in_start[v + 1]].
-    weight: int64 [switches]. counts: int64 [switches], counts[h] grows by weight[s] weight[v] for every
-    source s and switch v at h hops. group: int64 [WORDS], grows by the hops from each 64 sources to all.
-    table: [sources, switches], table[i, v] becomes the hops from sources[i] to v; left alone if it has no rows.
+    sources: integers [sources], switches.
+    weight: int64 [switches].
+    counts: int64 [switches]; counts[h] grows by weight[s] weight[v] for every source s and switch v at h hops.
+    group: int64 [WORDS]; grows by the hops from each 64 sources to all switches.
+    table: [sources, switches]; table[i, v] becomes the hops from sources[i] to v; unused if it has no rows.
 
-    Returns the number of pairs (source, switch) found, which falls short where some switch is out of reach.
+    Returns
+    -------
+    The number of connected pairs (source, switch); below sources * switches where a switch is unreachable.
+
+    Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, PVLDB 8, 2014,
+    doi:10.14778/2735496.2735507.
     """
     n = len(in_start) - 1
     frontier = np.zeros((n, WORDS), np.uint64)
@@ -86,7 +95,7 @@ def _search(
 def _search_all(
     topology: Topology, sources: Ints, weight: Ints | None = None, table: Integers | None = None
 ) -> tuple[Ints, Ints]:
-    """(counts [switches], hops from each 64 sources to all switches), batch after batch."""
+    """Return (counts [switches], hops from each 64 sources to all switches), batch by batch."""
     n = topology.switches
     counts = np.zeros(n, np.int64)
     groups = np.zeros((-(-len(sources) // BATCH), WORDS), np.int64)
@@ -105,13 +114,19 @@ def _search_all(
 
 
 def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
-    """int64 [diameter + 1]: how many ordered pairs of switches are h hops apart (h = 0: the switches).
+    """Count the ordered pairs of switches at h hops, int64 [diameter + 1]; h = 0: the switches.
 
-    weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times, so that the hosts at
-    each switch as weights give the ordered pairs of hosts, each host with itself included. Zeros at the
-    end are cut off.
+    The memory is proportional to the number of channels.
 
-    Needs memory for the channels only. Raises ``ValueError`` if the topology is not strongly connected.
+    Parameters
+    ----------
+    topology: the network.
+    weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times. With the hosts at each switch as
+        weights, the result counts ordered pairs of hosts, each host with itself included.
+
+    Raises
+    ------
+    ValueError: the topology is not strongly connected.
     """
     sources = np.arange(topology.switches)
     if weight is not None:
@@ -121,11 +136,11 @@ def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
 
 @dataclass(frozen=True)
 class SampledDistances:
-    """Distances from a sample of the switches to all.
+    """Distances from a sample of the switches to all switches.
 
-    counts: int64 [hops], ordered pairs (source, switch) by distance. mean: over pairs of different switches.
-    stderr: standard error of the mean; 0 if every switch was a source, None with too few to tell.
-    sources: how many there were.
+    counts: int64 [hops], ordered pairs (source, switch) by distance. mean: over pairs of different switches. stderr:
+    standard error of the mean; 0 if every switch is a source, None if the sample is too small. sources: number of
+    sources.
     """
 
     counts: Ints
@@ -135,11 +150,11 @@ class SampledDistances:
 
 
 def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
-    """Distances from ``sources`` switches, rounded up to a multiple of 64 and drawn without repetition.
+    """Compute distances from ``sources`` switches, rounded up to a multiple of 64 and drawn without repetition.
 
-    The draw is always the same. With as many sources as switches, or more, it is exact; else the standard
-    error comes from the scatter of the means of 64 sources each. The largest distance found is then a
-    lower bound on the diameter. Raises ``ValueError`` where some switch is out of reach.
+    The sample is always the same. With at least as many sources as switches the result is exact; else the standard
+    error comes from the variance of the means of 64 sources each, and the largest distance is a lower bound on the
+    diameter. Raises ``ValueError`` where a switch is unreachable.
     """
     n = topology.switches
     count = -(-sources // 64) * 64
@@ -155,9 +170,9 @@ def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
 
 
 def distances(topology: Topology) -> np.ndarray:
-    """[switches, switches]: element [s, t] is the number of hops *from* s *to* t.
+    """Return the hops *from* s *to* t, [switches, switches]; uint8, or uint16 where the diameter exceeds 255.
 
-    uint8, or uint16 where the diameter exceeds 255. Raises ``ValueError`` if not strongly connected.
+    Raises ``ValueError`` if not strongly connected.
     """
     n = topology.switches
     diameter = len(distance_counts(topology)) - 1
@@ -167,12 +182,12 @@ def distances(topology: Topology) -> np.ndarray:
 
 
 def diameter(topology: Topology) -> int:
-    """Largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
+    """Return the largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
     return len(distance_counts(topology)) - 1
 
 
 def nearest_hosts(topology: Topology) -> int:
-    """Least distance between two different hosts, in hops; 0 also where there are no two.
+    """Return the least distance between two different hosts, in hops; 0 if there are fewer than two.
 
     Raises ``ValueError`` if the topology is not strongly connected.
     """
@@ -187,7 +202,7 @@ def nearest_hosts(topology: Topology) -> int:
 
 
 def aspl(topology: Topology) -> float:
-    """Mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
+    """Return the mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
 
     Raises ``ValueError`` if not strongly connected.
     """
@@ -195,6 +210,8 @@ def aspl(topology: Topology) -> float:
 
 
 def mean_hops(counts: np.ndarray) -> float:
-    """Mean over pairs of different switches, from a histogram of :func:`distance_counts`; 0 without pairs."""
+    """Return the mean over pairs of different switches, from the int64 [hops] of :func:`distance_counts`; 0 without
+    pairs.
+    """
     pairs = int(counts[1:].sum())
     return int(counts @ np.arange(len(counts))) / pairs if pairs else 0.0

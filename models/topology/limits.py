@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large networks may become."""
+"""Size limits of networks."""
 
 from flitlab.models.registry import SpecError
 
 MAX_SIZE = 20_000_000
-"""Switches, channels and hosts of a network, each."""
+"""Most switches, channels and hosts of a network, each."""
 
 MAX_RANDOM_CHANNELS = 5_000_000
-"""Channels of a network whose wiring is drawn at random, link by link."""
+"""Most channels of a network whose wiring is drawn at random, link by link."""
 
 
 def limit_size(count: int, key: str | None, what: str = "channels", limit: int = MAX_SIZE) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` for a network of more than ``limit`` channels (or switches,
-    hosts).
+    """Raise :class:`~flitlab.models.registry.SpecError` if a network is too large; called before memory is allocated.
 
-    To be asked before anything of that size is made. count: exact, so no numpy integer, which may overflow.
+    Parameters
+    ----------
+    count: exact size; no NumPy integer, which may overflow.
+    key: configuration key, for the message.
+    what: what is counted, for the message.
+    limit: largest accepted count.
     """
     if count > limit:
         shown = count if count < 10**18 else "more than 10**18"
@@ -22,5 +26,5 @@ def limit_size(count: int, key: str | None, what: str = "channels", limit: int =
 
 
 def limit_random_size(channels: int, key: str | None) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` for a network of too many channels to be drawn at random."""
+    """Raise :class:`~flitlab.models.registry.SpecError` if a network has too many channels to be drawn at random."""
     limit_size(channels, key, limit=MAX_RANDOM_CHANNELS)

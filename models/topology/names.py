@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of switches and hosts: the labels that a file gives them, and their numbers.
+"""Names of switches and hosts: labels from files, and numbers.
 
-Everything that reads the name of a switch or of a host asks :meth:`Names.number`, and everything that writes one asks
-:meth:`Names.label` or :meth:`Names.value`. Labels are kept in the notes of a topology:
+All readers of a switch or host name call :meth:`Names.number`, and all writers call :meth:`Names.label` or
+:meth:`Names.value`. The notes of a topology store labels:
 
 * ``labels``: a text, or None, for each switch. ``ids``: a second name for each switch, where a file has both.
 * ``nodes``: a name for each host, where a file names its hosts. Without, the only host of switch ``Bern`` is ``Bern``,
-  too, and several are ``Bern/0``, ``Bern/1``, ...
-* ``names``: ``labels`` where numbers are no names.
+too, and several are ``Bern/0``, ``Bern/1``, ...
+* ``names``: ``labels`` where numbers are not accepted as names.
 """
 
 import re
@@ -29,7 +29,7 @@ Name = int | str
 """Type of the name of a switch or host in a configuration: a number, or a label."""
 
 Which = Literal["labels", "numbers"]
-"""Type of the keys ``names``: which names of switches and hosts count, where a name may be either."""
+"""Type of the keys ``names``: which names are accepted, where a name may be a label or a number."""
 
 OF_SWITCHES = ("labels", "ids")
 """Notes that have an entry for each switch."""
@@ -38,7 +38,7 @@ OF_HOSTS = ("nodes",)
 """Notes that have an entry for each host."""
 
 MAX_LISTED = 8
-"""Names that an error lists."""
+"""Most names that an error lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,10 @@ class Names:
     ----------
     what: ``switch``, ``host`` or ``rack``, for messages.
     count: number of switches (hosts, racks); their numbers are 0 to count - 1.
-    labels: a label each, None where there is none; empty where none has one.
-    others: further names each, as ``labels``.
-    numbered: whether numbers are names.
-    hints: what to say of a name that is not of these, but of something close (a switch, where hosts are named).
+    labels: the label of each, None without one; empty if none has a label.
+    others: further names of each, as ``labels``.
+    numbered: whether numbers are accepted as names.
+    hints: explanations of names that denote something similar (a switch, where hosts are named).
     """
 
     what: str
@@ -63,7 +63,7 @@ class Names:
     hints: Mapping[str, str] | None = None
 
     def only(self, which: Which | None) -> "Names":
-        """Labels without numbers, or numbers without labels; None: as it is."""
+        """Return labels without numbers, or numbers without labels; None: unchanged."""
         if which == "numbers":
             return Names(self.what, self.count)
         return self if which is None else replace(self, numbered=not self.labelled)
@@ -74,16 +74,16 @@ class Names:
         return any(label is not None for label in self.labels)
 
     def label(self, number: int) -> str:
-        """The label of a switch (host, rack), or its number as a text."""
+        """Return the label of a switch (host, rack), or its number as text."""
         return str(self.value(number))
 
     def value(self, number: int) -> Name:
-        """The label of a switch (host, rack), or its number: what tables and JSON have."""
+        """Return the label of a switch (host, rack), or its number, as tables and JSON contain it."""
         label = self.labels[number] if len(self.labels) else None
         return int(number) if label is None else label
 
     def values(self, numbers: Iterable[int]) -> list[Name]:
-        """The label, or number, of each of several."""
+        """Return the :meth:`value` of each number."""
         if not self.labelled:
             return [int(number) for number in numbers]
         return [self.value(number) for number in numbers]
@@ -100,25 +100,21 @@ class Names:
 
     @cached_property
     def _resolved(self) -> dict[Name, int]:
-        """Names that were asked for before -> their numbers."""
+        """Cache of resolved names."""
         return {}
 
     def number(self, name: Name, key: str | None = None, where: str = "") -> int:
-        """The number that a name stands for, be it a label or the number itself.
+        """Return the number of a switch (host, rack) from its name.
 
         Parameters
         ----------
         name: a label or a number; a text of digits may be either.
-        key: of the configuration, for the error.
-        where: place in a file, for the error.
-
-        Returns
-        -------
-        The number of the switch (host, rack).
+        key: configuration key, for the error.
+        where: location in a file, for the error.
 
         Raises
         ------
-        SpecError: nothing has this name, or the name is the label of one and the number of another.
+        SpecError: nothing has this name, or it is ambiguous.
         """
         if (known := self._resolved.get(name)) is not None:
             return known
@@ -130,11 +126,11 @@ class Names:
         return self._resolved.setdefault(name, next(iter(candidates)))
 
     def is_name(self, text: str) -> bool:
-        """Whether a text is a name, be it of several."""
+        """Whether a text is a name, possibly of several."""
         return _key(text) in self._numbers_of or bool(self._by_number(_key(text)))
 
     def _by_number(self, text: str) -> set[int]:
-        """The number that a text of digits is, if numbers are names and there are so many."""
+        """Return the number that a text of digits denotes, if numbers are accepted and it is in range."""
         is_number = self.numbered and re.fullmatch(_DIGITS, text) and int(text) < self.count
         return {int(text)} if is_number else set()
 
@@ -162,16 +158,16 @@ class Names:
 
 
 def _key(text: str) -> str:
-    """A name as it is looked up: without blanks at its ends, in the composed form of Unicode."""
+    """Normalise a name for look-ups: strip blanks, compose Unicode."""
     return normalize("NFC", text).strip()
 
 
 _DIGITS = "[0-9]{1,18}"
-"""A number of a switch or host, as a regular expression."""
+"""Regular expression of the number of a switch or host."""
 
 
 def plural(what: str) -> str:
-    """The plural of ``switch``, ``host`` or ``rack``."""
+    """Return the plural of ``switch``, ``host`` or ``rack``."""
     return f"{what}es" if what.endswith("ch") else f"{what}s"
 
 
@@ -180,14 +176,14 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 def switch_names(topology: Topology) -> Names:
-    """The names of the switches of a topology."""
+    """Return the names of a topology's switches."""
     notes = topology.notes
     labels, ids = (_entries(notes, key, topology.switches) for key in OF_SWITCHES)
     return Names("switch", topology.switches, labels, ids, notes.get("names") != "labels" or not labels)
 
 
 def host_names(topology: Topology) -> Names:
-    """The names of the hosts of a topology: its own, or those that follow from the labels of its switches."""
+    """Return the names of a topology's hosts: their own, or those derived from the labels of switches."""
     count, notes = topology.hosts, topology.notes
     numbered = notes.get("names") != "labels"
     nodes = _entries(notes, "nodes", count)
@@ -202,9 +198,9 @@ def host_names(topology: Topology) -> Names:
 
 
 def rack_names(topology: Topology, racks: Sequence[int]) -> Names:
-    """The names of the racks of a topology, which are the switches that have hosts.
+    """Return the names of a topology's racks, the switches with hosts.
 
-    racks: numbers of these switches, in the order of the racks.
+    racks: int64, numbers of these switches, in the order of the racks.
     """
     switches = switch_names(topology)
     labels, ids = ([names[v] for v in racks] if len(names) else [] for names in (switches.labels, switches.others))
@@ -212,7 +208,7 @@ def rack_names(topology: Topology, racks: Sequence[int]) -> Names:
 
 
 def _entries(notes: Mapping[str, Any], key: str, count: int) -> list[str | None]:
-    """Names in the notes, as texts; [] where there are none, or not as many as they must be."""
+    """Return names in the notes as texts; [] if they are missing or their number is wrong."""
     names = notes.get(key)
     if not isinstance(names, list) or len(names) != count:
         return []
@@ -220,7 +216,7 @@ def _entries(notes: Mapping[str, Any], key: str, count: int) -> list[str | None]
 
 
 def _host_labels(topology: Topology, labels: Sequence[str | None]) -> list[str | None]:
-    """The label of each host, from those of the switches."""
+    """Return the label of each host, derived from the labels of switches."""
     index = np.arange(topology.hosts) - topology.host_start[topology.host_switch]
     has_several_hosts = topology.host_count > 1
     host_labels: list[str | None] = []
@@ -231,7 +227,7 @@ def _host_labels(topology: Topology, labels: Sequence[str | None]) -> list[str |
 
 
 def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
-    """Label of a switch that is no name of a host -> how its hosts are called."""
+    """Return an explanation for each label of a switch that is no name of a host."""
     hints = {}
     for label, hosts in zip(labels, topology.host_count.tolist(), strict=True):
         if label is not None and hosts != 1:
@@ -241,16 +237,17 @@ def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
 
 
 def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str, Any]:
-    """The notes of names for a part of a topology.
+    """Return the notes with names for a part of a topology.
 
     Parameters
     ----------
-    switches: bool [switches], those that the part has.
-    hosts: bool [hosts], likewise.
+    topology: the whole network.
+    switches: bool [switches], those of the part.
+    hosts: bool [hosts], those of the part.
 
     Returns
     -------
-    The notes ``labels``, ``ids`` and ``nodes``, as far as there are any.
+    The notes ``labels``, ``ids`` and ``nodes``, as far as they exist.
     """
     notes = {}
     for keys, part in ((OF_SWITCHES, switches), (OF_HOSTS, hosts)):
@@ -261,7 +258,7 @@ def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str
 
 
 def extended_names(topology: Topology, added: int) -> dict[str, Any]:
-    """The notes of names for a topology of more switches: those of the given one keep their names."""
+    """Return the notes with names for a topology with ``added`` unnamed switches."""
     notes = topology.notes
     known = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
     extended: dict[str, Any] = {key: [*names, *[None] * added] for key, names in known.items() if names}
@@ -269,7 +266,7 @@ def extended_names(topology: Topology, added: int) -> dict[str, Any]:
 
 
 def join_path(names: Iterable[str]) -> str:
-    """A path as a text: the names of its switches with ``-`` between them.
+    """Format a path: the names of its switches with ``-`` between them.
 
     A name that contains ``-``, a quote or a blank at an end is quoted, with quotes in it doubled.
 
@@ -280,9 +277,9 @@ def join_path(names: Iterable[str]) -> str:
 
 
 def split_path(text: str) -> list[str]:
-    """The names of the switches of a path that :func:`join_path` has written.
+    """Parse a path that :func:`join_path` has written into names of switches.
 
-    Raises ``ValueError`` for a text that is none.
+    Raises ``ValueError`` for other texts.
 
     >>> split_path('a-"c0-0"-7')
     ['a', 'c0-0', '7']
@@ -294,7 +291,7 @@ def split_path(text: str) -> list[str]:
 
 
 _ONE = r'(?:"(?:[^"]|"")*"|[^"-][^"-]*)'
-"""One name of a path, as a regular expression."""
+"""Regular expression of one name in a path."""
 
 
 def _quoted(name: str) -> str:

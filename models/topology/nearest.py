@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an error message offers instead of a number for which no graph exists."""
+"""Suggestions in error messages for a number for which no graph exists."""
 
 from collections.abc import Callable, Iterable
 
 
 def nearest_valid(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
-    """The largest number below ``value`` (not under ``low``), if any, and the smallest above it that are valid.
+    """Return the largest valid number below ``value`` (not under ``low``), if any, and the smallest valid one above it.
 
     valid: must hold for some number above ``value``.
     """
@@ -17,5 +17,5 @@ def nearest_valid(value: int, valid: Callable[[int], bool], low: int = 1) -> lis
 
 
 def listed(values: Iterable[int]) -> str:
-    """The values, separated by commas."""
+    """Format values with commas."""
     return ", ".join(map(str, values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of opposite channels: whether a list of channels names both directions of links."""
+"""Pairing of opposite channels to links."""
 
 from collections import defaultdict, deque
 from typing import Any
@@ -9,18 +9,19 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 
 NEARLY_ALL = 0.9
-"""Share of the uni-directional channels above which opposite pairs are likely to be links."""
+"""Share of the uni-directional channels above which opposite pairs are probably links."""
 
 
 def opposite_pairs(src: Ints, dst: Ints, capacity: Floats, delay: Ints, reverse: Ints) -> tuple[Ints, Ints]:
-    """The pairs of opposite channels among those without a reverse.
+    """Pair opposite channels among those without a reverse.
 
-    Of k channels from u to v and m from v to u as many pairs are made as the smaller of both numbers: first of channels
-    with the same capacity and delay, then of the others, in the order of the channels. Every channel is in one pair.
+    Of k channels from u to v and m from v to u, min(k, m) pairs are made: first of channels with equal capacity and
+    delay, then of the others, in the order of the channels. Every channel is in at most one pair.
 
     Parameters
     ----------
-    src, dst, delay, reverse: int64 [channels]. capacity: float64 [channels].
+    src, dst, delay, reverse: int64 [channels].
+    capacity: float64 [channels].
 
     Returns
     -------
@@ -43,11 +44,12 @@ def opposite_pairs(src: Ints, dst: Ints, capacity: Floats, delay: Ints, reverse:
 
 
 def pairs_warning(paired: int, single: int, advice: str) -> str:
-    """A warning that opposite channels are likely to be links; '' where they are not.
+    """Return a warning that opposite channels are probably links; '' where they are not.
 
     Parameters
     ----------
-    paired: uni-directional channels that have an opposite one. single: all uni-directional channels.
+    paired: uni-directional channels that have an opposite one.
+    single: all uni-directional channels.
     advice: what makes links of them.
     """
     if not paired or paired < NEARLY_ALL * single:
@@ -59,5 +61,5 @@ def pairs_warning(paired: int, single: int, advice: str) -> str:
 
 
 def unpaired_warning(single: int) -> str:
-    """A warning that some channels have no opposite one; '' where all have."""
+    """Return a warning that some channels have no opposite one; '' if all have."""
     return f"{single} channels have no opposite channel and stay uni-directional" if single else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every topology in a configuration has in common: hosts, capacities, failures."""
+"""The base class of topology families: hosts, capacities, failures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,21 +32,21 @@ class TopologySpec(Spec):
     failures: Failures | None = None
 
     def graph(self) -> Topology:
-        """Switches and channels, with hosts where the family says how many stand where.
+        """Build switches and channels, with hosts where the family places them itself.
 
         Raises :class:`~flitlab.models.registry.SpecError` where no such graph exists.
         """
         raise NotImplementedError
 
     def build(self) -> Topology:
-        """The whole topology: the graph, looked at, with its capacities and its hosts, less what fails of it.
+        """Build the whole topology: the validated graph, with capacities and hosts, without what fails.
 
-        ``hosts_per_switch`` goes to every switch; in a family that has switches without hosts (a fat tree's
-        core, say), to every switch that has some. Unless it is given, no hosts remain none where the family (or
-        a file) says that there are none. Failures come last.
+        ``hosts_per_switch`` applies to every switch; in a family with switches without hosts (the core of a fat tree),
+        to every switch that has hosts. If the key is absent and the family (or a file) states that there are no hosts,
+        none are added. Failures come last.
 
-        Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
-        or one that the failures disconnect.
+        Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph, or
+        one that the failures disconnect.
         """
         return self.validated(self._complete_topology)
 
@@ -89,7 +89,7 @@ class TopologySpec(Spec):
         return replace(topology, host_capacity=host_capacity)
 
     def _host_counts(self, topology: Topology, hosts: list[int] | dict[str, int]) -> list[int]:
-        """The hosts of every switch."""
+        """Return the number of hosts of every switch."""
         if isinstance(hosts, list):
             if len(hosts) != topology.switches:
                 raise SpecError(f"{len(hosts)} entries for {topology.switches} switches", key="hosts")
@@ -122,10 +122,9 @@ class TopologySpec(Spec):
 
 
 def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> Topology:
-    """A topology with other hosts, which have no names of their own any more.
+    """Return a topology with other hosts, which have no names of their own.
 
-    Hosts keep their delays where every switch has as many as before; else a warning at ``key`` says that these are
-    dropped.
+    Hosts keep their delays if every switch keeps its number of hosts; else they are dropped, with a warning at ``key``.
     """
     notes = {name: note for name, note in topology.notes.items() if name not in OF_HOSTS}
     delay = topology.host_delay
@@ -137,11 +136,16 @@ def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> To
 
 
 def build_nested(parameters: dict[str, Any], key: str) -> Topology:
-    """The topology that a parameter of another one describes.
+    """Build the topology that a parameter of another topology describes.
 
-    parameters: the mapping, with ``kind``. key: name of the parameter, for errors.
+    Parameters
+    ----------
+    parameters: the mapping, with ``kind``.
+    key: name of the parameter, for errors.
 
-    Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the offending place.
+    Raises
+    ------
+    SpecError: it cannot be built; ``key`` is the path to the offending parameter.
     """
     topology: Topology = nested("topology", parameters, key, lambda spec: spec.build())
     return topology

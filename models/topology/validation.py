@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a topology is one: channels in order between switches that exist, hosts, capacities."""
+"""Validation of topologies: sorted channels between existing switches, hosts, capacities."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,9 +29,13 @@ _INTEGERS = ("src", "dst", "delay", "reverse")
 
 @contextmanager
 def unchanged(topology: Topology, method: Callable[..., Any], *inputs: Any) -> Iterator[None]:
-    """Raise ``FaultyError`` if a method of a user's own component writes to the topology that it is given.
+    """Raise ``FaultyError`` if a third-party method modifies the topology or another input that it receives.
 
-    more: what else it is given; the same holds for what has a content hash.
+    Parameters
+    ----------
+    topology: the first argument of the method.
+    method: the method that is called inside the block.
+    inputs: further arguments; those with a content hash are checked as well.
     """
     third_party = is_third_party(method.__self__)  # type: ignore[attr-defined]
     parts = [part for part in (topology, *inputs) if third_party and hasattr(part, "content_hash")]
@@ -44,9 +48,17 @@ def unchanged(topology: Topology, method: Callable[..., Any], *inputs: Any) -> I
 
 
 def validate_topology(topology: Topology, copy: bool = False, method: str = "graph") -> Topology:
-    """A topology with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
+    """Validate a topology and return it with arrays as compiled code requires them.
 
-    by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`topology_faults`.
+    Parameters
+    ----------
+    topology: the topology to validate.
+    copy: whether to copy all arrays, so that nothing else can write to them.
+    method: name of the method that returned it, for messages.
+
+    Raises
+    ------
+    FaultyError: with one of each kind of :func:`topology_errors`.
     """
     require_type(topology, Topology, method)
     raise_errors(topology_errors(topology))
@@ -64,7 +76,7 @@ def validate_topology(topology: Topology, copy: bool = False, method: str = "gra
 
 
 def topology_errors(topology: Topology) -> Errors:
-    """What is wrong with a topology, but for its connection."""
+    """Yield the errors of a topology, except missing connections."""
     n, wrong = topology.switches, False
     for error in _form_errors(topology):
         wrong = True
@@ -95,7 +107,7 @@ def topology_errors(topology: Topology) -> Errors:
 
 
 def connection_errors(topology: Topology) -> Errors:
-    """Whether every switch reaches every other one, in a topology without other faults."""
+    """Yield an error if a topology, valid otherwise, is not strongly connected."""
     if (pair := topology.unreachable_pair()) is not None:
         yield "connected", f"not strongly connected: no path from switch {pair[0]} to switch {pair[1]}"
 
@@ -131,7 +143,7 @@ def _form_errors(topology: Topology) -> Errors:
 
 
 def _column_errors(topology: Topology, count: int) -> Errors:
-    """Whether the columns hold a finite number for each of ``count`` channels, and the weight is one there is."""
+    """Yield errors of columns, which hold a finite number for each of ``count`` channels, and of the default weight."""
     if topology.default_weight not in (HOPS, DELAY):
         yield "default weight", f"default_weight must be {HOPS!r} or {DELAY!r}, and is {topology.default_weight!r}"
     for name, values in topology.columns.items():
@@ -210,14 +222,14 @@ def _note_errors(topology: Topology) -> Errors:
 
 
 def _fills(grid: Grid, n: int) -> bool:
-    """Whether the switches stand at all places of a grid of as many."""
+    """Whether the switches occupy all positions of a grid of equal size."""
     place, dims = grid.coordinates, tuple(map(int, grid.dims))
     inside = ((place >= 0) & (place < np.array(dims))).all()
     return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
 
 
 def _part_errors(key: str, parts: Any, n: int) -> Errors:
-    """Whether the tiers (or the clusters, as ``key`` says) follow one another from the first switch to the last."""
+    """Yield an error unless the tiers (or clusters, by ``key``) cover all switches in order."""
     if not parts:
         return
     whole = isinstance(parts, list) and all(isinstance(part, list | tuple) and len(part) == 3 for part in parts)

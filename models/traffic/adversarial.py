@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adversarial traffic: the shift that is worst for the minimal routing of a structured topology."""
+"""Adversarial traffic: the worst shift for minimal routing on a structured topology."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hos
 from flitlab.models.traffic.units import Units
 
 ROUNDING = 1e-9
-"""Loads that differ by less, relatively, are the same."""
+"""Relative difference below which loads are equal."""
 
 
 @register("traffic", "adversarial")
@@ -69,7 +69,7 @@ class Adversarial(TrafficSpec):
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A permutation of switches: each sends to ``target`` (int64 [switches]), ``by`` places further ``along`` what."""
+    """A permutation of switches: each sends to ``target`` (int64 [switches]), ``by`` steps ``along`` a dimension."""
 
     along: str
     by: int
@@ -83,7 +83,7 @@ def _require_complete(topology: Topology, complete: bool) -> None:
 
 
 def group_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a dragonfly's groups, to all other groups."""
+    """Yield the shifts of a dragonfly's groups, to all other groups."""
     groups, size = topology.notes["groups"], topology.notes["group_size"]
     _require_complete(topology, topology.switches == groups * size)
     for by in range(1, groups):
@@ -91,7 +91,9 @@ def group_shifts(topology: Topology) -> Iterator[Shift]:
 
 
 def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a torus or HyperX in one dimension, by at most half its extent: a longer one mirrors a shorter one."""
+    """Yield the shifts of a torus or HyperX in one dimension, by at most half its extent; longer ones are mirror
+    images.
+    """
     dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
     _require_complete(topology, topology.switches == prod(dims))
     place = np.arange(topology.switches).reshape(dims)
@@ -102,7 +104,9 @@ def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
 
 
 def two_hop_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not 0."""
+    """Yield the shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not
+    0.
+    """
     q = isqrt(topology.switches // 2)
     _require_complete(topology, topology.switches == 2 * q * q)
     f = field(q)
@@ -122,12 +126,23 @@ SHIFTS: dict[str, Callable[[Topology], Iterator[Shift]]] = {
 
 
 def largest_loads(topology: Topology, targets: Ints) -> Floats:
-    """float64 [permutations]: the largest load over capacity of a channel if every switch sends 1 to its target.
+    """Compute the greatest channel load over capacity of permutations of switches under minimal routing.
 
-    targets: int64 [permutations, switches]. Splits are equal over the next hops at every switch: of shortest paths,
-    in a dragonfly (which must send between different groups) of the shortest ones that cross one global channel.
+    Every switch sends 1, divided evenly at every switch over the next hops of shortest paths; in a dragonfly, of the
+    shortest paths with one global channel, between different groups.
 
-    Raises ``SpecError`` where a pair has no such path.
+    Parameters
+    ----------
+    topology: the network.
+    targets: int64 [permutations, switches], the destination of each switch.
+
+    Returns
+    -------
+    float64 [permutations].
+
+    Raises
+    ------
+    SpecError: a pair has no such path.
     """
     graph, channel = _once_between_groups(topology) if topology.kind == "dragonfly" else (topology, None)
     if channel is None:
@@ -143,10 +158,10 @@ def largest_loads(topology: Topology, targets: Ints) -> Floats:
 
 
 def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
-    """Two copies of a dragonfly, and the channel that each of the channels is.
+    """Return two copies of a dragonfly, and the original channel of each channel.
 
-    Local channels are in both, global channels lead from the first one to the second, so that paths from there to here
-    cross one.
+    Local channels are in both copies; global channels lead from the first to the second. So every path from the first
+    copy to the second crosses exactly one global channel.
     """
     n, group = topology.switches, np.arange(topology.switches) // topology.notes["group_size"]
     inside = group[topology.src] == group[topology.dst]
@@ -169,10 +184,15 @@ def _largest_loads(
     target_offset: int,
     capacity: Floats,
 ) -> tuple[Floats, int, int]:
-    """Largest loads [permutations], and a pair without a path or (-1, -1).
+    """Compute the greatest load over capacity of each permutation, and a pair without a path or (-1, -1).
 
-    channel: what ``capacity`` and loads of each channel of the graph are those of. beyond: the vertex of a switch
-    as a target is higher by so many than as a source.
+    Parameters
+    ----------
+    out_start, dst, in_start, in_tail: the graph, as in the topology.
+    channel: int64 [channels of the graph], the channel of the topology that each represents.
+    targets: int64 [permutations, switches].
+    target_offset: difference of a switch's vertex as a destination and as a source.
+    capacity: float64 [channels of the topology].
     """
     vertices, switches = len(out_start) - 1, targets.shape[1]
     hops = np.empty((switches, vertices), np.int16)
@@ -204,7 +224,16 @@ def _add_load(
     flow: Floats,
     load: Floats,
 ) -> None:
-    """Adds to ``load`` what 1 from the source to where ``hops`` are 0 makes; ``flow`` is 0 before and after."""
+    """Add to ``load`` the load of one unit from the source to the vertex where ``hops`` is 0.
+
+    Parameters
+    ----------
+    source: a vertex.
+    hops: [vertices], distance to the destination.
+    out_start, dst, channel: as in :func:`_largest_loads`.
+    order, flow: int64 and float64 [vertices], scratch; ``flow`` is 0 before and after.
+    load: float64 [channels of the topology].
+    """
     order[0], flow[source] = source, 1.0
     done, queued = 0, 1
     while done < queued:  # farthest first, so that all transit has arrived

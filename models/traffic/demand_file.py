@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demand from files: lists of pairs, square tables with or without names, arrays of NumPy, traces."""
+"""Demand from files: lists of pairs, square tables with or without names, NumPy arrays, traces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
 
 Layout = Literal["dense", "triples"]
-"""What the lines of a table of demands are: rows of a matrix, or ``src,dst,demand``."""
+"""Layout of a table of demands: rows of a matrix, or lines ``src,dst,demand``."""
 
 Row = tuple[int, list[str]]
-"""Number of a line, and its fields."""
+"""Line number, and fields."""
 
 COLUMNS = {
     "src": ("src", "source", "from", "sender", "origin", "u"),
     "dst": ("dst", "dest", "target", "destination", "to", "receiver", "v"),
 }
-"""Names of the columns with the two ends of a demand or message."""
+"""Accepted names of the columns with the source and the destination of a demand or message."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table: what each is called here, and the names that a header may give it.
+    """The columns of a table, and the names that a header may give them.
 
-    names: in the order of a line without header; the last ``optional`` may be missing. open: whether the only column
-    that a header calls otherwise is the one that is missing.
+    names: in the order of a line without header; the last ``optional`` ones may be missing. open: whether a single
+    unknown column of a header stands for a single missing one.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -42,12 +42,12 @@ class Columns:
     open: bool = False
 
     def is_header(self, fields: Sequence[str]) -> bool:
-        """Whether a line names columns: those of both ends are among them."""
+        """Whether a line names columns, including both ends."""
         column_of = self._where(fields)
         return column_of["src"] >= 0 and column_of["dst"] >= 0
 
     def order(self, fields: Sequence[str], where: str) -> list[int]:
-        """Where each column is, by the line that names them; -1: nowhere.
+        """Return the index of each column in a header line; -1 if it is absent.
 
         Raises ``SpecError`` where a column is missing, and warns of columns that are not read.
         """
@@ -72,19 +72,19 @@ PAIRS = Columns({**COLUMNS, "demand": ("demand",)}, open=True)
 
 
 def open_rows(path: Path | Text) -> Iterator[Row]:
-    """The rows of a file or a text. Raises ``SpecError`` for a file that is not there."""
+    """Yield the rows of a file or a text. Raises ``SpecError`` if the file does not exist."""
     if isinstance(path, Path) and not path.is_file():
         raise SpecError("no such file", key="path")
     return rows_of(path)
 
 
 def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iterator[tuple[str, list[str]]]:
-    """(place for error messages, fields in the order of the columns) of every line of a table but its header.
+    """Yield (location for messages, fields in the order of the columns) of every line of a table except its header.
 
     Parameters
     ----------
     path: of the table, for messages.
-    columns: what a line holds; a header may have them in another order.
+    columns: the columns of a line; a header may reorder them.
     rows: of the table.
 
     Raises
@@ -108,21 +108,22 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
 
 
 def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
-    """A demand matrix from a table, float64 [size, size].
+    """Read a demand matrix from a table, float64 [size, size].
 
     Lines are ``src,dst,demand``, where repeated pairs add up, or the rows of a square matrix, with or without a header
-    row and a header column of names. A header says which of the two, and so does any number of columns but three.
+    row and a header column of names. A header distinguishes the two, and so does any number of columns other than
+    three.
 
     Parameters
     ----------
     path: a file, or a text.
-    names: what the ends of a demand may be called.
-    size: of the matrix; None takes that of the table, whose ends are then numbers.
-    layout: which of the two it is; None: what the table says.
+    names: accepted names of the ends.
+    size: size of the matrix; None: that of the table, whose ends are then numbers.
+    layout: the layout; None: detected.
 
     Raises
     ------
-    SpecError: names the line that is wrong, or asks for ``layout`` where a table may be both.
+    SpecError: a line is invalid, or the layout is ambiguous.
     """
     rows = open_rows(path)
     probed = list(islice(rows, PROBED_LINES))
@@ -135,11 +136,13 @@ def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layou
 
 
 PROBED_LINES = 5
-"""Lines by which the layout is found: a matrix of three columns has one less, with its header."""
+"""Lines by which the layout is detected: a matrix of three columns has one less, including its header."""
 
 
 def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | None) -> Layout:
-    """What the lines of a table are, by the first :data:`FEW`. Raises ``SpecError`` where they may be both."""
+    """Detect the layout of a table from its first :data:`PROBED_LINES` lines. Raises ``SpecError`` if it is
+    ambiguous.
+    """
     rows = [fields for _, fields in probed]
     if not rows[0][0]:
         return "dense"  # the corner of a header row and a header column
@@ -161,7 +164,7 @@ def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | 
 
 @dataclass(frozen=True)
 class _Shape:
-    """What of a table is the matrix. row, column: whether there is a header row, and a header column."""
+    """The matrix within a table. row, column: whether there is a header row, and a header column."""
 
     height: int
     width: int
@@ -169,7 +172,9 @@ class _Shape:
     column: bool
 
     def fits(self, count: int, size: int | None) -> bool:
-        """Whether it may be the matrix of so many ends. size: of the matrix, None where it may be larger than that."""
+        """Whether the table may be a matrix of ``count`` ends. size: of the matrix; None where the table may be
+        larger.
+        """
         if size is None:
             return min(self.height, self.width) >= count
         largest = max(self.height, self.width)
@@ -177,7 +182,7 @@ class _Shape:
 
 
 def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
-    """The shape of the matrix in a table whose rows are equally long; None where there is none."""
+    """Return the shape of the matrix in a table with rows of equal length; None if it contains none."""
     height, width, first = len(rows), len(rows[0]), rows[0]
     shapes = []
     if height == width + 1 and all(map(names.is_name, first)):
@@ -192,12 +197,12 @@ def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
 
 
 def _is_numeric(rows: Sequence[list[str]], shape: _Shape) -> bool:
-    """Whether all that is the matrix are numbers."""
+    """Whether all fields of the matrix are numbers."""
     return all(_is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
 
 
 def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """A matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
+    """Read a matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
     width, corner = len(rows[0][1]), not _is_number(rows[0][1][0])
     for number, fields in rows:
         if len(fields) != width:
@@ -219,7 +224,7 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
 
 
 def _columns_in_row_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
-    """The matrix with its columns in the order of its rows, of one whose names are only its own."""
+    """Reorder the columns of a matrix like its rows, where names occur only in the table."""
     names, columns = [fields[0] for _, fields in rows[1:]], rows[0][1][1:]
     if sorted(names) != sorted(columns) or len(set(names)) < len(names):
         raise SpecError(f"{path}:{rows[0][0]}: columns must have the names of the rows, each once", key="path")
@@ -227,7 +232,7 @@ def _columns_in_row_order(path: Path | Text, rows: list[Row], values: Floats) ->
 
 
 def _named_matrix(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
-    """The matrix of one whose rows or columns have names; those without have the order of the others."""
+    """Build the matrix of a table with named rows or columns; unnamed ones have the order of the others."""
     (number, first), body = rows[0], rows[shape.row :]
     ends = []
     if shape.column:
@@ -248,12 +253,12 @@ def _named_matrix(path: Path | Text, rows: list[Row], shape: _Shape, values: Flo
 
 
 def _numbers(where: str, fields: Sequence[str]) -> list[float]:
-    """The demands of a row. Raises ``SpecError``."""
+    """Parse the demands of a row. Raises ``SpecError``."""
     return [_demand(f"{where}: {','.join(fields)}", field) for field in fields]
 
 
 def _demand(where: str, field: str) -> float:
-    """A demand. Raises ``SpecError``."""
+    """Parse a demand. Raises ``SpecError``."""
     try:
         amount = float(field)
     except ValueError:
@@ -272,12 +277,12 @@ def _is_number(text: str) -> bool:
 
 
 def _may_be_end(text: str, names: Names) -> bool:
-    """Whether a field may be meant as the name of an end: it is one, or a whole number."""
+    """Whether a field may be the name of an end: it is a name, or a whole number."""
     return names.is_name(text) or text.isdecimal()
 
 
 def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """The sums over equal pairs, float64 [size, size]. Raises ``SpecError``."""
+    """Sum demands by pair, float64 [size, size]. Raises ``SpecError``."""
     source, target, demand = [], [], []
     known = names if size is not None else Names(names.what, MAX_ENDS)
     for where, (src, dst, amount) in read_lines(path, PAIRS, rows):
@@ -288,18 +293,28 @@ def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int 
 
 
 MAX_ENDS = 10**6
-"""Hosts of a matrix whose size the file says."""
+"""Most hosts of a matrix whose size the file determines."""
 
 
 def pair_matrix(source: list[int], target: list[int], demand: list[float], size: int | None) -> sparse.csr_array:
-    """The sums over equal pairs, [size, size]."""
+    """Sum demands by pair.
+
+    Parameters
+    ----------
+    source, target, demand: [n].
+    size: number of ends; None: the largest number + 1.
+
+    Returns
+    -------
+    float64 [size, size], sparse.
+    """
     if size is None:
         size = max(source + target, default=-1) + 1
     return sparse.csr_array(sparse.coo_array((np.array(demand, float), (source, target)), (size, size)))
 
 
 def read_dense(path: Path, size: int | None) -> Floats:
-    """float64 [size, size] from a .npy file; any square if ``size`` is None. Raises ``SpecError``."""
+    """Read a matrix, float64 [size, size], from a .npy file; any square if ``size`` is None. Raises ``SpecError``."""
     if not path.is_file():
         raise SpecError("no such file", key="path")
     try:

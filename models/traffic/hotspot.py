@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic of which a part goes to a few hosts."""
+"""Traffic with a share that goes to a few hosts."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class Hotspot(TrafficSpec):
         return traffic if self.background is None else with_background(traffic, self.background)
 
     def _hot(self, topology: Topology) -> Ints:
-        """The hot hosts, int64."""
+        """Return the hot hosts, int64."""
         if isinstance(self.hosts, int):
             return np.arange(self.hosts)
         names = host_names(topology)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest matchings: traffic that is near the worst case."""
+"""Longest matchings: near-worst-case traffic."""
 
 from dataclasses import replace
 from typing import Literal
@@ -19,7 +19,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 from flitlab.models.traffic.units import Units
 
 EXACT = 1 << 50
-"""Whole numbers up to here are added without rounding, a few of them at a time."""
+"""Limit up to which sums of a few whole numbers in doubles are exact."""
 
 
 class Heavy(BaseModel):
@@ -93,7 +93,14 @@ class LongestMatching(TrafficSpec):
 
 
 def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
-    """Whole numbers by which ``units`` pairs are first longer in all, then fewer within a switch (0 hops)."""
+    """Return integer lengths that order assignments of ``units`` pairs by total hops, then by few pairs with 0 hops.
+
+    Parameters
+    ----------
+    hops: [n, n], distances.
+    units: number of pairs in an assignment.
+    dtype: element type of the result.
+    """
     length: np.ndarray = hops.astype(dtype)
     length *= units + 1
     length += hops > 0
@@ -101,10 +108,15 @@ def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
 
 
 def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False) -> Ints:
-    """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
+    """Return the permutation p, int64 [n], that maximises the sum of hops[i, p[i]], with most of its terms above 0.
 
-    mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers
-    added to the lengths. Exact: doubles hold every sum.
+    Exact: doubles represent every sum.
+
+    Parameters
+    ----------
+    hops: [n, n], distances.
+    rng: breaks remaining ties at random, by small integers added to the lengths; None: arbitrary.
+    mirrored: among the optima, prefer p[i] = n - 1 - i.
     """
     n = len(hops)
     cost = lengths(hops, n, np.float64)

@@ -77,11 +77,11 @@ class Matrix(TrafficSpec):
 
     @property
     def _key(self) -> str:
-        """The key that says where the table is."""
+        """The key that contains the table."""
         return "path" if self.text is None else "text"
 
     def _ends(self, topology: Topology) -> Names:
-        """The names of the ends of a demand."""
+        """Return the names of the ends of a demand."""
         if self.level == "rack":
             return rack_names(topology, racks_of(topology).tolist())
         return host_names(topology) if self.level == "host" else switch_names(topology)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several random permutations at once."""
+"""Superposed random permutations."""
 
 import numpy as np
 from pydantic import Field

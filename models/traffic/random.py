@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic to receivers drawn at random."""
+"""Traffic to randomly drawn receivers."""
 
 import numpy as np
 from pydantic import Field

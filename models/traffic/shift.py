@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic from every host to the one so many numbers on."""
+"""Traffic from every host to the host at a fixed offset."""
 
 from typing import Literal
 

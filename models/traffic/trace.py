@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demand of a recorded trace."""
+"""Traffic of a recorded trace."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 IN_US = "start_us"
-"""The name of the first column where it has microseconds instead of ticks."""
+"""Name of the first column if times are in microseconds instead of ticks."""
 
 MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes")}, optional=1)
 """Columns of a trace."""
@@ -64,7 +64,7 @@ class Trace(TrafficSpec):
         return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
 
     def _in_us(self) -> bool:
-        """Whether times are in microseconds."""
+        """Return whether times are in microseconds."""
         _, first = next(open_rows(self.path), (0, []))
         return IN_US in first
 

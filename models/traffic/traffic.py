@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pattern of traffic is, and with it all that one is written with: its base class and its demand."""
+"""The base class of traffic patterns, and what they are written with."""
 
 from collections.abc import Callable
 
@@ -15,13 +15,13 @@ __all__ = [
 
 
 class TrafficSpec(Spec):
-    """A pattern defines :meth:`demand`; how packets arrive and how long they are is no business of it.
+    """A pattern defines :meth:`demand`; arrival processes and packet lengths are independent of it.
 
-    A pattern that is drawn takes a ``seed`` of its own: replicates share it, and so the ceilings.
+    A random pattern has its own ``seed``: replicates share it, and so do their ceilings.
     """
 
     def demand(self, topology: Topology) -> Traffic:
-        """What hosts send to whom on a topology.
+        """Return the demand of hosts on a topology.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the pattern does not exist there.
         """
@@ -39,6 +39,6 @@ class TrafficSpec(Spec):
 
 
 def require_two_hosts(topology: Topology) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` where there is nobody to send to."""
+    """Raise :class:`~flitlab.models.registry.SpecError` if a topology has fewer than two hosts."""
     if topology.hosts < 2:
         raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether traffic is a demand matrix of a topology's hosts."""
+"""Validation of traffic: a demand matrix of a topology's hosts."""
 
 from itertools import chain
 from typing import Any
@@ -23,13 +23,22 @@ from flitlab.models.validation import (
 _INTEGERS = ("fixed", "start", "column")
 
 ROUNDING = 1e-9
-"""By how much of a host's demand its rate may differ from it."""
+"""Relative difference that a host's rate may have from the sum of its demands."""
 
 
 def validate_traffic(topology: Topology, traffic: Traffic, copy: bool = False, method: str = "build") -> Traffic:
-    """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
+    """Validate traffic and return it with arrays as compiled code requires them.
 
-    by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
+    Parameters
+    ----------
+    topology: the network.
+    traffic: the traffic to validate.
+    copy: whether to copy all arrays, so that nothing else can write to them.
+    method: name of the method that returned it, for messages.
+
+    Raises
+    ------
+    FaultyError: with one of each kind of :func:`traffic_errors`.
     """
     require_type(traffic, Traffic, method)
     raise_errors(chain(traffic_errors(topology, traffic), zero_demand_errors(traffic)))
@@ -50,7 +59,7 @@ def validate_traffic(topology: Topology, traffic: Traffic, copy: bool = False, m
 
 
 def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
-    """What is wrong with traffic, but for its alternates."""
+    """Yield the errors of traffic, without those of its alternates."""
     form = list(_form_errors(topology, traffic))
     yield from form
     if form:
@@ -69,7 +78,7 @@ def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
 
 
 def zero_demand_errors(traffic: Traffic) -> Errors:
-    """What is wrong with traffic without any; a program may compute and send nothing."""
+    """Yield an error if no host sends; a program may compute and send nothing."""
     if not (np.asarray(traffic.rate) > 0).any():
         yield "rate", "no host sends anything: all rates are 0"
 
