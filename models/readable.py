@@ -31,7 +31,7 @@ Place = TypeVar("Place", str, Path)
 def source_of(path: Place | None, text: str | None) -> Place | Text:
     """Return the input that ``path`` or ``text`` names. Raises ``SpecError`` unless exactly one of them is set."""
     if path is not None and text is not None:
-        raise SpecError("stands beside path: give one of the two", key="text")
+        raise SpecError("cannot be combined with path", key="text")
     if path is not None:
         return path
     if text is None:

@@ -42,7 +42,7 @@ class Scenario(Generic[D, W]):
 
     def __post_init__(self) -> None:
         if self.instance.routes is None:
-            raise ValueError("what is simulated needs routes")
+            raise ValueError("a scenario needs routes")
 
     @property
     def topology(self) -> Topology:

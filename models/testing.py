@@ -83,7 +83,7 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
         return None, error.errors
     except SpecError as error:
         place = f"{error.key}: " if error.key else ""
-        return None, [f"build() refuses: {place}{error}"]
+        return None, [f"build() rejects its parameters: {place}{error}"]
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # third-party code may raise anything, and even exit

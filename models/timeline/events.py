@@ -50,9 +50,9 @@ class Event(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.at_us is None) == (self.at_tick is None):
-            raise PydanticCustomError("when", "an event needs a time: at_us or at_tick, one of them")
+            raise PydanticCustomError("when", "an event needs exactly one of at_us and at_tick")
         if sum(part is not None for part in (self.fail, self.restore, self.slow)) != 1:
-            raise PydanticCustomError("what", "an event says what happens: one of fail, restore and slow")
+            raise PydanticCustomError("what", "an event needs exactly one of fail, restore and slow")
         if (self.slow is None) != (self.factor is None):
             raise PydanticCustomError("factor", "factor goes with slow: the part of its rate that a link keeps")
         return self

@@ -52,7 +52,7 @@ def unread_warning(names: Sequence[str], kind: str, key: str = "") -> str:
     plural, what = len(names) > 1, "nodes" if kind == "hosts" else "edges"
     text = f"attribute{'s' if plural else ''} {', '.join(names)} of {what} {'are' if plural else 'is'} not read"
     if not key:
-        return f"{text}; the name of what is read is {kind}"
+        return f"{text}; only {kind} is read"
     return f"{text}; {key}{'' if plural else f': {names[0]}'} reads {'one of them' if plural else 'it'}"
 
 

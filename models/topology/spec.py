@@ -130,7 +130,7 @@ def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> To
     delay = topology.host_delay
     if delay is not None and not np.array_equal(np.broadcast_to(counts, topology.switches), topology.host_count):
         dropped = np.count_nonzero(delay)
-        warn(f"replaces hosts of which {dropped} have channels with delays of their own: these are dropped", key)
+        warn(f"replaces the hosts; the delays of {dropped} hosts' channels are dropped", key)
         delay = None
     return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity, delay)
 

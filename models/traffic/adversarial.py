@@ -53,10 +53,10 @@ class Adversarial(TrafficSpec):
         require_two_hosts(topology)
         shifts_of = SHIFTS.get(topology.kind)
         if shifts_of is None:
-            raise SpecError(f"serves {', '.join(SHIFTS)}, and this is a topology of kind {topology.kind}", key="kind")
+            raise SpecError(f"supports the topologies {', '.join(SHIFTS)}, not {topology.kind}", key="kind")
         count = topology.host_count
         if count.min() < count.max():
-            message = f"needs as many hosts at every switch; here it is {count.min()} to {count.max()}"
+            message = f"needs the same number of hosts at every switch, not {count.min()} to {count.max()}"
             raise SpecError(message, key="kind")
         units = Units.of(topology)
         units.validate_size()
@@ -78,7 +78,7 @@ class Shift:
 
 def _require_complete(topology: Topology, complete: bool) -> None:
     if not complete:
-        message = f"needs the places of the switches of a {topology.kind}, and failures have removed them"
+        message = f"needs all switches of the {topology.kind}, but failures have removed some"
         raise SpecError(message, key="kind")
 
 

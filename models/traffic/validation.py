@@ -88,7 +88,7 @@ def _form_errors(topology: Topology, traffic: Traffic) -> Errors:
     if not isinstance(traffic.kind, str):
         yield "kind", f"kind must be a text, and is {traffic.kind!r}"
     if not isinstance(traffic.topology, Topology) or traffic.topology.hosts != hosts:
-        yield "topology", "topology must be the one that the traffic was asked for"
+        yield "topology", "topology must be the topology that the method received"
     if not is_whole(law) or law not in (UNIFORM, UNIFORM_SELF, FIXED, TABLE):
         yield (
             "law",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Clos network expanded under a budget: what an expanded Jellyfish is compared with."""
+"""A Clos network expanded under a budget, as a baseline for an expanded Jellyfish."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ Switch = tuple[str, int, int]
 
 
 class Stage(BaseModel):
-    """``hosts_total`` more hosts, and the money that this and better connections may cost."""
+    """An expansion stage: ``hosts_total`` more hosts, and a budget for them and for better connections."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,17 +91,17 @@ class Clos:
 
 
 def _spread(links: int, left: int, right: int) -> list[tuple[int, int]]:
-    """Ends of ``links`` links between two tiers of so many switches: the left ones in order, the right ones in turn.
+    """Return ends of ``links`` links between two tiers: the left switches in order, the right ones round-robin.
 
-    Numbers of links at a switch, and between two switches, differ by at most 1. So do those between a right
-    switch and as many left ones in a row.
+    Numbers of links at a switch, and between two switches, differ by at most 1. So do those between a right switch and
+    equally many consecutive left ones.
     """
     tails = np.repeat(np.arange(left), evenly(links, left))
     return [(tail, k % right) for k, tail in enumerate(tails.tolist())]
 
 
 def changes(old: Clos, new: Clos) -> tuple[int, int]:
-    """(cables moved, cables bought) on the way from one network to another."""
+    """Return (cables moved, cables bought) between one network and another."""
     before, after = old.links(), new.links()
     gone = (Counter(before) - Counter(after)).total()
     bought = max(0, len(after) - len(before))
@@ -239,7 +239,7 @@ class ClosExpansion(TopologySpec):
 
 
 def _built(kind: str, network: Clos, servers: int, notes: dict[str, Any]) -> Topology:
-    """The topology, its switches numbered tier by tier and pod by pod."""
+    """Return the topology, its switches numbered tier by tier and pod by pod."""
     edges, aggregation = network.pods * network.edges, network.pods * network.aggregation
     first = {"edge": 0, "aggregation": edges, "core": edges + aggregation}
     size = {"edge": network.edges, "aggregation": network.aggregation, "core": network.core}

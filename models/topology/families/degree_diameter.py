@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Degree-diameter graphs: as many switches as known within a degree and a diameter."""
+"""Degree-diameter graphs: the largest known graphs of a degree and a diameter."""
 
 from functools import partial
 from math import isqrt
@@ -26,7 +26,7 @@ MAX_DIAMETER = 64
 
 
 def largest_digraph(degree: int, diameter: int) -> Construction:
-    """The largest known digraph: a Kautz graph, but a ring for degree 1 and Alegre's order for degree 2."""
+    """Return the largest known digraph: a Kautz graph, but a ring for degree 1 and Alegre's order for degree 2."""
     if degree == 1:
         return Construction(diameter + 1, "ring", partial(cycle_links, diameter + 1))
     if degree == 2 and diameter >= 4:

@@ -17,7 +17,7 @@ Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
 
 def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> Ints:
-    """Place, from 0, of group j among the other groups in the order in which the ports of group i reach them."""
+    """Return the position, from 0, of group j in the order in which the ports of group i reach the other groups."""
     distance = (j - i) % groups
     if arrangement == "consecutive":
         return j - (j > i)
@@ -29,10 +29,10 @@ def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangeme
 
 
 def group_pairs(groups: int, degree: int) -> Ints:
-    """int64 [m, 2]: pairs of groups such that each is in ``degree`` different ones.
+    """Return pairs of groups such that each is in ``degree`` different ones, int64 [m, 2].
 
-    Groups up to degree // 2 apart, and those groups // 2 apart if the degree is odd; the last group is in
-    one pair less if the number of groups is odd too.
+    Groups up to degree // 2 apart are paired, and groups // 2 apart if the degree is odd; the last group is in one pair
+    less if the number of groups is odd too.
     """
     group = np.arange(groups)
     pairs = [np.column_stack([group, (group + distance) % groups]) for distance in range(1, degree // 2 + 1)]
@@ -43,7 +43,7 @@ def group_pairs(groups: int, degree: int) -> Ints:
 
 
 def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> Ints:
-    """int64 [m, 2]: links between routers of different groups, a routers of h ports in each."""
+    """Return links between routers of different groups, int64 [m, 2]; groups have a routers of h ports each."""
     links = []
     for first_port in range(0, a * h, groups - 1):
         pairs = group_pairs(groups, min(groups - 1, a * h - first_port))

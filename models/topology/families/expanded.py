@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks grown step by step, as Jellyfish is expanded."""
+"""Random networks that grow step by step, as Jellyfish does."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
@@ -16,7 +16,7 @@ from flitlab.models.topology.wiring import evenly
 
 
 class Prices(BaseModel):
-    """Price of a switch, of a new cable between switches and of moving one, in one unit of one's choice."""
+    """Prices of a switch, of a new cable between switches and of moving one, in any common unit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +26,7 @@ class Prices(BaseModel):
 
 
 class Step(BaseModel):
-    """``switches`` new switches, or as many as ``budget`` buys; all of this, ``times`` times."""
+    """An expansion step: ``switches`` new switches, or as many as ``budget`` buys; repeated ``times`` times."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ MOST_STEPS = 100_000
 
 
 class Repeated(Protocol):
-    """A step that is carried out ``times`` times."""
+    """A step with repetitions."""
 
     @property
     def times(self) -> int:
@@ -54,9 +54,9 @@ R = TypeVar("R", bound=Repeated)
 
 
 def repeated(steps: Sequence[R], stage: int | None, most: int = MOST_STEPS) -> list[tuple[int, R]]:
-    """The first ``stage`` steps, repetitions counted, or all: each with its place in ``steps``.
+    """Return the first ``stage`` steps, repetitions counted, or all of them: each with its index in ``steps``.
 
-    Raises ``SpecError`` for more than ``most`` steps, and for a stage that there is not.
+    Raises ``SpecError`` for more than ``most`` steps, and for a stage that does not exist.
     """
     count = sum(step.times for step in steps)
     if count > most:
@@ -178,9 +178,9 @@ def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
 
 
 def _insert(links: list[list[int]], origin: list[int], new: int, ports: int, rng: np.random.Generator) -> int:
-    """Put switch ``new`` into ports // 2 random links, in place; how many that were.
+    """Put switch ``new`` into ports // 2 random links, in place; return their number.
 
-    The links have no end in common unless there are too few of that kind.
+    The links have no end in common, unless there are too few such links.
     """
     joined: set[int] = set()
     for placed in range(ports // 2):

@@ -14,11 +14,10 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 def clique_of_groups(groups: int, size: int, ports: int) -> Ints:
-    """int64 [m, 2]: links that join every group of ``size`` switches to every other one, ``ports`` a switch.
+    """Return links that join every group of ``size`` switches to every other one, int64 [m, 2], ``ports`` per switch.
 
-    Pairs of groups have equally many links, or numbers that differ by one. One port stays free if all are odd in
-    number. As long as every switch has a link to each other group left, it gets one: to the switch at the same place
-    in that group, in the next turn to the one a place further, and so on.
+    Numbers of links of two pairs of groups differ by at most one. One port stays free if all numbers are odd. In round
+    r, a switch links to the switch r positions further in each other group, as long as ports remain for all groups.
     """
     whole, rest = divmod(ports, groups - 1)
     switch = np.arange(groups * size).reshape(groups, size)

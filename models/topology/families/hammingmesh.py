@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HammingMesh: boards of accelerators, whose rows and columns are joined by switches."""
+"""HammingMesh: boards of accelerators, whose rows and columns are connected by switches."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 class Trees(NamedTuple):
-    """Networks of the lines of one direction. links: int64 [m, 2]. leaves, spines: switches in all."""
+    """Networks of the lines of one direction. links: int64 [m, 2]. leaves, spines: total numbers of switches."""
 
     links: Ints
     leaves: int
@@ -22,10 +22,13 @@ class Trees(NamedTuple):
 
 
 def trees(ends: Ints, first: int, radix: int) -> Trees:
-    """A switch for each line, or a two-level fat tree where it has more ends than a switch has ports.
+    """Return a switch for each line, or a two-level fat tree where a line has more ends than a switch has ports.
 
-    ends: int64 [lines, ends], the accelerators to be joined. first: number of the first switch. Switches are numbered
-    leaves first, line by line; half of the ports of a leaf lead up, dealt out to the spines of the line in turn.
+    Parameters
+    ----------
+    ends: int64 [lines, ends], the accelerators to connect.
+    first: number of the first switch. Leaves come first, line by line; half of a leaf's ports lead up, round-robin over
+        the spines of its line.
     """
     lines, count = ends.shape
     if count <= radix:

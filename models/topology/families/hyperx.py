@@ -26,7 +26,7 @@ Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
 
 
 def clique_links(place: np.ndarray, axis: int) -> Ints:
-    """int64 [m, 2]: a link between any two entries of ``place`` on the same line along ``axis``."""
+    """Return links between any two entries of ``place`` on the same line along ``axis``, int64 [m, 2]."""
     lines = np.moveaxis(place, axis, -1).reshape(-1, place.shape[axis])
     u, v = np.triu_indices(place.shape[axis], 1)
     return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
@@ -45,9 +45,9 @@ def hyperx_degree(dims: list[int], multiplicity: list[int]) -> int:
 
 
 def relative_bisection(dims: list[int], multiplicity: list[int], hosts_per_switch: int) -> float | None:
-    """Links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
+    """Return links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
 
-    None where nothing can be cut, or nobody sends.
+    None without an even dimension or without hosts.
     """
     widths = [k * s for s, k in zip(dims, multiplicity, strict=True) if s > 1]
     return min(widths) / (2 * hosts_per_switch) if widths and hosts_per_switch else None

@@ -40,9 +40,9 @@ class Design:
 
 
 def factorizations(n: int, cost: list[int], ports: int, least: int = 2) -> Iterator[list[int]]:
-    """Every way to write n as a product of non-decreasing factors from ``least`` of total cost up to ``ports``.
+    """Yield all products of non-decreasing factors from ``least`` that equal n, of total cost up to ``ports``.
 
-    cost: that of every factor, at least the factor - 1. 1 is the empty product.
+    cost: cost of a factor, at least the factor - 1. 1 is the empty product.
     """
     if n == 1:
         yield []
@@ -56,7 +56,7 @@ def factorizations(n: int, cost: list[int], ports: int, least: int = 2) -> Itera
 
 
 def most_switches(cost: list[int], ports: int) -> int:
-    """Largest product of factors of total cost up to ``ports``."""
+    """Return the largest product of factors of total cost up to ``ports``."""
     most = [1]
     for budget in range(1, ports + 1):
         products = [s * most[budget - cost[s]] for s in range(2, budget + 2) if cost[s] <= budget]
@@ -65,10 +65,10 @@ def most_switches(cost: list[int], ports: int) -> int:
 
 
 def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
-    """All HyperX worth a look, by increasing number of switches, with as few hosts at each as suffice.
+    """Yield all candidate HyperX by ascending number of switches, with the fewest sufficient hosts per switch.
 
-    More hosts at a switch than needed would only take ports and ask for wider dimensions. Beyond ``radix``
-    switches a host, leaving out a dimension saves switches and links.
+    More hosts per switch only take ports and need wider dimensions. Beyond ``radix`` switches per host, a design
+    without one of the dimensions is cheaper.
     """
     for per_switch in range(min(radix, hosts), 0, -1):
         first = -(-hosts // per_switch)
@@ -83,7 +83,7 @@ def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
 
 
 def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Design | None:
-    """The design of fewest switches, then links (``switches``), or the other way round (``links``)."""
+    """Return the design of fewest switches, then links (``switches``), or the other way round (``links``)."""
     best: Design | None = None
     for design in designs(hosts, radix, bisection):
         if best is None:
@@ -101,7 +101,7 @@ def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Des
 
 
 def nearest_radix(hosts: int, radix: int, bisection: Fraction) -> int:
-    """Fewest ports, above ``radix``, with which some HyperX qualifies; one switch of ``hosts`` ports does."""
+    """Return the fewest ports, above ``radix``, with which a HyperX qualifies; one switch of ``hosts`` ports does."""
 
     def qualifies(ports: int) -> bool:
         return next(designs(hosts, ports, bisection), None) is not None

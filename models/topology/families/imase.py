@@ -12,7 +12,7 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 def imase_arcs(n: int, degree: int, a: int, b: int) -> Ints:
-    """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included.
+    """Return arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, including loops, int64 [n * degree, 2].
 
     n**2 * degree must be less than 2**63.
     """

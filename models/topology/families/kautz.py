@@ -18,7 +18,7 @@ def kautz_order(degree: int, diameter: int) -> int:
 
 
 def kautz_arcs(degree: int, diameter: int) -> Ints:
-    """int64 [order * degree, 2]: arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree."""
+    """Return arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree, int64 [order * degree, 2]."""
     n = kautz_order(degree, diameter)
     tail = np.repeat(np.arange(n), degree)
     alpha = np.tile(np.arange(1, degree + 1), n)

@@ -15,7 +15,7 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 def leaf_spine_links(leaves: int, spines: int, multiplicity: int) -> Ints:
-    """int64 [m, 2]: every leaf 0, 1, .. linked so many times to every spine ``leaves``, ``leaves`` + 1, .."""
+    """Return parallel links from every leaf 0, 1, .. to every spine ``leaves``, ``leaves`` + 1, .., int64 [m, 2]."""
     leaf, spine = np.indices((leaves, spines)).reshape(2, -1)
     return np.repeat(np.column_stack([leaf, leaves + spine]), multiplicity, axis=0)
 

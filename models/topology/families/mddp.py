@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modified degree-diameter graphs (MDDP): any order, from the degree-diameter graph nearest to it."""
+"""Modified degree-diameter graphs (MDDP): any order, edited from the degree-diameter graph of nearest order."""
 
 from collections.abc import Callable
 
@@ -42,10 +42,10 @@ def insert(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
 
 
 def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
-    """Take out a random switch and join the channel ends that it leaves, without loops or parallel channels.
+    """Remove a random switch and join the free channel ends, without loops or parallel channels.
 
-    Directed: a perfect matching of the ends, so that degrees stay; another switch is tried if there is none.
-    Undirected: ends that find no partner stay free.
+    Directed: a perfect matching of the ends, so that degrees stay; another switch is drawn if there is none.
+    Undirected: unmatched ends stay free.
     """
     for x in rng.permutation(np.unique(pairs)):
         kept = pairs[(pairs != x).all(axis=1)]
@@ -63,9 +63,9 @@ def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
 
 
 def _match_ends(ends: np.ndarray, links: np.ndarray, rng: np.random.Generator) -> Ints:
-    """int64 [k, 2]: random new links between free ports, without loops or parallels; the most of ten tries.
+    """Return random new links between free ports, without loops or parallels, int64 [k, 2]; the most of ten attempts.
 
-    ends: the switch of every free port. links: the links that exist.
+    ends: the switch of every free port. links: the existing links.
     """
     near = links[np.isin(links, ends).all(axis=1)]
     adjacent = set(map(tuple, np.concatenate([near, near[:, ::-1]]).tolist()))

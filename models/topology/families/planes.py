@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multi-plane networks: copies of a network, and hosts with a port to each."""
+"""Multi-plane networks: copies of a network, and hosts with a port to each copy."""
 
 from typing import Any
 

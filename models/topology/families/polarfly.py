@@ -22,10 +22,10 @@ def is_polarfly_order(q: int) -> bool:
 
 
 def polarfly_clusters(links: np.ndarray, quadrics: np.ndarray) -> Ints:
-    """int64 [switches]: the cluster of each switch of a polarity graph, 0 that of the quadrics.
+    """Return the cluster of each switch of a polarity graph, int64 [switches]; cluster 0 contains the quadrics.
 
-    The neighbours of the first quadric are the centres of the others: they have no neighbours in common but that
-    quadric, and every switch that is no quadric is one of them or next to one.
+    The neighbours of the first quadric are the centres of the other clusters: they share no neighbour but that quadric,
+    and every other switch is a centre or adjacent to exactly one.
     """
     ends = np.concatenate([links, links[:, ::-1]])
     cluster = np.full(links.max() + 1, -1, np.int64)

@@ -105,9 +105,9 @@ def _weights(sizes: np.ndarray, exponent: float) -> Floats:
 
 
 def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> Ints:
-    """int64 [places]: ``total`` things in proportion to ``weights``, at most ``most`` in each place.
+    """Divide ``total`` in proportion to ``weights``, at most ``most`` each, int64 [places].
 
-    Webster's method: each goes where weight / (share + 1/2) is largest.
+    Webster's method: the next unit goes where weight / (share + 1/2) is largest.
     """
     shares = np.zeros(len(weights), np.int64)
     queue = [(-2 * float(weight), i) for i, weight in enumerate(weights) if most[i] > 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs built of the equipment of another topology."""
+"""Random graphs with the equipment of another topology."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small-world data centre networks: a lattice, and random links that prefer near switches."""
+"""Small-world data centre networks: a lattice, and random links that prefer close switches."""
 
 from math import isqrt, prod
 from typing import Literal
@@ -38,7 +38,7 @@ def lattice_dims(lattice: str, n: int) -> list[int] | None:
 
 
 def lattice_links(lattice: str, dims: list[int]) -> Ints:
-    """int64 [m, 2]: links of the lattice; the last coordinate varies fastest in the switch numbers."""
+    """Return the links of the lattice, int64 [m, 2]; the last coordinate varies fastest in the switch numbers."""
     switch = np.arange(prod(dims)).reshape(dims)
     links = []
     for axis in range(len(dims)):
@@ -54,12 +54,18 @@ def lattice_links(lattice: str, dims: list[int]) -> Ints:
 def random_links(
     ports: Ints, hops: np.ndarray, exponent: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, int]:  # fmt: skip
-    """Links int64 [m, 2] between random ports, and how many ports stay free.
+    """Draw links between random ports, int64 [m, 2], and count the ports that stay free.
 
-    ports: int64 [n], random ports of every switch. hops: int [n, n], lattice distances: a port of switch u is
-    given a partner v with probability proportional to hops[u, v] ** -exponent, among the switches that have
-    random ports. Where v has none free, one of its links, drawn evenly, gives way, and the port at that link's
-    other end is wired anew. Ends when fewer than two ports are free, or after 100 draws a port.
+    A port of switch u gets a partner v with probability proportional to hops[u, v] ** -exponent, among the switches
+    with random ports. Where v has no free port, a random link of v is removed, and the port at its other end is wired
+    again. Ends when fewer than two ports are free, or after 100 draws per port.
+
+    Parameters
+    ----------
+    ports: int64 [n], random ports of every switch.
+    hops: integers [n, n], lattice distances.
+    exponent: how fast the probability decreases with the distance.
+    rng: source of all draws.
     """
     weight = np.append(0.0, np.arange(1.0, hops.max() + 1) ** -exponent)
     partners: list[list[int]] = [[] for _ in ports]

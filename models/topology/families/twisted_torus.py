@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twisted tori: tori whose wrap-around links lead to a place further along the longest dimension."""
+"""Twisted tori: wrap-around links are shifted along the longest dimension."""
 
 from math import prod
 
@@ -14,7 +14,9 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 def shifted_dimensions(dims: list[int]) -> list[int]:
-    """The longest dimensions, along which wrap-around links of the others are shifted; of equal ones the first."""
+    """Return the longest dimensions, along which wrap-around links of the others are shifted; among equals the
+    first.
+    """
     longest = [axis for axis, extent in enumerate(dims) if extent == max(dims)]
     return longest if len(longest) < len(dims) else [0]
 

@@ -81,7 +81,7 @@ class _AnynetReader:
         self.router_of: dict[int, tuple[str, int, int]] = {}  # node -> router, latency, line
 
     def line(self, number: int, words: list[str]) -> None:
-        """Take in what one line says; it holds nothing, or a head and what is joined to it."""
+        """Parse one line: nothing, or a router or node and what is joined to it."""
         if not words:
             return
         head, *body = self._items(number, words)
@@ -101,7 +101,7 @@ class _AnynetReader:
                     self.network.fail(number, f"node {head[1]} cannot be joined to node {item[1]}")
 
     def _items(self, number: int, words: list[str]) -> list[tuple[str, str, int | None]]:
-        """Triples (type, id, latency or None)."""
+        """Return triples (type, id, latency or None)."""
         items: list[tuple[str, str, int | None]] = []
         rest = iter(words)
         for word in rest:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that Graphviz draws."""
+"""Graphviz files."""
 
 import json
 

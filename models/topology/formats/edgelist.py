@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edge lists: one channel or link a line."""
+"""Edge lists: one channel or link per line."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 _ARROW = re.compile(r'("(?:[^"]|"")*")|\s*(<->|->|--)\s*')
-"""A quoted field, or what stands between both ends of a link, a channel and a link."""
+"""A quoted field, or the symbol between both ends of a link, a channel or a link."""
 
 _COMMENT = re.compile(r'("(?:[^"]|"")*")|(?:^|(?<=\s))[#%].*')
 """A quoted field, or a comment, which begins the line or follows a blank."""
@@ -62,7 +62,7 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
 
 
 def _name_field(name: str) -> str:
-    """The name of a switch as a field. Raises ``CannotWriteError`` for one of several lines."""
+    """Return the name of a switch as a field. Raises ``CannotWriteError`` for a name of several lines."""
     if name.splitlines() != [name]:
         raise CannotWriteError(f"the label {name!r} does not fit on one line, as edge lists need it")
     return quoted(name, "{#%-" if re.search("--|->", name) else "{#%")
@@ -121,7 +121,7 @@ def read_edgelist(
 
 
 def _reject_other_formats(network: GraphBuilder, text: str) -> None:
-    """Refuse files that are of other formats, with what to do about it."""
+    """Reject files of other formats, with advice."""
     begin = text.lstrip()[:200]
     if begin.startswith("?SNDlib"):
         network.fail(1, "SNDlib's native format is not read; its GML is, or an edge list of the ends in its LINKS")
@@ -141,7 +141,7 @@ ENDS = {"source": "target", "src": "dst", "from": "to", "u": "v", "node1": "node
 class _Edge:
     """A line of an edge list: both ends, the arrow between them or '', capacity and delay, as texts.
 
-    data: what the line says by name, these among it.
+    data: all attributes of the line by name, including these.
     """
 
     source: str
@@ -154,10 +154,10 @@ class _Edge:
 
 @dataclass
 class _LineParser:
-    """Takes the lines of an edge list apart.
+    """Parses the lines of an edge list.
 
-    header: the names of the columns, as the file has them. ends: the columns of both ends. delimiter: of the header.
-    data: attributes of edges.
+    header: the column names in the file. ends: the columns of both ends. delimiter: of the header. data: attributes of
+    edges.
     """
 
     network: GraphBuilder
@@ -169,7 +169,7 @@ class _LineParser:
     first_line: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def is_header(self, values: str) -> bool:
-        """Whether a line names columns, which are then known."""
+        """Whether a line names columns; stores them."""
         self.delimiter = delimiter_of(values)
         names = fields_of(values, self.delimiter)
         lower = [name.lower() for name in names]
@@ -180,7 +180,7 @@ class _LineParser:
         return False
 
     def edge(self, number: int, values: str) -> _Edge:
-        """What a line says. Fails where it is no edge."""
+        """Parse a line. Fails if it is no edge."""
         if self.header and "{" not in values:
             return self._named(number, fields_of(values, self.delimiter))
         values, mapping = self._mapping(number, values)
@@ -200,12 +200,12 @@ class _LineParser:
             self.network.fail(number, f"has no attributes, which {names}")
         u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
         if not _is_number(capacity):
-            hint = "a header, as in source,target,name, says what else columns are"
+            hint = "a header, as in source,target,name, names other columns"
             self.network.fail(number, f"capacity {capacity!r} is not a number; {hint}")
         return _Edge(u, arrow, v, capacity, delay)
 
     def _fields(self, number: int, values: str, ends: int) -> list[str]:
-        """The fields of a line, or of what stands behind its arrow. ends: how many names are among them."""
+        """Return the fields of a line, or of its part behind an arrow. ends: number of names among them."""
         delimiter = delimiter_of(values)
         fields = fields_of(values, delimiter)
         if delimiter != "\t" or '"' in values or not any(" " in name for name in fields):
@@ -216,7 +216,7 @@ class _LineParser:
         return fields
 
     def _named(self, number: int, fields: list[str]) -> _Edge:
-        """An edge whose columns have names."""
+        """Return an edge with named columns."""
         if len(fields) != len(self.header):
             self.network.fail(number, f"{len(fields)} fields where the header has {len(self.header)}")
         data = {name: value for name, value in zip(self.header, fields, strict=True) if value}
@@ -230,7 +230,7 @@ class _LineParser:
         return self._with(number, source, arrow, target, data)
 
     def _with(self, number: int, source: str, arrow: str, target: str, data: dict[str, str]) -> _Edge:
-        """An edge with attributes, of which ``weight`` is a capacity where no other is named."""
+        """Return an edge with attributes; ``weight`` is its capacity unless another name is set."""
         lower = {name.lower(): value for name, value in data.items()}
         for usual in ("capacity", "delay"):
             if usual in lower:
@@ -242,7 +242,7 @@ class _LineParser:
         return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data), data)
 
     def _mapping(self, number: int, values: str) -> tuple[str, dict[str, str] | None]:
-        """A line without its attributes, and these; None if it has none."""
+        """Split a line into its ends and its attributes; None without attributes."""
         ends, brace, inner = values.partition("{")
         if not brace or ends.count('"') % 2:
             return values, None
@@ -255,7 +255,7 @@ class _LineParser:
         return ends.strip(), {str(key): str(value) for key, value in mapping.items()}
 
     def link(self, edge: _Edge, number: int) -> None:
-        """Adds a link, unless an earlier line has it the other way round."""
+        """Add a link, unless an earlier line has it in the opposite direction."""
         u, v = edge.source, edge.target
         if u != v and (v, u) in self.first_line:
             self.network.fail(number, repeated_link_error(u, v, self.first_line[v, u]))
@@ -263,7 +263,7 @@ class _LineParser:
         self.network.link(number, u, v, edge.capacity, edge.delay, attributes=edge.data)
 
     def warn_of_unread(self) -> None:
-        """Warn of attributes that look like what is read by another name."""
+        """Warn of attributes that resemble those that are read under another name."""
         for kind in ("capacity", "delay"):
             if kind not in self.attributes.chosen:
                 names = unread_attributes(self.data, kind, kind)
@@ -277,7 +277,7 @@ def _without_comment(line: str) -> str:
 
 
 def _at_arrow(values: str) -> tuple[str, str, str]:
-    """What stands before the first arrow outside of quotes, the arrow, and what stands behind it."""
+    """Split at the first arrow outside quotes: text before it, arrow, text behind it."""
     if "-" not in values:
         return "", "", values
     for match in _ARROW.finditer(values):

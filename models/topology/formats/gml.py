@@ -80,7 +80,7 @@ def read_gml(
 
 
 def _add(graph: Attributed, line: int, key: str, value: Any) -> None:
-    """Adds a node or an edge."""
+    """Add a node or an edge to the graph."""
     network = graph.network
     if not isinstance(value, list):
         network.fail(line, f"{key} without [ ... ]")
@@ -98,7 +98,7 @@ def _add(graph: Attributed, line: int, key: str, value: Any) -> None:
 
 
 def _flat(pairs: Pairs) -> Iterator[tuple[str, str]]:
-    """(name, text) of all attributes; those of inner lists behind the name of the list and a point."""
+    """Yield (name, text) of all attributes; names in inner lists are prefixed with the name of the list and a point."""
     for _, name, value in pairs:
         if isinstance(value, str):
             yield name, value
@@ -111,7 +111,7 @@ def _is_key(text: str) -> bool:
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
-    """(line, token, whether it was in quotes), without comments."""
+    """Yield (line, token, whether it is quoted), without comments."""
     line, place = 1, 0
     for match in TOKEN.finditer(text):
         line += text.count("\n", place, match.start())
@@ -121,7 +121,7 @@ def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _pairs(network: GraphBuilder, tokens: Iterator[tuple[int, str, bool]], line: int, opened: int | None) -> Pairs:
-    """The pairs up to the end of a list. opened: the line on which it begins, None for the whole file."""
+    """Return the pairs up to the end of a list. opened: the line where it begins, None for the whole file."""
     pairs: Pairs = []
     for line, key, quoted in tokens:
         if key == "]" and not quoted:

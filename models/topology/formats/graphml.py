@@ -56,7 +56,7 @@ def read_graphml(
 
 
 class _GraphmlReader(xml.sax.ContentHandler):
-    """Collects nodes and edges with their data, and the line each stands on."""
+    """Collects nodes and edges with their data and line numbers."""
 
     def __init__(self, path: Readable) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         return attrs[name]
 
     def topology(self, attributes: Attributes, directed: bool | None) -> Topology:
-        """The topology, with the defaults of its keys."""
+        """Build the topology, with the default values of attributes."""
         of = {"node": [data for _, data in self.graph.nodes.values()], "edge": [edge.data for edge in self.graph.edges]}
         for kind, value in of.items():
             values = {self.names[k]: text for k, text in self.defaults.items() if self.domain[k] in ("all", kind)}

@@ -8,7 +8,7 @@ from flitlab.models.topology.formats.common import HOST_DELAYS, omitted_features
 from flitlab.models.topology.graph import Topology
 
 UNLIMITED_BANDWIDTH = 1e6
-"""What is written for an infinite capacity."""
+"""The number that represents an infinite capacity."""
 
 
 def write_simgrid(
@@ -60,7 +60,7 @@ def write_simgrid(
 
 
 def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:
-    """(source, destination) -> summed capacity, least delay."""
+    """Return (src, dst) -> total capacity and least delay of parallel channels."""
     merged: dict[tuple[int, int], tuple[float, int]] = {}
     columns = (topology.src, topology.dst, topology.capacity, topology.delay)
     for u, v, capacity, delay in zip(*(column.tolist() for column in columns), strict=True):
@@ -70,5 +70,5 @@ def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:
 
 
 def _safe(text: str) -> str:
-    """Text that may stand in an XML comment."""
+    """Make a text valid in an XML comment."""
     return text.replace("--", "- -")

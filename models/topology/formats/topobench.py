@@ -19,7 +19,7 @@ from flitlab.models.topology.graph import Topology
 K = TypeVar("K", bound=Hashable)
 
 Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
-"""What a line lists after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
+"""Fields of a line after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
 
 
 def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobench") -> list[str]:
@@ -107,7 +107,7 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
 
 
 def _agree(network: GraphBuilder, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
-    """Enter a value, or refuse the line if another one was entered before."""
+    """Store a value, or reject the line if it contradicts a stored one."""
     first, line = known.setdefault(key, (value, number))
     if first != value:
         network.fail(number, f"{what}: {value} contradicts {first} on line {line}")
