@@ -120,11 +120,11 @@ def _numbers(name: str, value: Any) -> npt.NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise SpecError(f"{name} is no array of numbers: {error}", name) from None
     if array.dtype.kind not in "biuf":
-        raise SpecError(f"{name} must hold real numbers, not {_shown(value, array)}", name)
+        raise SpecError(f"{name} must hold real numbers, not {_describe(value, array)}", name)
     return array
 
 
-def _shown(value: Any, array: npt.NDArray[Any]) -> str:
+def _describe(value: Any, array: npt.NDArray[Any]) -> str:
     return f"{type(value).__name__} {value!r}" if array.ndim == 0 else f"elements of type {array.dtype}"
 
 

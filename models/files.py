@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-PART = ".part"
+TEMPORARY_SUFFIX = ".part"
 """Suffix of files that are being written; their names begin with a dot."""
 
 MAX_BYTES = 2**30
@@ -42,13 +42,13 @@ def replacing(path: str | Path, durable: bool = True) -> Iterator[IO[bytes]]:
     OSError: the file cannot be written, or ``path`` is a link, a folder, a pipe or a device; the error names ``path``.
     """
     try:
-        with _part_of(Path(path)) as part:
-            with open(part, "rb+") as file:
+        with _temporary_beside(Path(path)) as temporary:
+            with open(temporary, "rb+") as file:
                 yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(part, path)
+            os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
@@ -71,13 +71,13 @@ def replace_file(path: str | Path, content: str | bytes, durable: bool = True) -
 
 def remove_unfinished() -> None:
     """Remove the temporary files of :func:`replacing`, in a process that is about to exit without unwinding."""
-    for part in list(_unfinished):
+    for temporary in list(_unfinished):
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _part_of(path: Path) -> Iterator[Path]:
+def _temporary_beside(path: Path) -> Iterator[Path]:
     """Create an empty file beside ``path``, with its permissions; it is removed when the block ends. Raises
     ``OSError``.
 
@@ -88,17 +88,17 @@ def _part_of(path: Path) -> Iterator[Path]:
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
             raise OSError(EINVAL, f"is {_kind(mode)}, not a file")
-    part = path.with_name(f".{os.urandom(8).hex()}{PART}")
-    _unfinished.add(part)
+    temporary = path.with_name(f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
+    _unfinished.add(temporary)
     try:
-        part.touch(exist_ok=False)
+        temporary.touch(exist_ok=False)
         if mode is not None:
-            part.chmod(stat.S_IMODE(mode))
-        yield part
+            temporary.chmod(stat.S_IMODE(mode))
+        yield temporary
     finally:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
-        _unfinished.discard(part)
+            temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
 
 
 def open_file(path: str | Path, max_bytes: int = MAX_BYTES) -> IO[bytes]:

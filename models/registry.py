@@ -150,9 +150,9 @@ def warnings_below(key: str) -> Iterator[None]:
 class FaultyError(SpecError):
     """A component returned an invalid object. ``errors``: one text of each kind of error."""
 
-    def __init__(self, faults: Sequence[str], key: str | None = None):
-        super().__init__("; ".join(faults), key)
-        self.errors = faults
+    def __init__(self, errors: Sequence[str], key: str | None = None):
+        super().__init__("; ".join(errors), key)
+        self.errors = errors
 
 
 class UnknownKindError(SpecError):
@@ -249,11 +249,11 @@ def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[
         raise
     except ValidationError as error:
         first = error.errors()[0]
-        place = f"{key}.{'.'.join(map(str, first['loc']))}"
+        path = f"{key}.{'.'.join(map(str, first['loc']))}"
         if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
             fields = spec_class(category, parameters["kind"]).model_fields.items()
-            raise SpecError("unknown key", place, sorted(field.alias or name for name, field in fields)) from None
+            raise SpecError("unknown key", path, sorted(field.alias or name for name, field in fields)) from None
         if first["type"] == "missing":
-            raise SpecError("is missing", place) from None
+            raise SpecError("is missing", path) from None
         message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-        raise SpecError(message, place) from None
+        raise SpecError(message, path) from None

@@ -38,9 +38,9 @@ def check_topology(family: TopologySpec | Topology) -> list[str]:
     if isinstance(family, Topology):
         return error_texts(_graph_errors(family))
     errors = list(_documentation_errors(family, "topology"))
-    built, problems = _build(family)
+    built, build_errors = _build(family)
     if built is None:
-        return [*error_texts(errors), *problems]
+        return [*error_texts(errors), *build_errors]
     second, _ = _build(family)
     if second is None or second.content_hash != built.content_hash:
         errors.append(("again", "build() gives another topology the second time: draw only from a seed of the spec"))
@@ -66,9 +66,9 @@ def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None)
     vcs: number of VCs of the certificate; by default as many as it takes.
     """
     errors = list(_documentation_errors(spec, "routing"))
-    routes, problems = _build(spec, topology)
+    routes, build_errors = _build(spec, topology)
     if routes is None:
-        return [*error_texts(errors), *problems]
+        return [*error_texts(errors), *build_errors]
     second, _ = _build(spec, topology)
     if second is None or second.content_hash != routes.content_hash:
         errors.append(("again", "build() gives other routes the second time: draw only from a seed of the spec"))
@@ -82,8 +82,8 @@ def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[st
     except FaultyError as error:
         return None, error.errors
     except SpecError as error:
-        place = f"{error.key}: " if error.key else ""
-        return None, [f"build() rejects its parameters: {place}{error}"]
+        location = f"{error.key}: " if error.key else ""
+        return None, [f"build() rejects its parameters: {location}{error}"]
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # third-party code may raise anything, and even exit

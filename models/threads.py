@@ -27,8 +27,8 @@ def threads() -> int:
 def set_thread_limit(limit: int) -> int:
     """Set the number of threads of calls in this process, 0: one per processor; return the previous limit."""
     global _most
-    before, _most = _most, limit
-    return before
+    previous, _most = _most, limit
+    return previous
 
 
 def parallel_map(call: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
@@ -55,5 +55,5 @@ def map_row_blocks(call: Callable[[int, int], T], rows: int) -> list[T]:
     """Return the results of call(first, last) for blocks of range(rows), in order; a small table is one block."""
     blocks = [(first, min(first + ROWS_PER_TASK, rows)) for first in range(0, rows, ROWS_PER_TASK)]
     if len(blocks) < 2:
-        return [call(*part) for part in blocks]
+        return [call(*block) for block in blocks]
     return list(parallel_map(lambda part: call(*part), blocks))

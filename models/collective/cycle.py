@@ -70,7 +70,7 @@ def cycle_cover(out: Arcs, rng: np.random.Generator) -> list[int] | None:
     It is the cover of minimum total cost, where every arc has a random cost.
     """
     start = np.cumsum([0, *map(len, out)])
-    heads = np.array([w for some in out for w in some], np.int64)
+    heads = np.array([w for arc_heads in out for w in arc_heads], np.int64)
     costs = csr_array((1 + rng.random(len(heads)), heads, start), shape=(len(out), len(out)))
     try:
         follower: list[int] = min_weight_full_bipartite_matching(costs)[1].tolist()

@@ -10,7 +10,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
-MOST_SWITCHES = 20_000
+MAX_SWITCHES = 20_000
 """Most switches of a network for which a table of distances is built."""
 
 MAX_CACHED_PAIRS = 100_000
@@ -43,8 +43,8 @@ class MinimalPathLoad:
     @cached_property
     def _hops_to(self) -> Sequence[Sequence[int]]:
         """For every destination the hops from all switches; a memory view, which is faster to index than an array."""
-        if self._topology.switches > MOST_SWITCHES:
-            raise ValueError(f"{self._topology.switches} switches; distances are looked up for at most {MOST_SWITCHES}")
+        if self._topology.switches > MAX_SWITCHES:
+            raise ValueError(f"{self._topology.switches} switches; distances are looked up for at most {MAX_SWITCHES}")
         return [memoryview(row) for row in np.ascontiguousarray(distances(self._topology).T)]
 
     def shares(self, src_switch: int, dst_switch: int) -> dict[int, float]:

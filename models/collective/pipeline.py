@@ -95,9 +95,9 @@ def reversed_stream(stream: Stream, start: int) -> Stream:
 def chained_streams(into: Stream, out: Stream) -> Stream:
     """Return one stream followed by another: data gathered at a rank leaves it when all of it has arrived."""
     offset = len(into.arcs)
-    arcs_to_root = tuple(place for place, (_, target) in enumerate(into.arcs) if target == out.start)
+    arcs_to_root = tuple(arc for arc, (_, target) in enumerate(into.arcs) if target == out.start)
     after = tuple(
-        tuple(place + offset for place in predecessors) if predecessors else arcs_to_root for predecessors in out.after
+        tuple(arc + offset for arc in predecessors) if predecessors else arcs_to_root for predecessors in out.after
     )  # fmt: skip
     return Stream(into.start, out.goal, into.count, into.arcs + out.arcs, into.after + after, into.paths + out.paths)
 
@@ -119,10 +119,21 @@ def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, 
     count = np.array([stream.count * chunks for stream in streams], np.int64)
     duration = np.array([1 / float(rate[arc]) / chunks for arc in pair_ids])
     pair_arcs = np.argsort(pair, kind="stable")
-    before, waiting = _flattened(after), _flattened(_successors(after))
+    predecessor_table, successor_table = _flattened(after), _flattened(_successors(after))
     pair_first = np.searchsorted(pair[pair_arcs], np.arange(len(pair_ids) + 1))
     orders = (
-        _serve_chunks(stream, count, pair, duration, pair_first, pair_arcs, *before, *waiting, _heights(after), lag)
+        _serve_chunks(
+            stream,
+            count,
+            pair,
+            duration,
+            pair_first,
+            pair_arcs,
+            *predecessor_table,
+            *successor_table,
+            _heights(after),
+            lag,
+        )
         for lag in LAGS
     )
     order_arc, number, begin, end = min(orders, key=lambda order: order[-1].max(initial=0.0))
@@ -183,7 +194,7 @@ def _serve_chunks(
     busy_until = np.full(pairs, np.inf)
     done = 0
     pending = np.ones(pairs, np.bool_)  # pairs that may have a chunk to send
-    now = 0.0
+    time = 0.0
     while True:
         for channel in range(pairs):
             if not pending[channel] or serving[channel] >= 0:
@@ -201,15 +212,15 @@ def _serve_chunks(
                         best, best_urgency = arc, urgency
             if best >= 0:
                 serving[channel] = best
-                busy_until[channel] = now + duration[channel]
-                order_arc[done], number[done], begin[done], end[done] = best, sent[best], now, busy_until[channel]
+                busy_until[channel] = time + duration[channel]
+                order_arc[done], number[done], begin[done], end[done] = best, sent[best], time, busy_until[channel]
                 sent[best] += 1
                 done += 1
-        now = busy_until.min()
-        if now == np.inf:
+        time = busy_until.min()
+        if time == np.inf:
             break
         for channel in range(pairs):
-            if serving[channel] >= 0 and busy_until[channel] <= now * (1 + 1e-12):
+            if serving[channel] >= 0 and busy_until[channel] <= time * (1 + 1e-12):
                 arc = serving[channel]
                 received[arc] += 1
                 serving[channel], busy_until[channel], pending[channel] = -1, np.inf, True

@@ -57,8 +57,8 @@ def build_program(
         )
     messages = _Messages(schedule, piece, ns_per_byte)
     pairs = messages.by_chunks(), messages.by_peer(window, 0), messages.by_peer(1, _EARLY), messages.reductions()
-    before, after = zip(*pairs, strict=True)
-    predecessor, successor = np.concatenate(before), np.concatenate(after)
+    predecessors, successors = zip(*pairs, strict=True)
+    predecessor, successor = np.concatenate(predecessors), np.concatenate(successors)
     predecessor, successor = np.unique(np.stack([predecessor, successor], axis=1), axis=0).T
     return messages.program(predecessor, successor, Step(schedule.kind, algorithm, size, schedule.ranks))
 

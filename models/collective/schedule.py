@@ -30,15 +30,15 @@ class CollectiveKind:
     bus: Callable[[int], Fraction]
 
 
-def _each(ranks: int) -> Fraction:
+def _per_rank(ranks: int) -> Fraction:
     return Fraction(1, ranks)
 
 
-def _whole(ranks: int) -> Fraction:
+def _full_size(ranks: int) -> Fraction:
     return Fraction(1)
 
 
-def _others(ranks: int) -> Fraction:
+def _other_ranks(ranks: int) -> Fraction:
     return Fraction(ranks - 1, ranks)
 
 
@@ -48,15 +48,15 @@ CollectiveName = Literal[
 """Names of the collectives that have schedules."""
 
 KINDS: dict[str, CollectiveKind] = {
-    "all_gather": CollectiveKind(lambda n, root: ((r, ALL) for r in range(n)), _each, _others),
-    "reduce_scatter": CollectiveKind(lambda n, root: ((ALL, r) for r in range(n)), _each, _others),
-    "all_reduce": CollectiveKind(lambda n, root: [(ALL, ALL)], _whole, lambda n: 2 * _others(n)),
-    "broadcast": CollectiveKind(lambda n, root: [(root, ALL)], _whole, _whole),
-    "reduce": CollectiveKind(lambda n, root: [(ALL, root)], _whole, _whole),
-    "gather": CollectiveKind(lambda n, root: ((r, root) for r in range(n) if r != root), _each, _others),
-    "scatter": CollectiveKind(lambda n, root: ((root, r) for r in range(n) if r != root), _each, _others),
+    "all_gather": CollectiveKind(lambda n, root: ((r, ALL) for r in range(n)), _per_rank, _other_ranks),
+    "reduce_scatter": CollectiveKind(lambda n, root: ((ALL, r) for r in range(n)), _per_rank, _other_ranks),
+    "all_reduce": CollectiveKind(lambda n, root: [(ALL, ALL)], _full_size, lambda n: 2 * _other_ranks(n)),
+    "broadcast": CollectiveKind(lambda n, root: [(root, ALL)], _full_size, _full_size),
+    "reduce": CollectiveKind(lambda n, root: [(ALL, root)], _full_size, _full_size),
+    "gather": CollectiveKind(lambda n, root: ((r, root) for r in range(n) if r != root), _per_rank, _other_ranks),
+    "scatter": CollectiveKind(lambda n, root: ((root, r) for r in range(n) if r != root), _per_rank, _other_ranks),
     "all_to_all": CollectiveKind(
-        lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _each, _others
+        lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _per_rank, _other_ranks
     ),
 }
 """The collectives that have schedules, by name."""
@@ -126,8 +126,8 @@ def check(schedule: Schedule) -> None:
         s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order]
     )
     if error:
-        problem = CHUNK_ERRORS[error]
-        raise ScheduleError(f"chunk {chunk} {problem.format(rank)}")
+        text = CHUNK_ERRORS[error]
+        raise ScheduleError(f"chunk {chunk} {text.format(rank)}")
 
 
 def _check_pieces(s: Schedule) -> None:

@@ -14,7 +14,7 @@ from flitlab.models.files import replace_file
 SUFFIX = ".schedule.json"
 """Suffix of schedule files."""
 
-MOST_RANKS = 65_536
+MAX_RANKS = 65_536
 """Most ranks of a schedule in a file; checking it takes an eighth of the square in bytes."""
 
 Rank = Annotated[int, Field(ge=-1, lt=2**31)]
@@ -29,7 +29,7 @@ class _File(BaseModel):
     format: Literal["flitlab schedule"]
     version: Literal[1]
     collective: CollectiveName
-    ranks: Annotated[int, Field(ge=2, le=MOST_RANKS)]
+    ranks: Annotated[int, Field(ge=2, le=MAX_RANKS)]
     root: Annotated[int, Field(ge=0, lt=2**31)] = 0
     parts: Annotated[int, Field(ge=1, lt=2**62)]
     chunks: list[tuple[Rank, Rank, Count]]
@@ -69,8 +69,8 @@ def read_schedule(path: Path) -> Schedule:
         file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ScheduleError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        key = ".".join(map(str, first["loc"]))
+        raise ScheduleError(f"{key}: {first['msg']}" if key else first["msg"]) from None
     schedule = _schedule(file)
     check(schedule)
     return schedule

@@ -33,10 +33,10 @@ def torus_dims(topology: Topology) -> tuple[int, ...] | None:
 
 def _neighbours(dims: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Yield all ordered pairs of neighbours in a torus whose last coordinate changes fastest."""
-    place = np.arange(prod(dims)).reshape(dims)
+    switches = np.arange(prod(dims)).reshape(dims)
     for axis in np.flatnonzero(np.array(dims) > 1).tolist():
         for direction in (1, -1):
-            yield from zip(place.ravel().tolist(), np.roll(place, direction, axis).ravel().tolist(), strict=True)
+            yield from zip(switches.ravel().tolist(), np.roll(switches, direction, axis).ravel().tolist(), strict=True)
 
 
 def group_sizes(topology: Topology) -> dict[str, int]:

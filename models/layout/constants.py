@@ -96,12 +96,14 @@ def load(source: str | dict[str, Any] | None = None) -> Constants:
 
 def _error_text(error: Any) -> str:
     """Convert an error of pydantic to text: the key, and what is wrong with it."""
-    place = ".".join(map(str, error["loc"]))
+    key = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
-        return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
+        return f"{key} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
     choices = list(_value_at(_shipped(), error["loc"][:-1]))
-    meant = closest_match(str(error["loc"][-1]), choices)
-    return f"{place}: unknown key; choices: {', '.join(choices)}" + (f"; did you mean {meant!r}?" if meant else "")
+    suggestion = closest_match(str(error["loc"][-1]), choices)
+    return f"{key}: unknown key; choices: {', '.join(choices)}" + (
+        f"; did you mean {suggestion!r}?" if suggestion else ""
+    )
 
 
 def _line_of(text: str, path: Sequence[Any]) -> int:

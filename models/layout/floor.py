@@ -53,8 +53,8 @@ def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> Floats:
     """
     rows = int(np.ceil(np.sqrt(cabinets)))
     row, column = np.divmod(np.arange(cabinets), -(-cabinets // rows))
-    place: Floats = np.column_stack([column, row]) * np.array(pitch)
-    return place
+    coordinates: Floats = np.column_stack([column, row]) * np.array(pitch)
+    return coordinates
 
 
 def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
@@ -70,9 +70,9 @@ def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
     -------
     float64 [cables]: a constant inside a cabinet, else the Manhattan distance plus the overhead.
     """
-    place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
+    coordinates = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     a, b = cabinet[ends[:, 0]], cabinet[ends[:, 1]]
-    distance = np.abs(place[a] - place[b]).sum(axis=1)
+    distance = np.abs(coordinates[a] - coordinates[b]).sum(axis=1)
     return np.where(a == b, floor.intra_cabinet, distance + floor.overhead)
 
 
@@ -104,21 +104,21 @@ def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
     ends = cables_of(topology).ends
     both = np.concatenate([ends, ends[:, ::-1]])
     adjacency = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
-    place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
+    coordinates = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     rng = np.random.default_rng(seed)
-    best, least = cabinet.copy(), lengths(cabinet, ends, floor).sum()
+    best, least_total = cabinet.copy(), lengths(cabinet, ends, floor).sum()
     for i in range(ROUNDS):
-        moved = _independent_switches(adjacency, rng.permutation(n))
-        cabinets = cabinet[moved]
-        metres = np.abs(place[cabinet][:, None] - place[cabinets]).sum(axis=2) + floor.overhead
+        selected = _independent_switches(adjacency, rng.permutation(n))
+        cabinets = cabinet[selected]
+        metres = np.abs(coordinates[cabinet][:, None] - coordinates[cabinets]).sum(axis=2) + floor.overhead
         metres[cabinet[:, None] == cabinets] = floor.intra_cabinet
-        cost = adjacency[moved] @ metres
+        cost = adjacency[selected] @ metres
         noise = NOISE * cost.std() * max(0.0, 1 - 1.25 * i / ROUNDS)
         _, chosen = linear_sum_assignment(cost + noise * rng.standard_normal(cost.shape))
-        cabinet[moved] = cabinets[chosen]
+        cabinet[selected] = cabinets[chosen]
         total = lengths(cabinet, ends, floor).sum()
-        if total < least:
-            best, least = cabinet.copy(), total
+        if total < least_total:
+            best, least_total = cabinet.copy(), total
     return best
 
 

@@ -32,6 +32,6 @@ class EdgeConnectivity(MetricSpec):
         ones = np.ones(topology.channels, np.int32)
         matrix = csr_array((ones, (topology.src, topology.dst)), shape=(n, n))
         # the cycle over all switches crosses every cut in both directions
-        least = min(maximum_flow(matrix, v, (v + 1) % n).flow_value for v in range(n))
+        connectivity = min(maximum_flow(matrix, v, (v + 1) % n).flow_value for v in range(n))
         degree = int(min(topology.out_degree.min(), topology.in_degree.min()))
-        return {"": int(least), "excess": degree - int(least)}
+        return {"": int(connectivity), "excess": degree - int(connectivity)}

@@ -88,8 +88,8 @@ NAMES = (
 
 def gdbg_degree(topology: Topology) -> int | None:
     """Return r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
-    n, most = topology.switches, int(topology.out_degree.max())
-    for degree in (most, most + 1):  # every switch may have lost one channel to a self-loop
+    n, max_degree = topology.switches, int(topology.out_degree.max())
+    for degree in (max_degree, max_degree + 1):  # every switch may have lost one channel to a self-loop
         if 2 <= degree <= n:
             arcs = imase_arcs(n, degree, a=1, b=0)
             arcs = arcs[arcs[:, 0] != arcs[:, 1]]

@@ -58,8 +58,11 @@ class HopDistribution(MetricSpec):
 
     def _host_values(self, topology: Topology, exact: bool) -> dict[str, Any]:
         pairs = host_distance_counts(topology) if exact else np.zeros(1, np.int64)
-        apart = bool(pairs[1:].sum())
-        values = {"host_mean": mean_hops(pairs) if apart else None, "host_max": len(pairs) - 1 if apart else None}
+        has_remote_pairs = bool(pairs[1:].sum())
+        values = {
+            "host_mean": mean_hops(pairs) if has_remote_pairs else None,
+            "host_max": len(pairs) - 1 if has_remote_pairs else None,
+        }
         if self.within is not None:
             values["host_within"] = share_within(pairs, self.within - 2)
         return values

@@ -28,13 +28,13 @@ class Moore(MetricSpec):
         n, degree, directed = topology.switches, int(topology.out_degree.max()), topology.directed
         counts = distance_counts(topology)
         diameter = len(counts) - 1
-        order, least = moore_order(degree, diameter, directed), moore_diameter(n, degree, directed)
+        order, least_diameter = moore_order(degree, diameter, directed), moore_diameter(n, degree, directed)
         bound = moore_aspl(n, degree, directed)
         return {
             "order": order,
             "order_ratio": n / order,
-            "diameter": least,
-            "diameter_excess": diameter - least,
+            "diameter": least_diameter,
+            "diameter_excess": diameter - least_diameter,
             "aspl": bound,
             "aspl_ratio": mean_hops(counts) / bound if bound else 1.0,
         }

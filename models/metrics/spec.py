@@ -41,8 +41,8 @@ class MetricSpec(Spec):
             raise_errors(notes_errors(values, f"values of the metric {self.kind}"))
         if self.unprefixed and self.label is None:
             return values
-        head = self.label or self.kind
-        return {f"{head}_{name}" if name else head: value for name, value in values.items()}
+        prefix = self.label or self.kind
+        return {f"{prefix}_{name}" if name else prefix: value for name, value in values.items()}
 
 
 def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:

@@ -40,14 +40,14 @@ class PathSet:
         """Hops of each path: int64 [paths]."""
         return np.diff(self.path_start)
 
-    def of(self, pair: int) -> list[np.ndarray]:
+    def paths_of(self, pair: int) -> list[np.ndarray]:
         """Return the paths of one pair, each int32 [hops]."""
         ends = self.path_start[self.pair_start[pair] : self.pair_start[pair + 1] + 1]
         return [self.channel[a:b] for a, b in pairwise(ends)]
 
     def switches(self, topology: Topology, pair: int) -> list[np.ndarray]:
         """Return the paths of one pair as the switches that they visit, including both ends: int64 [hops + 1] each."""
-        return [np.append(topology.src[path], topology.dst[path[-1:]]) for path in self.of(pair)]
+        return [np.append(topology.src[path], topology.dst[path[-1:]]) for path in self.paths_of(pair)]
 
     def even_load(self, channels: int) -> Floats:
         """Return the load of each channel, float64 [channels], if every pair sends 1, divided evenly over its paths."""
@@ -74,9 +74,9 @@ def concatenate(sets: Sequence[PathSet], order: np.ndarray | None = None) -> Pat
         size = np.diff(start)[groups]
         return np.repeat(start[groups] - starts(size)[:-1], size) + np.arange(size.sum())
 
-    none = np.zeros(0, np.int64)
-    pair_start = starts(np.concatenate([none, *(paths.counts for paths in sets)]))
-    path_start = starts(np.concatenate([none, *(paths.lengths for paths in sets)]))
+    empty = np.zeros(0, np.int64)
+    pair_start = starts(np.concatenate([empty, *(paths.counts for paths in sets)]))
+    path_start = starts(np.concatenate([empty, *(paths.lengths for paths in sets)]))
     channel = np.concatenate([np.zeros(0, np.int32), *(paths.channel for paths in sets)])
     if order is None:
         return PathSet(pair_start, path_start, channel)

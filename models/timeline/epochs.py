@@ -201,12 +201,12 @@ def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bo
 
     works: bool [channels], the channels that count.
     """
-    tail, head = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
+    src, dst = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
     reached = np.zeros(topology.switches, bool)
     reached[root] = True
     while True:
         extended = reached.copy()
-        extended[head[works & reached[tail]]] = True
+        extended[dst[works & reached[src]]] = True
         if (extended == reached).all():
             return reached
         reached = extended

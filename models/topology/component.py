@@ -19,11 +19,11 @@ def largest_component(topology: Topology) -> Topology:
     """
     n = topology.switches
     matrix = csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
-    count, part = connected_components(matrix, directed=True, connection="strong")
+    count, component_of = connected_components(matrix, directed=True, connection="strong")
     if count == 1:
         return topology
-    sizes = np.bincount(part)
-    is_member = part == next(one for one in part if sizes[one] == sizes.max())
+    sizes = np.bincount(component_of)
+    is_member = component_of == next(one for one in component_of if sizes[one] == sizes.max())
     labels = topology.notes.get("labels", [str(v) for v in range(n)])
     whole = replace(topology, notes={**topology.notes, "labels": labels}, grid=None)
     component = subtopology(whole, is_member, is_member[topology.src] & is_member[topology.dst])

@@ -50,14 +50,14 @@ def _search(
         bits += 1
     planes = np.zeros((bits, WORDS), np.uint64)  # bit b of the weight of each source
     for i in range(len(sources)):
-        one = np.uint64(1) << np.uint64(i % 64)
-        frontier[sources[i], i // 64] |= one
-        all_sources[i // 64] |= one
+        bit = np.uint64(1) << np.uint64(i % 64)
+        frontier[sources[i], i // 64] |= bit
+        all_sources[i // 64] |= bit
         counts[0] += weight[sources[i]] ** 2
         for b in range(bits):
             if weight[sources[i]] >> b & 1:
-                planes[b, i // 64] |= one
-    seen = frontier.copy()
+                planes[b, i // 64] |= bit
+    reached = frontier.copy()
     arriving = np.zeros(WORDS, np.uint64)
     pairs, new_pairs, hops = len(sources), len(sources), 0
     while new_pairs > 0:
@@ -66,16 +66,16 @@ def _search(
         for v in range(n):
             missing = np.uint64(0)
             for w in range(WORDS):
-                missing |= all_sources[w] ^ seen[v, w]
+                missing |= all_sources[w] ^ reached[v, w]
                 arriving[w] = np.uint64(0)
             if missing != np.uint64(0):
                 for k in range(in_start[v], in_start[v + 1]):
                     for w in range(WORDS):
                         arriving[w] |= frontier[neighbour[k], w]
             for w in range(WORDS):
-                new_sources = arriving[w] & ~seen[v, w]
+                new_sources = arriving[w] & ~reached[v, w]
                 next_frontier[v, w] = new_sources
-                seen[v, w] |= new_sources
+                reached[v, w] |= new_sources
                 if new_sources == np.uint64(0):
                     continue
                 size = popcount(new_sources)
@@ -161,8 +161,8 @@ def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
     if count >= n:
         counts = distance_counts(topology)
         return SampledDistances(counts, mean_hops(counts), 0.0, n)
-    drawn = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
-    histogram, groups = _search_all(topology, np.sort(drawn))
+    sample = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
+    histogram, groups = _search_all(topology, np.sort(sample))
     means = groups / (64 * (n - 1))
     stderr = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None
     counts = np.trim_zeros(histogram, "b")

@@ -130,12 +130,12 @@ def _check_connected(topology: Topology, names: list[Name], listed: bool) -> Non
     if not n:
         raise SpecError("no switch is left", key="failures")
     matrix = scipy.sparse.csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
-    _, part = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
+    _, component_of = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
     pair = topology.unreachable_pair()
     if pair is not None:
         u, v = (names[end] for end in pair)
         raise SpecError(
-            f"cut {n - np.bincount(part).max()} of {n} switches off: no path from switch {u} to switch {v} "
+            f"cut {n - np.bincount(component_of).max()} of {n} switches off: no path from switch {u} to switch {v} "
             f"(names before the failures){'' if listed else '; other seeds may leave the network connected'}",
             key="failures",
         )
@@ -144,8 +144,8 @@ def _check_connected(topology: Topology, names: list[Name], listed: bool) -> Non
 def _notes(topology: Topology, works: Bools) -> dict[str, Any]:
     """Return the notes without the failed switches. works: bool [switches]."""
     notes = topology.notes | names_of_part(topology, works, works[topology.host_switch])
-    before = np.append(0, np.cumsum(works))
+    new_index = np.append(0, np.cumsum(works))
     for key in {"tiers", "clusters"} & notes.keys():
-        parts = [[name, int(before[a]), int(before[a + k] - before[a])] for name, a, k in notes[key]]
+        parts = [[name, int(new_index[a]), int(new_index[a + k] - new_index[a])] for name, a, k in notes[key]]
         notes[key] = [part for part in parts if part[2]]
     return notes

@@ -104,12 +104,12 @@ def channels_of(
             selected |= _channels_between(topology, ends, f"{key}[{index}]")
     else:
         link = link_numbers(topology)
-        known = np.unique(link)
+        all_links = np.unique(link)
         selected = np.zeros(topology.channels, bool)
-        selected[known[draw_links(links, len(known), seed, key)]] = True
+        selected[all_links[draw_links(links, len(all_links), seed, key)]] = True
     if not directed:
-        back = topology.reverse[selected]
-        selected[back[back >= 0]] = True
+        opposite = topology.reverse[selected]
+        selected[opposite[opposite >= 0]] = True
     return np.flatnonzero(selected)
 
 

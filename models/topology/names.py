@@ -116,8 +116,8 @@ class Names:
         ------
         SpecError: nothing has this name, or it is ambiguous.
         """
-        if (known := self._resolved.get(name)) is not None:
-            return known
+        if (cached := self._resolved.get(name)) is not None:
+            return cached
         text = _key(str(name))
         candidates = self._numbers_of.get(text, set()) | self._by_number(text)
         if len(candidates) != 1 or (self.hints and text in self.hints):
@@ -150,11 +150,13 @@ class Names:
             return f"{text!r} {self.hints[text]}"
         if not self.count:
             return f"{text!r} is no {self.what}: there are none"
-        known = [f"{plural(self.what)} are numbered 0 to {self.count - 1}"] if self.numbered else []
+        accepted = [f"{plural(self.what)} are numbered 0 to {self.count - 1}"] if self.numbered else []
         if self.labelled:
-            known.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
-        meant = closest_match(text, self._numbers_of) if self._numbers_of else None
-        return f"{text!r} is no {self.what}: {', and '.join(known)}" + (f"; did you mean {meant!r}?" if meant else "")
+            accepted.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
+        suggestion = closest_match(text, self._numbers_of) if self._numbers_of else None
+        return f"{text!r} is no {self.what}: {', and '.join(accepted)}" + (
+            f"; did you mean {suggestion!r}?" if suggestion else ""
+        )
 
 
 def _key(text: str) -> str:
@@ -260,8 +262,8 @@ def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str
 def extended_names(topology: Topology, added: int) -> dict[str, Any]:
     """Return the notes with names for a topology with ``added`` unnamed switches."""
     notes = topology.notes
-    known = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
-    extended: dict[str, Any] = {key: [*names, *[None] * added] for key, names in known.items() if names}
+    names_of = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
+    extended: dict[str, Any] = {key: [*names, *[None] * added] for key, names in names_of.items() if names}
     return extended | ({"names": notes["names"]} if extended and "names" in notes else {})
 
 
@@ -286,8 +288,8 @@ def split_path(text: str) -> list[str]:
     """
     if not re.fullmatch(f"{_ONE}(-{_ONE})*", text, re.DOTALL):
         raise ValueError(f"{text!r} is no path: names of switches with - between them")
-    parts = [match[0] for match in re.finditer(_ONE, text, re.DOTALL)]
-    return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+    names = [match[0] for match in re.finditer(_ONE, text, re.DOTALL)]
+    return [name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names]
 
 
 _ONE = r'(?:"(?:[^"]|"")*"|[^"-][^"-]*)'

@@ -30,10 +30,10 @@ def opposite_pairs(src: Ints, dst: Ints, capacity: Floats, delay: Ints, reverse:
     ends = list(zip(src.tolist(), dst.tolist(), strict=True))
     values = list(zip(capacity.tolist(), delay.tolist(), strict=True))
     unpaired, pairs = np.flatnonzero(reverse < 0).tolist(), []
-    for alike in (True, False):
+    for require_equal in (True, False):
         unmatched: dict[Any, deque[int]] = defaultdict(deque)  # by ends: channels whose opposite has not come yet
         for c in unpaired:
-            value = values[c] if alike else None
+            value = values[c] if require_equal else None
             if opposite := unmatched[ends[c][::-1], value]:
                 pairs.append((opposite.popleft(), c))
             else:

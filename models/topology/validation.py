@@ -38,13 +38,15 @@ def unchanged(topology: Topology, method: Callable[..., Any], *inputs: Any) -> I
     inputs: further arguments; those with a content hash are checked as well.
     """
     third_party = is_third_party(method.__self__)  # type: ignore[attr-defined]
-    parts = [part for part in (topology, *inputs) if third_party and hasattr(part, "content_hash")]
-    before = [replace(part).content_hash for part in parts]
+    checked = [value for value in (topology, *inputs) if third_party and hasattr(value, "content_hash")]
+    hashes = [replace(value).content_hash for value in checked]
     yield
-    for part, known in zip(parts, before, strict=True):
-        if replace(part).content_hash != known:
-            what = type(part).__name__.lower()
-            raise_errors([("changes", f"{method.__name__}() changes the {what}; copy the arrays that you write to")])
+    for value, hash_before in zip(checked, hashes, strict=True):
+        if replace(value).content_hash != hash_before:
+            type_name = type(value).__name__.lower()
+            raise_errors(
+                [("changes", f"{method.__name__}() changes the {type_name}; copy the arrays that you write to")]
+            )
 
 
 def validate_topology(topology: Topology, copy: bool = False, method: str = "graph") -> Topology:
@@ -188,15 +190,15 @@ def _value_errors(topology: Topology) -> Errors:
 
 
 def _host_errors(topology: Topology) -> Errors:
-    at, n = topology.host_switch, topology.switches
+    host_switch, n = topology.host_switch, topology.switches
     yield from first_error(
-        "host place", np.flatnonzero((at < 0) | (at >= n)),
-        lambda host: f"host {host} is at switch {at[host]}, outside of 0 to {n - 1}",
+        "host place", np.flatnonzero((host_switch < 0) | (host_switch >= n)),
+        lambda host: f"host {host} is at switch {host_switch[host]}, outside of 0 to {n - 1}",
     )  # fmt: skip
     yield from first_error(
-        "host order", np.flatnonzero(at[1:] < at[:-1]),
-        lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {at[host]}, host {host + 1} "
-        f"at switch {at[host + 1]}; Topology.with_hosts numbers them",
+        "host order", np.flatnonzero(host_switch[1:] < host_switch[:-1]),
+        lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {host_switch[host]}, host "
+        f"{host + 1} at switch {host_switch[host + 1]}; Topology.with_hosts numbers them",
     )  # fmt: skip
     if topology.host_delay is not None:
         delay = topology.host_delay
@@ -223,9 +225,9 @@ def _note_errors(topology: Topology) -> Errors:
 
 def _fills(grid: Grid, n: int) -> bool:
     """Whether the switches occupy all positions of a grid of equal size."""
-    place, dims = grid.coordinates, tuple(map(int, grid.dims))
-    inside = ((place >= 0) & (place < np.array(dims))).all()
-    return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
+    coordinates, dims = grid.coordinates, tuple(map(int, grid.dims))
+    inside = ((coordinates >= 0) & (coordinates < np.array(dims))).all()
+    return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(coordinates.T), dims), minlength=n).all())
 
 
 def _part_errors(key: str, parts: Any, n: int) -> Errors:

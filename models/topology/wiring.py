@@ -52,15 +52,15 @@ def random_pairs(
         pairs = random_pairs(degrees[used], directed, rng, into[used], groups[used], draws)
         return None if pairs is None else used[pairs]
     sources, targets = degrees > 0, into > 0
-    together = np.bincount(groups, sources) @ np.bincount(groups, targets)
-    if 2 * degrees.sum() > sources.sum() * targets.sum() - together:
+    same_group = np.bincount(groups, sources) @ np.bincount(groups, targets)
+    if 2 * degrees.sum() > sources.sum() * targets.sum() - same_group:
         # draw the sparser complement: below half density every bad pair has one to exchange ends with
         possible = np.outer(sources, targets) & (groups[:, None] != groups)
-        lacking = possible.sum(1) - degrees, possible.sum(0) - into
-        if min(lacking[0][sources].min(), lacking[1][targets].min()) < 0:
+        missing = possible.sum(1) - degrees, possible.sum(0) - into
+        if min(missing[0][sources].min(), missing[1][targets].min()) < 0:
             return None
-        lacking = lacking[0] * sources, lacking[1] * targets
-        absent = random_pairs(lacking[0], directed, rng, lacking[1], groups, draws)
+        missing = missing[0] * sources, missing[1] * targets
+        absent = random_pairs(missing[0], directed, rng, missing[1], groups, draws)
         if absent is None:
             return None
         u, v = np.nonzero(possible if directed else np.triu(possible))
@@ -206,10 +206,10 @@ def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, class
     """
     classes = np.zeros(len(pairs), np.int64) if classes is None else classes
     while True:
-        spare, part = _parts(pairs, switches, rng)
-        apart = part[pairs[:, 0]]
+        spare, component_of = _components(pairs, switches, rng)
+        component_of_pair = component_of[pairs[:, 0]]
         for i in spare:
-            others = np.flatnonzero((apart != apart[i]) & (classes == classes[i]))
+            others = np.flatnonzero((component_of_pair != component_of_pair[i]) & (classes == classes[i]))
             if len(others):
                 j = rng.choice(others)
                 pairs[[i, j], 1] = pairs[[j, i], 1]
@@ -218,7 +218,7 @@ def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, class
             return
 
 
-def _parts(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
+def _components(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
     """Return pairs that close a cycle with pairs drawn before them, and the component of every switch, int64
     [switches].
     """

@@ -96,11 +96,11 @@ def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
     """
     dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
     _require_complete(topology, topology.switches == prod(dims))
-    place = np.arange(topology.switches).reshape(dims)
+    switches = np.arange(topology.switches).reshape(dims)
     for by in range(1, max(dims) // 2 + 1):
         for axis in reversed(range(len(dims))):
             if by <= dims[axis] // 2:
-                yield Shift(f"dimension {axis}", by, np.roll(place, -by, axis).ravel())
+                yield Shift(f"dimension {axis}", by, np.roll(switches, -by, axis).ravel())
 
 
 def two_hop_shifts(topology: Topology) -> Iterator[Shift]:

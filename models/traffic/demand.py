@@ -83,12 +83,12 @@ class Traffic:
         size = (self.topology.hosts,) * 2
         parts = [(self.pairs(), load), (self.background.pairs(), 1.0)]
         fixed, growing = (scipy.sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
-        whole = scipy.sparse.csr_array(fixed + growing)
-        whole.eliminate_zeros()
-        whole.sort_indices()
-        start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
-        rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
-        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=whole.data), 1.0
+        total = scipy.sparse.csr_array(fixed + growing)
+        total.eliminate_zeros()
+        total.sort_indices()
+        start, column = total.indptr.astype(np.int64), total.indices.astype(np.int64)
+        rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), total.data, size[0])
+        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=total.data), 1.0
 
     @cached_property
     def cumulative(self) -> Ints:
@@ -133,40 +133,40 @@ class Traffic:
         Returns (source switch, destination switch, amount), sorted by destination and source. Sparse demands do not
         need a full matrix.
         """
-        place, n = self.topology.host_switch, self.topology.switches
+        host_switch, n = self.topology.host_switch, self.topology.switches
         if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
+            share = np.bincount(host_switch, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
             matrix = np.outer(self.topology.host_count, share)
             np.fill_diagonal(matrix, 0)
             target, source = np.nonzero(matrix)
             return source, target, matrix[target, source]
         source, target, amount = self.pairs()
-        return summed_pairs(n, place[source], place[target], amount)
+        return summed_pairs(n, host_switch[source], host_switch[target], amount)
 
     @cached_property
     def switch_demand(self) -> Floats:
         """T summed over the hosts of each switch, float64 [switches, switches], including the diagonal."""
         topology = self.topology
-        n, place = topology.switches, topology.host_switch
+        n, host_switch = topology.switches, topology.host_switch
         if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n)
-            count = np.bincount(place, minlength=n).astype(float)
+            share = np.bincount(host_switch, self.rate, n)
+            count = np.bincount(host_switch, minlength=n).astype(float)
             if self.law == UNIFORM_SELF:
                 return np.outer(share, count) / topology.hosts
             return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
         source, target, amount = self.pairs()
-        flat = sums(place[source] * n + place[target], amount, n * n)
+        flat = sums(host_switch[source] * n + host_switch[target], amount, n * n)
         return flat.reshape(n, n)
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         own = (self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
-        others = [other.content_hash for other in self.alternates]
+        alternates = [alternate.content_hash for alternate in self.alternates]
         # the label distinguishes a background from an alternate
         fixed = [] if self.background is None else ["background", self.background.content_hash]
         trace = [] if self.recorded is None else ["recorded", self.recorded.content_hash]
-        return content_hash(*own, *others, *fixed, *trace)
+        return content_hash(*own, *alternates, *fixed, *trace)
 
 
 def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:

@@ -77,9 +77,9 @@ def optimal_pairs(length: Integers, best: sparse.csr_array) -> sparse.csr_array:
         p = lower
     tight = sparse.csr_array(p[:, None] - length == q)
     residual = sparse.block_array([[None, tight], [sparse.csr_array(best > 0).T, None]])
-    _, part = connected_components(residual, directed=True, connection="strong")
+    _, component_of = connected_components(residual, directed=True, connection="strong")
     row, column = tight.nonzero()
-    keep = part[row] == part[n + column]
+    keep = component_of[row] == component_of[n + column]
     return sparse.csr_array((np.ones(keep.sum()), (row[keep], column[keep])), (n, n))
 
 

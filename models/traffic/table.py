@@ -79,13 +79,15 @@ def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray")
     SpecError: a switch without hosts has demand, or there are more than MAX_ENTRIES pairs of hosts.
     """
     matrix = scipy.sparse.csr_array(matrix)
-    count, place = topology.host_count, topology.host_switch
-    bare = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
-    if len(bare):
-        name = switch_names(topology).label(bare[0])
+    count, host_switch = topology.host_count, topology.host_switch
+    without_hosts = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
+    if len(without_hosts):
+        name = switch_names(topology).label(without_hosts[0])
         raise SpecError(f"switch {name} has demand but no hosts", key="path")
     used = scipy.sparse.coo_array(matrix)
     limit_size(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MAX_ENTRIES)
     hosts = np.arange(topology.hosts)
-    share = scipy.sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
+    share = scipy.sparse.csr_array(
+        (1.0 / count[host_switch], (hosts, host_switch)), (topology.hosts, topology.switches)
+    )
     return scipy.sparse.csr_array(share @ matrix @ share.T)

@@ -44,15 +44,15 @@ def validate_traffic(topology: Topology, traffic: Traffic, copy: bool = False, m
     raise_errors(chain(traffic_errors(topology, traffic), zero_demand_errors(traffic)))
     numbers = {name: contiguous(getattr(traffic, name), np.int64, copy) for name in _INTEGERS}
     rates = {name: contiguous(getattr(traffic, name), np.float64, copy) for name in ("rate", "weight")}
-    others = tuple(validate_traffic(topology, other, copy) for other in traffic.alternates)
-    fixed = None if traffic.background is None else validate_traffic(topology, traffic.background, copy)
+    alternates = tuple(validate_traffic(topology, alternate, copy) for alternate in traffic.alternates)
+    background = None if traffic.background is None else validate_traffic(topology, traffic.background, copy)
     return copy_fields(
         Traffic,
         traffic,
         topology=topology,
         law=int(traffic.law),
-        alternates=others,
-        background=fixed,
+        alternates=alternates,
+        background=background,
         **numbers,
         **rates,
     )

@@ -114,14 +114,14 @@ def test_bounded_paths_are_those_of_networkx(hops):
     graph = topology.to_networkx()
     for i, (s, t) in enumerate(pairs.tolist()):
         every = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, hops)}
-        own = [tuple(path.tolist()) for path in found.of(i)]
+        own = [tuple(path.tolist()) for path in found.paths_of(i)]
         assert set(own) == every and len(own) == len(every)
         assert [len(path) for path in own] == sorted(map(len, own))
     assert all_paths_within(topology, pairs[:, 0], pairs[:, 1], hops, 5, 10**6) is None
     assert all_paths_within(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 50) is None
     some = sampled_shortest(topology, pairs[:, 0], pairs[:, 1], 3, 0)
     for i, (s, t) in enumerate(pairs.tolist()):
-        own, least = [tuple(path.tolist()) for path in some.of(i)], nx.shortest_path_length(graph, s, t)
+        own, least = [tuple(path.tolist()) for path in some.paths_of(i)], nx.shortest_path_length(graph, s, t)
         shortest = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, least)}
         assert 0 < len(own) == len(set(own)) <= 3 and set(own) <= shortest
 

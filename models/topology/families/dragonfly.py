@@ -47,12 +47,12 @@ def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> Ints:
     links = []
     for first_port in range(0, a * h, groups - 1):
         pairs = group_pairs(groups, min(groups - 1, a * h - first_port))
-        here, there = np.concatenate([pairs, pairs[:, ::-1]]).T
-        order = np.lexsort((group_rank(here, there, groups, arrangement), here))
-        start = np.searchsorted(here[order], here[order])
+        src_router, dst_router = np.concatenate([pairs, pairs[:, ::-1]]).T
+        order = np.lexsort((group_rank(src_router, dst_router, groups, arrangement), src_router))
+        start = np.searchsorted(src_router[order], src_router[order])
         port = np.empty_like(order)
         port[order] = first_port + np.arange(len(order)) - start
-        links.append((here * a + port // h).reshape(2, -1).T)
+        links.append((src_router * a + port // h).reshape(2, -1).T)
     return np.concatenate(links)
 
 

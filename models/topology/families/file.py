@@ -120,11 +120,11 @@ class File(TopologySpec):
         paired, single = topology.paired_count
         if self.pair_directions:
             topology = topology.pair_directions()
-        problem = unpaired_warning(single - paired) if self.pair_directions else ""
+        warning = unpaired_warning(single - paired) if self.pair_directions else ""
         if self.pair_directions is None:
-            problem = pairs_warning(paired, single, "pair_directions: true")
-        if problem:
-            warn(f"{source}: {problem}")
+            warning = pairs_warning(paired, single, "pair_directions: true")
+        if warning:
+            warn(f"{source}: {warning}")
         return topology
 
     def _largest(self, topology: Topology, source: str) -> Topology:
@@ -139,12 +139,14 @@ class File(TopologySpec):
             ("hosts", component.hosts, topology.hosts),
         ]
         shares = [(what, part, whole) for what, part, whole in every if whole]
-        kept = ", ".join(f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares)
+        share_texts = ", ".join(
+            f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares
+        )
         if any(part < self.component_share * whole for _, part, whole in shares):
             least = f"which is less than component_share: {self.component_share:g}"
             advice = self._advice(topology)
-            raise SpecError(f"{source}: the largest part has only {kept}, {least}{advice}", key="component")
-        warn(f"{source}: the largest part is kept: {kept}", "component")
+            raise SpecError(f"{source}: the largest part has only {share_texts}, {least}{advice}", key="component")
+        warn(f"{source}: the largest part is kept: {share_texts}", "component")
         return component
 
     def _require_connected(self, topology: Topology, source: str, key: str) -> None:

@@ -25,10 +25,10 @@ Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
 """Parallel links between two neighbours, in all dimensions or in each."""
 
 
-def clique_links(place: np.ndarray, axis: int) -> Ints:
-    """Return links between any two entries of ``place`` on the same line along ``axis``, int64 [m, 2]."""
-    lines = np.moveaxis(place, axis, -1).reshape(-1, place.shape[axis])
-    u, v = np.triu_indices(place.shape[axis], 1)
+def clique_links(switches: np.ndarray, axis: int) -> Ints:
+    """Return links between any two entries of ``switches`` on the same line along ``axis``, int64 [m, 2]."""
+    lines = np.moveaxis(switches, axis, -1).reshape(-1, switches.shape[axis])
+    u, v = np.triu_indices(switches.shape[axis], 1)
     return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
 
 

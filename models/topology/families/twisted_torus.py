@@ -23,16 +23,16 @@ def shifted_dimensions(dims: list[int]) -> list[int]:
 
 def twisted_links(dims: list[int], twist: int) -> Ints:
     """int64 [m, 2]: links of the twisted torus, each once, numbered with the last dimension fastest."""
-    place = np.arange(prod(dims)).reshape(dims)
+    switches = np.arange(prod(dims)).reshape(dims)
     shifted = shifted_dimensions(dims)
     links = []
     for axis, extent in enumerate(dims):
-        neighbour = np.roll(place, -1, axis)
+        neighbour = np.roll(switches, -1, axis)
         if axis not in shifted:
             last = [slice(None)] * len(dims)
             last[axis] = slice(extent - 1, extent)
             neighbour[tuple(last)] = np.roll(neighbour[tuple(last)], [-twist] * len(shifted), shifted)
-        links.append(np.column_stack([place.ravel(), neighbour.ravel()]))
+        links.append(np.column_stack([switches.ravel(), neighbour.ravel()]))
     return np.unique(np.sort(np.concatenate(links), axis=1), axis=0)
 
 

@@ -146,8 +146,8 @@ class _AnynetReader:
             hosts[router] += 1
         topology = network.topology("anynet", hosts)
         labels = topology.notes.get("labels", [str(v) for v in range(topology.switches)])
-        place = {label: i for i, label in enumerate(labels)}
-        nodes = sorted(self.router_of, key=lambda node: (place[self.router_of[node][0]], node))
+        index_of = {label: i for i, label in enumerate(labels)}
+        nodes = sorted(self.router_of, key=lambda node: (index_of[self.router_of[node][0]], node))
         if not np.array_equal(nodes, range(len(nodes))):
             topology.notes["nodes"] = nodes
         delay = [self.router_of[node][1] - 1 for node in nodes]

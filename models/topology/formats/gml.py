@@ -86,8 +86,8 @@ def _add(graph: Attributed, line: int, key: str, value: Any) -> None:
         network.fail(line, f"{key} without [ ... ]")
     data = dict(_flat(value))
     names = ("id",) if key == "node" else ("source", "target")
-    if lacking := [name for name in names if name not in data]:
-        network.fail(line, f"{key} without {lacking[0]}")
+    if missing := [name for name in names if name not in data]:
+        network.fail(line, f"{key} without {missing[0]}")
     if key == "edge":
         source, target = (data.pop(name) for name in names)
         graph.edges.append(Edge(line, source, target, data))
@@ -112,10 +112,10 @@ def _is_key(text: str) -> bool:
 
 def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield (line, token, whether it is quoted), without comments."""
-    line, place = 1, 0
+    line, position = 1, 0
     for match in TOKEN.finditer(text):
-        line += text.count("\n", place, match.start())
-        place = match.start()
+        line += text.count("\n", position, match.start())
+        position = match.start()
         if match[2] is None:
             yield line, match[0] if match[1] is None else unescape(match[1]), match[1] is not None
 
@@ -130,10 +130,12 @@ def _pairs(network: GraphBuilder, tokens: Iterator[tuple[int, str, bool]], line:
             return pairs
         if quoted or not _is_key(key):
             network.fail(line, f"{key!r} is no key")
-        place, value, is_text = next(tokens, (line, "]", False))
+        value_line, value, is_text = next(tokens, (line, "]", False))
         if value == "]" and not is_text:
-            network.fail(place, f"{key} has no value")
-        pairs.append((line, key, _pairs(network, tokens, place, place) if value == "[" and not is_text else value))
+            network.fail(value_line, f"{key} has no value")
+        pairs.append(
+            (line, key, _pairs(network, tokens, value_line, value_line) if value == "[" and not is_text else value)
+        )
     if opened is not None:
         network.fail(opened, "[ is never closed")
     return pairs
