@@ -10,6 +10,8 @@ def jain(shares: np.ndarray) -> float:
     It is computed as 1 / (1 + c^2) from the coefficient of variation c, which rounding cannot take above 1. The squared
     sum over the sum of squares is mathematically equal, but rounds to 1.000000000000002 for many equal shares.
 
+    Parameters
+    ----------
     shares: float64 [n], 0 or more.
 
     Source: Jain, Chiu, Hawe, A quantitative measure of fairness, DEC-TR-301, 1984.

@@ -46,6 +46,11 @@ class PairCounts:
     def of_table(cls, switches: int, table: Integers) -> "PairCounts":
         """Return the non-zero amounts of a table, [switches * switches] or [switches, switches], (source,
         destination).
+
+        Parameters
+        ----------
+        switches: number of switches.
+        table: integers, 0 or more.
         """
         flat = table.reshape(-1)
         place = np.flatnonzero(flat)

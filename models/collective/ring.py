@@ -32,7 +32,13 @@ class Ring:
 
 
 def ring_of(topology: Topology, order: Ints) -> Ring:
-    """Return the ring of hosts in this order, int64 [hosts]. Raises ``ValueError`` if a host cannot reach the next."""
+    """Return the ring of hosts in this order, int64 [hosts]. Raises ``ValueError`` if a host cannot reach the next.
+
+    Parameters
+    ----------
+    topology: the network.
+    order: int64 [hosts of the ring], different hosts.
+    """
     switches = topology.host_switch[order].tolist()
     arcs = list(zip(switches[-1:] + switches[:-1], switches, strict=True))
     changes = [(u, v) for u, v in arcs if u != v]
@@ -43,10 +49,17 @@ def ring_of(topology: Topology, order: Ints) -> Ring:
 
 
 def ring_segment(topology: Topology, order: Ints, hosts: int) -> Ints:
-    """Return ``hosts`` consecutive hosts of a ring; the last is next to the first where possible.
+    """Return consecutive hosts of a ring; the last is next to the first where possible.
 
-    order: int64, of the ring. The segment begins at the first switch for which that is possible, else at the first
-    host.
+    Parameters
+    ----------
+    topology: the network.
+    order: int64 [hosts of the ring], in ring order.
+    hosts: length of the segment.
+
+    Returns
+    -------
+    int64 [hosts]: the segment from the first switch for which that is possible, else from the first host.
     """
     switches = topology.host_switch[order]
     starts = np.flatnonzero(switches != np.roll(switches, 1)) if hosts < len(order) else np.zeros(0, np.int64)

@@ -10,7 +10,13 @@ from flitlab.models.topology.graph import Topology
 
 
 def is_optical(metres: np.ndarray, model: Cable) -> Bools:
-    """Return whether each cable is optical, bool [cables]: beyond the electric reach or, without a reach, cheaper."""
+    """Return whether each cable is optical, bool [cables]: beyond the electric reach or, without a reach, cheaper.
+
+    Parameters
+    ----------
+    metres: float64 [cables], their lengths.
+    model: reach and prices.
+    """
     if model.reach is not None:
         return metres > model.reach
     return _dollars_per_gbps(metres, model.optical) < _dollars_per_gbps(metres, model.electric)

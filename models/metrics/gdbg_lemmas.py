@@ -100,7 +100,13 @@ def gdbg_degree(topology: Topology) -> int | None:
 
 
 def walk_counts(n: int, degree: int, hops: int) -> Ints:
-    """Count the walks of exactly ``hops`` hops from s to t in GDBG(n, degree) with self-loops, int64 [n, n]."""
+    """Count the walks of exactly ``hops`` hops from s to t in GDBG(n, degree) with self-loops, int64 [n, n].
+
+    Parameters
+    ----------
+    n, degree: order and degree of the graph.
+    hops: length of the walks.
+    """
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     counts = np.eye(n, dtype=np.int64)
     for _ in range(hops):
@@ -112,7 +118,13 @@ def walk_counts(n: int, degree: int, hops: int) -> Ints:
 
 
 def walk_uses(n: int, degree: int, hops: int) -> Ints:
-    """Count how often all walks of ``hops`` hops in GDBG(n, degree) use a channel out of each switch, int64 [n]."""
+    """Count how often all walks of ``hops`` hops in GDBG(n, degree) use a channel out of each switch, int64 [n].
+
+    Parameters
+    ----------
+    n, degree: order and degree of the graph.
+    hops: length of the walks.
+    """
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     arriving, uses = np.ones(n, np.int64), np.zeros(n, np.int64)
     for step in range(hops):

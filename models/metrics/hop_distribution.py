@@ -92,8 +92,12 @@ def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> i
 
 
 def share_within(counts: np.ndarray, hops: int) -> float | None:
-    """Return the share of the pairs at most ``hops`` apart; None without pairs. counts: int64 [hops], pairs by
-    distance.
+    """Return the share of the pairs at most ``hops`` apart; None without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], pairs by distance.
+    hops: the distance.
     """
     total = int(counts.sum())
     return int(counts[: max(hops + 1, 0)].sum()) / total if total else None

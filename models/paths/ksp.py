@@ -444,7 +444,12 @@ def k_shortest_paths(
 
 
 def all_k_shortest(topology: Topology, k: int, *, extra: int | None = None, seed: int = 0) -> Iterator[PathSet]:
-    """Yield the paths of :func:`k_shortest_to` to each switch 0, 1, … from all other switches, in order."""
+    """Yield the paths of :func:`k_shortest_to` to each switch 0, 1, … from all other switches, in order.
+
+    Parameters
+    ----------
+    topology, k, extra, seed: as in :func:`k_shortest_to`.
+    """
     switches = np.arange(topology.switches)
     for dst_switch in range(topology.switches):
         yield k_shortest_to(topology, dst_switch, np.delete(switches, dst_switch), k, extra=extra, seed=seed)

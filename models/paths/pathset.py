@@ -60,13 +60,22 @@ class PathSet:
 
 
 def starts(sizes: np.ndarray) -> Ints:
-    """Return where each group begins in their concatenation, and its end: int64 [groups + 1]."""
+    """Return where each group begins in their concatenation, and its end: int64 [groups + 1].
+
+    Parameters
+    ----------
+    sizes: integers [groups], the size of each group.
+    """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def concatenate(sets: Sequence[PathSet], order: np.ndarray | None = None) -> PathSet:
-    """Concatenate sets of paths. order: int64 [pairs]; pair i of the result is pair ``order[i]`` of the
-    concatenation.
+    """Concatenate sets of paths.
+
+    Parameters
+    ----------
+    sets: the sets.
+    order: int64 [pairs]; pair i of the result is pair ``order[i]`` of the concatenation; None: unchanged.
     """
 
     def gather(start: Ints, groups: Ints) -> Ints:

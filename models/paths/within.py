@@ -90,6 +90,12 @@ def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
     """Count loopless paths of exactly h hops from a switch to each: int64 [max_hops + 1, switches]; row 0 is 0.
 
     The time is proportional to the number of paths.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch: first switch of all paths.
+    max_hops: most hops of a path.
     """
     counts = np.zeros((max_hops + 1, topology.switches), np.int64)
     _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, _NO_LOAD, _NO_LOAD)
@@ -99,6 +105,12 @@ def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
 def paths_within_from(topology: Topology, src_switch: int, max_hops: int) -> PathSet:
     """List all loopless paths of at most ``max_hops`` hops from a switch; pair t is (src_switch, t), empty for the
     source.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch: first switch of all paths.
+    max_hops: most hops of a path.
     """
     counts = counts_within(topology, src_switch, max_hops)
     length = np.repeat(np.arange(max_hops + 1)[:, None], topology.switches, axis=1)

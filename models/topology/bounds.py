@@ -33,7 +33,14 @@ def _most_at(count: int, degree: int, directed: bool) -> list[int]:
 
 
 def moore_order(degree: int, diameter: int, directed: bool) -> int:
-    """Compute the most switches of a degree and a diameter: 1 + d + d (d - 1) + ... or, directed, 1 + d + d**2 + ..."""
+    """Compute the most switches of a degree and a diameter: 1 + d + d (d - 1) + ... or, directed, 1 + d + d**2 + ...
+
+    Parameters
+    ----------
+    degree: most channels out of a switch.
+    diameter: most hops between two switches.
+    directed: whether channels may be uni-directional.
+    """
     return 1 + sum(level for level, _ in zip(_levels(degree, directed), range(diameter), strict=False))
 
 
@@ -41,6 +48,12 @@ def moore_diameter(n: int, degree: int, directed: bool) -> int:
     """Compute the least diameter of n switches of at most this degree.
 
     Directed: ceil(log_d(n (d - 1) + 1)) - 1. Raises ``ValueError`` if they cannot be connected.
+
+    Parameters
+    ----------
+    n: number of switches.
+    degree: most channels out of a switch.
+    directed: whether channels may be uni-directional.
 
     Source: DBG Lemma 1.
     """
@@ -53,6 +66,12 @@ def moore_aspl(n: int, degree: int, directed: bool) -> float:
     At most degree**h switches are h hops away, with bi-directional links degree (degree - 1)**(h - 1); the bound fills
     these levels greedily. Raises ``ValueError`` if the degree is too small to connect n switches.
 
+    Parameters
+    ----------
+    n: number of switches.
+    degree: most channels out of a switch.
+    directed: whether channels may be uni-directional.
+
     Source: UNI section III-A ("Ideal"); Cerf, Cowan, Mullin and Stanton, Networks 4, 1974.
     """
     return _mean_level(_most_at(n - 1, degree, directed))
@@ -63,6 +82,12 @@ def shortest_paths_length(n: int, degree: int, k: int) -> float:
 
     A switch has at most degree**h paths of h hops; k (n - 1) of them fill these levels greedily.
 
+    Parameters
+    ----------
+    n: number of switches.
+    degree: most channels out of a switch.
+    k: paths per pair.
+
     Source: DBG Lemma 2.
     """
     return _mean_level(_most_at(k * (n - 1), degree, True))
@@ -70,6 +95,12 @@ def shortest_paths_length(n: int, degree: int, k: int) -> float:
 
 def paths_within_bound(n: int, degree: int, hops: int) -> int:
     """Compute floor((r + r**2 + … + r**hops) / (n - 1)): some pair has no more paths within ``hops`` hops.
+
+    Parameters
+    ----------
+    n: number of switches.
+    degree: most channels out of a switch.
+    hops: most hops of a path.
 
     Source: DBG Lemma 3.
     """

@@ -42,7 +42,13 @@ class Code(NamedTuple):
 def walsh_hadamard(values: np.ndarray) -> Floats:
     """Compute the Walsh-Hadamard transform: for every u, the sum over c of values[c] * (-1)**(parity of u & c).
 
-    values: float64 [2**k]. Returns float64 [2**k].
+    Parameters
+    ----------
+    values: float64 [2**k].
+
+    Returns
+    -------
+    float64 [2**k].
     """
     bits = len(values).bit_length() - 1
     while bits:
@@ -60,13 +66,25 @@ def _hadamard(size: int) -> Floats:
 
 
 def weights(columns: np.ndarray, k: int) -> Ints:
-    """Return the number of ones in every word, int64 [2**k]; word 0 has none. columns: int64 [m]."""
+    """Return the number of ones in every word, int64 [2**k]; word 0 has none.
+
+    Parameters
+    ----------
+    columns: int64 [m], see the module.
+    k: dimension of the code.
+    """
     transform = walsh_hadamard(np.bincount(columns, minlength=2**k).astype(float))
     return (len(columns) - transform.astype(np.int64)) // 2
 
 
 def minimum_distance(columns: np.ndarray, k: int) -> int:
-    """Return the least weight of a word other than 0; 0 if the columns do not span F_2^k. columns: int64 [m]."""
+    """Return the least weight of a word other than 0; 0 if the columns do not span F_2^k.
+
+    Parameters
+    ----------
+    columns: int64 [m], see the module.
+    k: dimension of the code.
+    """
     return int(weights(columns, k)[1:].min())
 
 

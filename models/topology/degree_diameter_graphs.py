@@ -39,6 +39,12 @@ def bases(degree: int, directed: bool, n: int) -> dict[int, Construction]:
 
     Directed: Kautz graphs, up to the first one of n switches or more. Undirected: :func:`largest_graph` for each
     diameter up to :data:`MAX_BASE_DIAMETER`; of degree 2 only the cycle of n or n + 1.
+
+    Parameters
+    ----------
+    degree: of the graphs.
+    directed: whether graphs are uni-directional.
+    n: order of the MDDP graph.
     """
     if not directed:
         diameters = [n // 2] if degree == 2 else range(1, MAX_BASE_DIAMETER + 1)

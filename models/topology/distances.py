@@ -210,8 +210,11 @@ def aspl(topology: Topology) -> float:
 
 
 def mean_hops(counts: np.ndarray) -> float:
-    """Return the mean over pairs of different switches, from the int64 [hops] of :func:`distance_counts`; 0 without
-    pairs.
+    """Return the mean distance over pairs of different switches; 0 without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], as :func:`distance_counts` returns.
     """
     pairs = int(counts[1:].sum())
     return int(counts @ np.arange(len(counts))) / pairs if pairs else 0.0

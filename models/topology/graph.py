@@ -236,7 +236,12 @@ class Topology:
         return np.zeros(self.hosts, np.int64) if self.host_delay is None else self.host_delay
 
     def columns_of(self, channels: Ints | Bools) -> dict[str, Floats]:
-        """Return the ``columns`` of some channels, int64 or bool [channels], in that order."""
+        """Return the ``columns`` of some channels, in their order.
+
+        Parameters
+        ----------
+        channels: int64 [n], channels, or bool [channels].
+        """
         return {name: values[channels] for name, values in self.columns.items()}
 
     @property

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable
 
 
 def nearest_valid(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
-    """Return the largest valid number below ``value`` (not under ``low``), if any, and the smallest valid one above it.
+    """Return the largest valid number below ``value``, if any, and the smallest valid one above it.
 
-    valid: must hold for some number above ``value``.
+    Parameters
+    ----------
+    value: an invalid number.
+    valid: tells valid numbers; must hold for some number above ``value``.
+    low: smallest number to return.
     """
     below = next(([v] for v in range(value - 1, low - 1, -1) if valid(v)), [])
     above = max(value + 1, low)

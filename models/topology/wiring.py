@@ -133,11 +133,19 @@ def _swap_until_simple(pairs: np.ndarray, groups: Ints, directed: bool, rng: np.
 
 
 def random_links(degrees: Ints, directed: bool, rng: np.random.Generator, into: np.ndarray | None = None) -> np.ndarray:
-    """Pairs drawn like those of :func:`random_pairs` without groups, but a graph is found for whatever degrees.
+    """Draw a random graph with these degrees, simple where possible.
 
-    Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends find; loops
-    are left only where even that cannot avoid them (one switch has more than half of all ports). Degrees
-    so uneven that pairing at random fails: Havel and Hakimi's graph, shuffled by ten exchanges a pair.
+    Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends achieve; loops remain only
+    where they are unavoidable (one switch has more than half of all ports). Where degrees are so uneven that random
+    pairing fails, the graph is Havel and Hakimi's, shuffled by ten exchanges per pair.
+
+    Parameters
+    ----------
+    degrees, directed, rng, into: as in :func:`random_pairs`.
+
+    Returns
+    -------
+    int64 [m, 2].
     """
     import networkx as nx  # no other drawing of graphs needs it
 
@@ -256,7 +264,12 @@ def evenly(total: int, places: int) -> Ints:
 
 
 def wireable(degrees: Ints) -> Ints:
-    """Return degrees of some graph without loops: the largest is lowered if it exceeds the rest or the sum is odd."""
+    """Return degrees of some graph without loops: the largest is lowered if it exceeds the rest or the sum is odd.
+
+    Parameters
+    ----------
+    degrees: int64 [switches].
+    """
     lowered = max(2 * int(degrees.max()) - int(degrees.sum()), int(degrees.sum()) % 2)
     even: Ints = degrees - lowered * (np.arange(len(degrees)) == degrees.argmax())
     return even

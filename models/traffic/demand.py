@@ -26,7 +26,13 @@ def word_thresholds(cumulative: np.ndarray) -> np.ndarray:
     Thresholds are multiples of 2**-53 of the range, so that products of doubles and a power of two are exact. Entries
     with a smaller share are never drawn.
 
-    cumulative: float64 [entries], ascending, the last of them 1. Returns int64 [entries].
+    Parameters
+    ----------
+    cumulative: float64 [entries], ascending, the last of them 1.
+
+    Returns
+    -------
+    int64 [entries].
     """
     steps = np.minimum(np.floor(cumulative * 2.0**53), 2.0**53 - 1).astype(np.int64)
     thresholds = steps << 10

@@ -86,6 +86,11 @@ def optimal_pairs(length: Integers, best: sparse.csr_array) -> sparse.csr_array:
 def entropy_centre(allowed: sparse.csr_array, total: np.ndarray) -> sparse.coo_array:
     """Return the matrix a[s] b[t] on the allowed pairs with row and column sums ``total``, by alternate scaling.
 
+    Parameters
+    ----------
+    allowed: [n, n], non-zero for allowed pairs.
+    total: float64 [n], row and column sums.
+
     Source: Sinkhorn and Knopp 1967, doi:10.2140/pjm.1967.21.343.
     """
     columns = sparse.csr_array(allowed.T)

@@ -33,13 +33,25 @@ def evenly_spaced(size: int, count: int) -> Ints:
 
 
 def shuffled(matrix: npt.NDArray[Any] | sparse.sparray, seed: int) -> sparse.csr_array:
-    """Permute rows and columns of a demand matrix alike, at random."""
+    """Permute rows and columns of a demand matrix alike, at random.
+
+    Parameters
+    ----------
+    matrix: [n, n].
+    seed: seed of the permutation.
+    """
     order = generator(seed).permutation(matrix.shape[0])
     return sparse.csr_array(sparse.csr_array(matrix)[order][:, order])
 
 
 def on_racks(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
-    """Convert demand [racks, racks] to demand [hosts, hosts]; rack i is the i-th switch with hosts."""
+    """Convert demand [racks, racks] to demand [hosts, hosts]; rack i is the i-th switch with hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    matrix: float64 [racks, racks].
+    """
     racks = racks_of(topology)
     entries = sparse.coo_array(matrix)
     source, target = racks[entries.row], racks[entries.col]

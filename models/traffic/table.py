@@ -77,6 +77,11 @@ def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray")
     Raises
     ------
     SpecError: a switch without hosts has demand, or there are more than MAX_ENTRIES pairs of hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    matrix: float64 [switches, switches], dense or sparse.
     """
     matrix = scipy.sparse.csr_array(matrix)
     count, host_switch = topology.host_count, topology.host_switch

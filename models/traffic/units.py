@@ -50,13 +50,27 @@ class Units:
             )  # fmt: skip
 
     def hosts_of(self, target: Ints) -> Ints:
-        """Return the destination of each host, int64 [hosts]: host k of unit u sends to host k of unit
-        ``target[u]``.
+        """Return the destination of each host: host k of unit u sends to host k of unit ``target[u]``.
+
+        Parameters
+        ----------
+        target: int64 [units].
+
+        Returns
+        -------
+        int64 [hosts].
         """
         return (target[:, None] * self.size + np.arange(self.size)).ravel()
 
     def host_matrix(self, demand: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
-        """Convert demand [units, units] of every host to demand [hosts, hosts]; the k-th hosts of both units form a
-        pair.
+        """Convert demand between units to demand between hosts; the k-th hosts of both units form a pair.
+
+        Parameters
+        ----------
+        demand: float64 [units, units], per host, dense or sparse.
+
+        Returns
+        -------
+        float64 [hosts, hosts].
         """
         return sparse.csr_array(sparse.kron(sparse.csr_array(demand), sparse.eye_array(self.size), format="csr"))

@@ -17,7 +17,14 @@ Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
 
 def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> Ints:
-    """Return the position, from 0, of group j in the order in which the ports of group i reach the other groups."""
+    """Return the position, from 0, of group j in the order in which the ports of group i reach the other groups.
+
+    Parameters
+    ----------
+    i, j: different groups.
+    groups: number of groups.
+    arrangement: arrangement of global links, as in the family.
+    """
     distance = (j - i) % groups
     if arrangement == "consecutive":
         return j - (j > i)
@@ -43,7 +50,15 @@ def group_pairs(groups: int, degree: int) -> Ints:
 
 
 def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> Ints:
-    """Return links between routers of different groups, int64 [m, 2]; groups have a routers of h ports each."""
+    """Return links between routers of different groups, int64 [m, 2]; groups have a routers of h ports each.
+
+    Parameters
+    ----------
+    groups: number of groups.
+    a: routers per group.
+    h: global ports per router.
+    arrangement: arrangement of global links, as in the family.
+    """
     links = []
     for first_port in range(0, a * h, groups - 1):
         pairs = group_pairs(groups, min(groups - 1, a * h - first_port))

@@ -56,6 +56,12 @@ R = TypeVar("R", bound=Repeated)
 def repeated(steps: Sequence[R], stage: int | None, most: int = MOST_STEPS) -> list[tuple[int, R]]:
     """Return the first ``stage`` steps, repetitions counted, or all of them: each with its index in ``steps``.
 
+    Parameters
+    ----------
+    steps: the steps with their repetitions.
+    stage: number of steps to carry out; None: all.
+    most: largest accepted number of steps.
+
     Raises ``SpecError`` for more than ``most`` steps, and for a stage that does not exist.
     """
     count = sum(step.times for step in steps)

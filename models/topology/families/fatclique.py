@@ -18,6 +18,12 @@ def clique_of_groups(groups: int, size: int, ports: int) -> Ints:
 
     Numbers of links of two pairs of groups differ by at most one. One port stays free if all numbers are odd. In round
     r, a switch links to the switch r positions further in each other group, as long as ports remain for all groups.
+
+    Parameters
+    ----------
+    groups: number of groups.
+    size: switches per group.
+    ports: ports of a switch for links to other groups.
     """
     whole, rest = divmod(ports, groups - 1)
     switch = np.arange(groups * size).reshape(groups, size)

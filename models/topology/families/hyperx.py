@@ -26,7 +26,13 @@ Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
 
 
 def clique_links(switches: np.ndarray, axis: int) -> Ints:
-    """Return links between any two entries of ``switches`` on the same line along ``axis``, int64 [m, 2]."""
+    """Return links between any two entries of ``switches`` on the same line along ``axis``, int64 [m, 2].
+
+    Parameters
+    ----------
+    switches: int64 [dims], switch numbers by coordinates.
+    axis: the dimension.
+    """
     lines = np.moveaxis(switches, axis, -1).reshape(-1, switches.shape[axis])
     u, v = np.triu_indices(switches.shape[axis], 1)
     return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
@@ -48,6 +54,12 @@ def relative_bisection(dims: list[int], multiplicity: list[int], hosts_per_switc
     """Return links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
 
     None without an even dimension or without hosts.
+
+    Parameters
+    ----------
+    dims: extents S of the dimensions.
+    multiplicity: parallel links K of each dimension.
+    hosts_per_switch: T.
     """
     widths = [k * s for s, k in zip(dims, multiplicity, strict=True) if s > 1]
     return min(widths) / (2 * hosts_per_switch) if widths and hosts_per_switch else None

@@ -40,9 +40,14 @@ class Design:
 
 
 def factorizations(n: int, cost: list[int], ports: int, least: int = 2) -> Iterator[list[int]]:
-    """Yield all products of non-decreasing factors from ``least`` that equal n, of total cost up to ``ports``.
+    """Yield all products of non-decreasing factors that equal n, of total cost up to ``ports``.
 
-    cost: cost of a factor, at least the factor - 1. 1 is the empty product.
+    Parameters
+    ----------
+    n: the product; 1 is the empty product.
+    cost: cost[f] is the cost of factor f, at least f - 1.
+    ports: largest total cost.
+    least: smallest factor.
     """
     if n == 1:
         yield []
@@ -69,6 +74,12 @@ def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
 
     More hosts per switch only take ports and need wider dimensions. Beyond ``radix`` switches per host, a design
     without one of the dimensions is cheaper.
+
+    Parameters
+    ----------
+    hosts: number of hosts.
+    radix: ports of a switch.
+    bisection: least relative bisection.
     """
     for per_switch in range(min(radix, hosts), 0, -1):
         first = -(-hosts // per_switch)
@@ -83,7 +94,13 @@ def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
 
 
 def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Design | None:
-    """Return the design of fewest switches, then links (``switches``), or the other way round (``links``)."""
+    """Return the design of fewest switches, then links (``switches``), or the other way round (``links``).
+
+    Parameters
+    ----------
+    hosts, radix, bisection: as in :func:`designs`.
+    objective: ``switches`` or ``links``.
+    """
     best: Design | None = None
     for design in designs(hosts, radix, bisection):
         if best is None:
@@ -101,7 +118,12 @@ def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Des
 
 
 def nearest_radix(hosts: int, radix: int, bisection: Fraction) -> int:
-    """Return the fewest ports, above ``radix``, with which a HyperX qualifies; one switch of ``hosts`` ports does."""
+    """Return the fewest ports, above ``radix``, with which a HyperX qualifies; one switch of ``hosts`` ports does.
+
+    Parameters
+    ----------
+    hosts, radix, bisection: as in :func:`designs`.
+    """
 
     def qualifies(ports: int) -> bool:
         return next(designs(hosts, ports, bisection), None) is not None

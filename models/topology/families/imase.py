@@ -15,6 +15,12 @@ def imase_arcs(n: int, degree: int, a: int, b: int) -> Ints:
     """Return arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, including loops, int64 [n * degree, 2].
 
     n**2 * degree must be less than 2**63.
+
+    Parameters
+    ----------
+    n: number of switches.
+    degree: arcs out of each switch, d.
+    a, b: coefficients of the arcs.
     """
     tail = np.repeat(np.arange(n), degree)
     alpha = np.tile(np.arange(degree), n)

@@ -15,7 +15,13 @@ from flitlab.models.topology.spec import TopologySpec
 
 
 def leaf_spine_links(leaves: int, spines: int, multiplicity: int) -> Ints:
-    """Return parallel links from every leaf 0, 1, .. to every spine ``leaves``, ``leaves`` + 1, .., int64 [m, 2]."""
+    """Return parallel links from every leaf 0, 1, .. to every spine ``leaves``, ``leaves`` + 1, .., int64 [m, 2].
+
+    Parameters
+    ----------
+    leaves, spines: number of switches of each tier.
+    multiplicity: parallel links of a leaf and a spine.
+    """
     leaf, spine = np.indices((leaves, spines)).reshape(2, -1)
     return np.repeat(np.column_stack([leaf, leaves + spine]), multiplicity, axis=0)
 

@@ -20,7 +20,15 @@ GREEDY_TRIES = 10
 
 
 def insert(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
-    """Put a new switch into ``degree`` arcs of distinct tails and heads, or degree // 2 disjoint links."""
+    """Put a new switch into ``degree`` arcs of distinct tails and heads, or degree // 2 disjoint links.
+
+    Parameters
+    ----------
+    pairs: int64 [m, 2], arcs or links.
+    degree: of the new switch.
+    directed: whether pairs are arcs.
+    rng: source of all draws.
+    """
     edge_count = degree if directed else degree // 2
     new = pairs.max() + 1
     while True:
@@ -46,6 +54,13 @@ def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
 
     Directed: a perfect matching of the ends, so that degrees stay; another switch is drawn if there is none.
     Undirected: unmatched ends stay free.
+
+    Parameters
+    ----------
+    pairs: int64 [m, 2], arcs or links.
+    degree: of the graph.
+    directed: whether pairs are arcs.
+    rng: source of all draws.
     """
     for x in rng.permutation(np.unique(pairs)):
         kept = pairs[(pairs != x).all(axis=1)]

@@ -17,7 +17,14 @@ Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_l
 
 
 def grid(kind: str, dims: list[int], wrap: bool) -> Topology:
-    """Build a mesh, or with ``wrap`` a torus, numbered with the last dimension fastest."""
+    """Build a mesh, or with ``wrap`` a torus, numbered with the last dimension fastest.
+
+    Parameters
+    ----------
+    kind: of the topology.
+    dims: extents of the dimensions.
+    wrap: whether dimensions close into rings.
+    """
     switches = prod(dims)
     # the last switch has a neighbour ahead only in a ring, and a ring of two would repeat its only link
     pairs = [extent if wrap and extent > 2 else extent - 1 for extent in dims]

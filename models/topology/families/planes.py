@@ -15,9 +15,14 @@ from flitlab.models.topology.spec import TopologySpec, build_nested
 
 
 def numbers(nodes: int, planes: int, tiers: list[Any]) -> Ints:
-    """int64 [planes, switches]: the number of each switch of each plane, tier by tier and plane by plane in a tier.
+    """Return the number of each switch of each plane, int64 [planes, switches], tier by tier and plane by plane in a
+    tier.
 
-    nodes: how many come before all of them. tiers: [name, first switch, number of switches] of one plane.
+    Parameters
+    ----------
+    nodes: number of switches that precede all of them.
+    planes: number of planes.
+    tiers: [name, first switch, number of switches] of one plane.
     """
     plane = np.arange(planes)[:, None]
     parts = [nodes + planes * first + plane * count + np.arange(count) for _, first, count in tiers]

@@ -26,6 +26,11 @@ def polarfly_clusters(links: np.ndarray, quadrics: np.ndarray) -> Ints:
 
     The neighbours of the first quadric are the centres of the other clusters: they share no neighbour but that quadric,
     and every other switch is a centre or adjacent to exactly one.
+
+    Parameters
+    ----------
+    links: int64 [m, 2], of the polarity graph.
+    quadrics: int64 [q + 1], its absolute switches.
     """
     ends = np.concatenate([links, links[:, ::-1]])
     cluster = np.full(links.max() + 1, -1, np.int64)

@@ -62,7 +62,14 @@ EXISTS = {"inductive_quad": is_quad_degree, "paley": is_paley_degree}
 
 
 def order_of(q: int, d: int, supernode: Supernode) -> int:
-    """Switches of the star product."""
+    """Switches of the star product.
+
+    Parameters
+    ----------
+    q: order of the polarity graph's field.
+    d: degree of the supernode.
+    supernode: its kind.
+    """
     return (q * q + q + 1) * (2 * d + (2 if supernode == "inductive_quad" else 1))
 
 

@@ -108,6 +108,12 @@ def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> Ints:
     """Divide ``total`` in proportion to ``weights``, at most ``most`` each, int64 [places].
 
     Webster's method: the next unit goes where weight / (share + 1/2) is largest.
+
+    Parameters
+    ----------
+    total: units to distribute.
+    weights: float64 [places], above 0.
+    most: largest share.
     """
     shares = np.zeros(len(weights), np.int64)
     queue = [(-2 * float(weight), i) for i, weight in enumerate(weights) if most[i] > 0]

@@ -54,7 +54,13 @@ class Vl2(TopologySpec):
         return self.da * self.di // 4
 
     def network(self, tors: int, links: np.ndarray) -> Topology:
-        """ToRs, aggregation and core switches with these links, and the hosts of the ToRs."""
+        """ToRs, aggregation and core switches with these links, and the hosts of the ToRs.
+
+        Parameters
+        ----------
+        tors: number of ToRs.
+        links: int64 [m, 2].
+        """
         limit_size(tors * self.servers_per_tor, "servers_per_tor", "hosts")
         core = self.da // 2
         tiers = [["ToR", 0, tors], ["aggregation", tors, self.di], ["core", tors + self.di, core]]

@@ -30,7 +30,15 @@ class Attributes:
         return (self.capacity, self.delay, self.hosts, self.missing) != ("capacity", "delay", "hosts", None)
 
     def capacity_of(self, network: GraphBuilder, line: int, edge: str, data: Mapping[str, str]) -> str:
-        """Return the capacity of an edge as text. Fails if a required attribute is missing."""
+        """Return the capacity of an edge as text. Fails if a required attribute is missing.
+
+        Parameters
+        ----------
+        network: the file, for errors.
+        line: line of the edge.
+        edge: its description, for errors.
+        data: its attributes.
+        """
         if self.capacity in data:
             return data[self.capacity]
         if self.missing is None and self.capacity != "capacity":
@@ -41,6 +49,12 @@ class Attributes:
     def delay_of(self, network: GraphBuilder, line: int, data: Mapping[str, str]) -> str:
         """Return the delay of an edge in whole ticks as text: 0 without the attribute, rounded if it has a custom
         name.
+
+        Parameters
+        ----------
+        network: the file, for errors.
+        line: line of the edge.
+        data: its attributes.
         """
         text = data.get(self.delay, "0")
         if self.delay == "delay":
@@ -63,7 +77,13 @@ class Edge:
 
 
 def repeated_link_error(source: str, target: str, before: int) -> str:
-    """Return the error of a list of links with one in both directions. before: the line of the other direction."""
+    """Return the error of a list of links with one in both directions.
+
+    Parameters
+    ----------
+    source, target: ends of the link.
+    before: line of the other direction.
+    """
     return (
         f"link {source} {target} repeats line {before} backwards; directed: true if lines are channels, and "
         "pair_directions: true if opposite channels are links"

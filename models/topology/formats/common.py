@@ -191,7 +191,15 @@ class GraphBuilder:
         return capacity
 
     def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
-        """Parse an integer of at least ``least``. Fails for other texts."""
+        """Parse an integer of at least ``least``. Fails for other texts.
+
+        Parameters
+        ----------
+        line: its line, for errors.
+        what: what the number is, for errors.
+        text: the number.
+        least: smallest accepted value.
+        """
         try:
             value = int(text)
         except ValueError:
@@ -271,7 +279,10 @@ def wrong_reverse(arcs: np.ndarray, reverse: np.ndarray) -> int | None:
 
     A valid reverse exists, has the opposite ends and names the channel in turn.
 
-    arcs: int64 [channels, 2]. reverse: int64 [channels], -1: none.
+    Parameters
+    ----------
+    arcs: int64 [channels, 2].
+    reverse: int64 [channels], -1: none.
     """
     paired = np.flatnonzero(reverse >= 0)
     other = np.minimum(reverse[paired], len(arcs) - 1)

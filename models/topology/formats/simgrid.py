@@ -17,13 +17,24 @@ def write_simgrid(
 ) -> list[str]:  # fmt: skip
     """Write a platform for SimGrid 3.21 and later: hosts h0, h1, ..., routers s0, s1, ... in one Dijkstra zone.
 
-    Every channel is a link of its own with a one-way route, so uni-directional networks keep their directions;
-    SimGrid then routes along the fewest links. Parallel channels, of which its routing would use one, become one
-    with the sum of their bandwidths and the least of their delays. Returns what the file does not keep.
+    Every channel is a link with a uni-directional route, so uni-directional networks keep their directions; SimGrid
+    then routes along the fewest links. Parallel channels, of which its routing would use one, become one channel with
+    their total bandwidth and least delay. The default values are those of UNI, sections III and IV. An infinite host
+    capacity is written as a million.
 
-    gbps: bandwidth of capacity 1. speed_gflops: of a host. link_ns, host_ns: latency of a channel, with the switch
-    at its end, and of a host's cable, to which their own delays are added. tick_ns: length of a tick, in which these
-    are. The defaults are those of UNI, sections III and IV. An infinite host capacity is written as a million.
+    Parameters
+    ----------
+    topology: the network.
+    path: the file.
+    gbps: bandwidth of capacity 1, in Gbit/s.
+    speed_gflops: speed of a host.
+    link_ns: latency of a channel and the switch at its end, without the channel's own delay.
+    host_ns: latency of a host's cable, without its own delay.
+    tick_ns: duration of a tick, the unit of delays.
+
+    Returns
+    -------
+    The features that the file does not keep.
 
     Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
     """

@@ -25,10 +25,22 @@ Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
 def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobench") -> list[str]:
     """Write a line for every switch with the links to switches of higher number.
 
-    Parallel links become one, of their summed capacity in ``topobench_capacities``, which holds whole numbers
-    only: others are rounded, to 1 at least. Returns what the file does not keep.
+    Parallel links become one, of their total capacity in ``topobench_capacities``, which holds whole numbers only:
+    others are rounded, to 1 at least.
 
-    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    Parameters
+    ----------
+    topology: the network.
+    path: the file.
+    layout: fields of a line.
+
+    Returns
+    -------
+    The features that the file does not keep.
+
+    Raises
+    ------
+    CannotWriteError: a channel is uni-directional.
     """
     need_links(topology, "topobench")
     lines, rounded = [], False
