@@ -51,7 +51,7 @@ class Scenario(Generic[D, W]):
 
     @property
     def traffic(self) -> Traffic:
-        """The traffic of the instance: who sends how much to whom."""
+        """The traffic of the instance: its demand matrix."""
         return self.instance.traffic
 
     @property

@@ -26,8 +26,8 @@ def threads() -> int:
 
 def set_thread_limit(limit: int) -> int:
     """Set the number of threads of calls in this process, 0: one per processor; return the previous limit."""
-    global _most
-    previous, _most = _most, limit
+    global _limit
+    previous, _limit = _limit, limit
     return previous
 
 

@@ -35,8 +35,7 @@ class MinimalPathLoad:
     def hops(self, dst_switch: int) -> Sequence[int]:
         """Return the hops of a shortest path from each switch to one switch.
 
-        Raises ``ValueError`` if the network is not strongly connected, or has so many switches that a table of all
-        distances would not fit into memory.
+        Raises ``ValueError`` if the network is not strongly connected, or too large for a table of all distances.
         """
         return self._hops_to[dst_switch]
 
@@ -44,7 +43,7 @@ class MinimalPathLoad:
     def _hops_to(self) -> Sequence[Sequence[int]]:
         """For every destination the hops from all switches; a memory view, which is faster to index than an array."""
         if self._topology.switches > MAX_SWITCHES:
-            raise ValueError(f"{self._topology.switches} switches; distances are looked up for at most {MAX_SWITCHES}")
+            raise ValueError(f"{self._topology.switches} switches; a table of distances is limited to {MAX_SWITCHES}")
         return [memoryview(row) for row in np.ascontiguousarray(distances(self._topology).T)]
 
     def shares(self, src_switch: int, dst_switch: int) -> dict[int, float]:

@@ -23,11 +23,11 @@ class HopDistribution(MetricSpec):
     Over the ordered pairs of different hosts: ``host_mean``, the average hops between the switches of two hosts on
     different switches; ``host_max``, the largest. None without such pairs.
 
-    ``within``: adds ``within``, the share of pairs of switches within so many channels, and ``host_within``, the share
-    of pairs of hosts within so many *server hops*, which count the two host channels too: 2 on one
+    ``within``: adds ``within``, the share of pairs of switches within that many channels, and ``host_within``, the
+    share of pairs of hosts within that many *server hops*, which include the two host channels: 2 on one
     switch, otherwise the hops between the switches + 2.
 
-    ``sources``: distances from so many switches only (a multiple of 64), for graphs of 100,000 switches and more;
+    ``sources``: distances from only that many switches (a multiple of 64), for graphs of 100,000 switches and more;
     all but the host columns, which are then None, are estimates; ``mean_stderr`` is the standard error of the mean.
 
     Example: ``metrics: [{kind: hop_distribution, within: 5}]``

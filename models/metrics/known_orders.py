@@ -16,10 +16,10 @@ from flitlab.models.topology.graph import Topology
 
 @register("metric", "known_orders")
 class KnownOrders(MetricSpec):
-    """How many switches the largest known networks of this degree and diameter have, uni- and bi-directional.
+    """Orders of the largest known networks of this degree and diameter, uni- and bi-directional.
 
     ``degree``, ``diameter``: by default those of the topology (its largest degree, in channels out of a switch);
-    given, they make the metric one of the numbers alone, also where nobody could build the network.
+    if set, the metric is independent of the topology.
 
     ``directed``: the largest known digraph (see ``degree_diameter``; the Kautz graph from degree 3), and
     ``undirected``, the largest known graph (Combinatorics Wiki, July 2022; the Moore bound for diameter 1 and up to

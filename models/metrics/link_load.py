@@ -25,8 +25,8 @@ class LinkLoad(MetricSpec):
     degree**H >= switches. ``seed``: of the choice that ksp makes.
 
     ``max``, ``mean`` and ``min`` over the channels (a bi-directional link is two); ``bound``: ML, the least
-    maximum with so many switches of the largest degree (Lemma 4); ``ratio``: max / bound. Nothing is divided by
-    a capacity. ``paths_mean``: paths of a pair on average (ksp and allpath). Pairs without a path among those allowed
+    maximum with that many switches of the largest degree (Lemma 4); ``ratio``: max / bound. Capacities do not
+    matter. ``paths_mean``: paths of a pair on average (ksp and allpath). Pairs without a path among those allowed
     send nothing; ``none`` is their share, and where there are any, the bound does not hold and ratio is None.
 
     Example: ``metrics: [{kind: link_load, routing: ksp, k: 4}]``

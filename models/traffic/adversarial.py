@@ -24,9 +24,9 @@ ROUNDING = 1e-9
 
 @register("traffic", "adversarial")
 class Adversarial(TrafficSpec):
-    """Every switch sends to one other: the shift, of those natural to the topology, that loads some channel most.
+    """Every switch sends to one other: the natural shift of the topology with the greatest channel load.
 
-    The k-th host of a switch sends to the k-th host of the switch that the shift leads to. Shifts, by ``topology``:
+    The k-th host of a switch sends to the k-th host of the destination switch. Shifts, by ``topology``:
 
     *dragonfly*: to the router at the same place of the i-th next group. *torus*, *hyperx*,
     *flattened_butterfly*: i further in one coordinate, modulo its extent, i at most half of it. *slim_fly*: two hops
@@ -35,11 +35,11 @@ class Adversarial(TrafficSpec):
 
     The load is that of the channels between switches, over their capacities, if every switch splits equally over the
     next hops of shortest paths; on a dragonfly, of those with one global channel. Of equal shifts it is the one of
-    least i, and of these the one in the last coordinate. ``notes`` has what is shifted (``along``), i (``by``) and the
+    least i, and of these the one in the last coordinate. ``notes`` has the dimension (``along``), i (``by``) and the
     largest load at load 1 (``load``), so that minimal routing carries 1 / ``load``.
 
-    On an intact Slim Fly or HyperX of two dimensions no traffic loads a channel more. Elsewhere some may that is no
-    shift, in three dimensions of a HyperX much more. Needs the same number of hosts at every switch, and at most 16,384
+    On an intact Slim Fly or two-dimensional HyperX no traffic has a greater channel load. Elsewhere other traffic may,
+    in a three-dimensional HyperX far greater. Needs the same number of hosts at every switch, and at most 16,384
     switches.
 
     Example: ``traffic: {kind: adversarial}``

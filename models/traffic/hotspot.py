@@ -22,9 +22,9 @@ class Hotspot(TrafficSpec):
     ``hosts`` is a list of hosts (numbers or labels), or how many (the first ones). No host sends to itself. The
     matrix is scaled so that the hottest host receives 1 at load 1.
 
-    Where all grows in one proportion, a hot host's channel is soon full and limits every network alike. With
-    ``background``, another pattern at a fixed ``load`` of its own, that is offered besides and does not grow: the
-    loads of an experiment are those of the hotspot alone.
+    Where all traffic scales with the load, a hot host's channel saturates early and limits every network alike.
+    ``background`` is another pattern at a fixed ``load``, offered in addition; the loads of an experiment then
+    apply to the hotspot only.
 
     Example: ``traffic: {kind: hotspot, hosts: [0, 5], fraction: 0.2}``
 

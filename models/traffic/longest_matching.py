@@ -44,7 +44,7 @@ class LongestMatching(TrafficSpec):
     (``seed``), by whole numbers too small to matter for the length. ``ties: mirrored`` takes one that leads from as
     many switches i as possible to the i-th from the end, and is random in the rest: where numbers follow the
     structure, neighbours then send to neighbours, as in the matchings of MUT's own solver, and that is harder.
-    ``tie_breaks``: so many are drawn; a ceiling is the least over all, a simulation takes the first. ``heavy``:
+    ``tie_breaks``: number of draws; a ceiling is the least over all, a simulation takes the first. ``heavy``:
     ``percent`` of the flows between switches, drawn at random, are ``weight`` times as large as the others; with one
     seed a larger percent adds to the same flows.
     ``notes`` has the matching as [from switch, to switch, hosts] and its mean distance.

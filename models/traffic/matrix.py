@@ -24,8 +24,8 @@ class Matrix(TrafficSpec):
 
     In place of the ``path`` of a file, ``text`` may hold the lines of the table. Fields are separated by commas,
     semicolons, tabs or blanks. A square table is one row a line; a header row and a header column may have the names of
-    its ends, in any order. ``layout`` says which of the two a table is where that is not clear: ``triples`` or
-    ``dense``; a table of 3 x 3 numbers may be either, and is refused without.
+    its ends, in any order. ``layout`` resolves an ambiguous table: ``triples`` or ``dense``; a table of 3 x 3
+    numbers may be either, and is rejected without the key.
 
     ``level: host`` means hosts; ``level: switch`` switches and ``level: rack`` the switches that have
     hosts, and both split every entry equally over the hosts at its ends. All go by their numbers or by the labels that

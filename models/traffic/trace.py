@@ -32,12 +32,12 @@ class Trace(TrafficSpec):
     Hosts go by their numbers or labels. A header may have the columns in any order; ``start_us`` in place of ``tick``
     says that times are in microseconds.
 
-    T[i, j] is in proportion to the flits (1 a message unless given) from host i to host j over the whole trace. Most
-    disciplines use only that matrix: a simulation draws arrivals at the load asked for, with destinations in the
+    T[i, j] is in proportion to the flits (by default 1 per message) from host i to host j over the whole trace. Most
+    switching modes use only that matrix: a simulation draws arrivals at the configured load, with destinations in the
     trace's proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to
-    last, and the load at which the pattern offers what the trace did on average.
+    last, and the load at which the pattern offers as much as the trace on average.
 
-    Mode spray follows the trace, unless ``sizes`` are given: each line is a flow of so many ``bytes`` from its tick on.
+    Mode spray follows the trace, unless ``sizes`` are set: each line is a flow of ``bytes`` bytes from its tick on.
 
     Example: ``traffic: {kind: trace, path: messages.csv}``
     """

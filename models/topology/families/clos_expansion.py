@@ -120,7 +120,7 @@ class ClosExpansion(TopologySpec):
     ``steps`` hosts_total more hosts come, in new pods, and ``budget`` may be spent: of all numbers of
     aggregation and core switches that are affordable (none are removed) those of most bisection are bought,
     the cheapest among equals. What is left is kept for the next step. ``times`` repeats a step; ``stage``
-    carries out so many only.
+    carries out only that many.
 
     Assumptions, ours: pods stay alike, so aggregation switches are bought for all pods at once. Bisection is
     estimated as half of pods * min(links below aggregation, links above it) of a pod, which is exact but for
@@ -200,7 +200,7 @@ class ClosExpansion(TopologySpec):
         return max(options, key=lambda option: (option.bisection, option.switches))
 
     def _expanded(self, old: Clos, hosts: int, money: float, key: str) -> tuple[Clos, float]:
-        """The best affordable network with so many more hosts, and what it costs."""
+        """Return the best affordable network with that many more hosts, and its cost."""
         least = replace(old, pods=old.pods + (self._pods(hosts, f"{key}.hosts_total") if hosts else 0)).best_split()
         most = least.edges * least.uplinks  # more than that above the edge cannot be used
         options = [least]

@@ -38,7 +38,7 @@ def largest_digraph(degree: int, diameter: int) -> Construction:
 
 @register("topology", "degree_diameter")
 class DegreeDiameter(TopologySpec):
-    """The largest graph at hand of given degree (links of a switch, at most) and diameter (hops of a pair, at most).
+    """The largest available graph of a degree (most links of a switch) and a diameter (most hops of a pair).
 
     Uni-directional (``directed: true``): the Kautz graph, of degree**diameter + degree**(diameter - 1) switches,
     the largest known from degree 3; for degree 2 and diameter k from 4, 25 * 2**(k - 4) switches, the order of
@@ -50,7 +50,7 @@ class DegreeDiameter(TopologySpec):
     the polarity quotient of W(8) and its duplications, 585 + 65 (degree - 9); edge lists and voltage graphs
     that were found by search for the rest. In polarity graphs some switches have a free port.
 
-    ``notes`` tell the construction, the largest order known (Combinatorics Wiki, July 2022, undirected only to
+    ``notes`` state the construction, the largest order known (Combinatorics Wiki, July 2022, undirected only to
     degree 16 and diameter 10; null where unknown), whether it is reached, and the Moore bound.
 
     Valid: directed, every degree and diameter; otherwise diameter 1 with every degree, 2 and 3 with degrees from

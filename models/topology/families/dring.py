@@ -18,10 +18,10 @@ REACH = 2
 class DRing(TopologySpec):
     """DRing: a flat network of supernodes on a ring, each fully linked to the next two on either side.
 
-    The ``switches`` are shared out evenly over the ``supernodes``. Every switch is linked to every switch of the
+    The ``switches`` are divided evenly over the ``supernodes``. Every switch is linked to every switch of the
     supernodes one and two places away on the ring, and to none of its own. Supernodes of equal size n make degree
-    4 n. With ``ports`` every switch has as many ports, of which those without links take hosts; else
-    ``hosts_per_switch`` says how many hosts each has.
+    4 n. With ``ports``, the ports of each switch without links take hosts; else ``hosts_per_switch`` sets
+    the hosts of each.
 
     Switches are numbered supernode by supernode. m supernodes of n switches have 2 m n**2 links; supernodes k places
     apart are ceil(k / 2) hops from one another, switches of the same supernode 2.

@@ -81,7 +81,7 @@ class Expanded(TopologySpec):
     p takes a random link (x, y), x and y not being neighbours of p: (x, y) is removed, (p, x) and (p, y) are
     added, with its capacity and delay. Only when no such link is left, one of x and y may be a neighbour already
     (``parallel_links``). An odd port stays free. ``times`` repeats a step; ``stage`` carries out
-    so many steps only, repetitions counted (default: all).
+    only that many steps, repetitions counted (default: all).
 
     A step may have a ``budget`` instead of ``switches``: it buys and connects as many switches as that pays
     for, with ``hosts_total`` hosts spread evenly on them; what is not spent is kept for the next such step.

@@ -54,8 +54,8 @@ class HammingMesh(TopologySpec):
     columns and b rows. Boards stand in x columns and y rows. Each row of accelerators through a row of boards has a
     network of its own, which joins the first and the last accelerator that it has on each board: 2 x links, two from an
     accelerator where a is 1. Each column has one with 2 y links likewise. Such a network is one switch or, if it has
-    more links than ``radix``, a fat tree of two levels without oversubscription. Where x is 1 there is nobody else to
-    reach: the two ends of a row are linked, if a is more than 2; likewise columns where y is 1.
+    more links than ``radix``, a fat tree of two levels without oversubscription. Where x is 1, the two ends of a row
+    are linked if a is more than 2; likewise columns where y is 1.
 
     This is one plane; the paper's systems have four such planes, and a ``capacity`` of 4 stands for them.
 
@@ -68,7 +68,7 @@ class HammingMesh(TopologySpec):
     Example: ``topology: {kind: hammingmesh, a: 2, b: 2, x: 4, y: 4}``
 
     Source: Hoefler et al., HammingMesh, SC 2022, arXiv:2209.01346. A network for each row of accelerators, and what
-    happens where x or y is 1, are our reading.
+    happens where x or y is 1, are our interpretation.
     """
 
     a: int = Field(ge=1)

@@ -136,13 +136,13 @@ def nearest_radix(hosts: int, radix: int, bisection: Fraction) -> int:
 
 @register("topology", "hyperx_search")
 class HyperXSearch(TopologySpec):
-    """The cheapest HyperX that gives ``hosts`` hosts the wanted bisection with switches of ``radix`` ports.
+    """The cheapest HyperX that gives ``hosts`` hosts the required bisection with switches of ``radix`` ports.
 
     A HyperX of L dimensions of S_i switches, with K_i parallel links in dimension i and T hosts at a switch
     (kind hyperx), has P = prod S_i switches and needs T + sum K_i (S_i - 1) <= radix ports, T P >= hosts, and
-    a relative ``bisection`` min K_i S_i / (2 T) of at least the wanted one; 1 lets all hosts of one half
+    a relative bisection min K_i S_i / (2 T) of at least ``bisection``; 1 lets all hosts of one half
     send to the other. All L and S_i are tried, each with the smallest T and K_i that qualify. ``objective``:
-    *switches* takes the fewest switches, of those the fewest links; *links* the other way round.
+    *switches* minimises switches, then links; *links* minimises links, then switches.
 
     hosts is the number of hosts in all; exactly as many are attached, spread evenly over the switches.
     ``notes``: dims, multiplicity, hosts_per_switch (T), the achieved relative_bisection and the radix_used.
@@ -155,7 +155,7 @@ class HyperXSearch(TopologySpec):
     The designs of MUT Figures 5 to 7.
     """
 
-    # a number here; a list, as other topologies take, is only let in to be told so
+    # a number here; a list, as in other topologies, is accepted only for a better error message
     hosts: int | list[int]  # type: ignore[assignment]
     radix: int = Field(ge=2, le=512)
     bisection: float = Field(gt=0, allow_inf_nan=False)

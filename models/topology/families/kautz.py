@@ -34,7 +34,7 @@ class Kautz(TopologySpec):
     (-degree i - alpha) mod n, alpha = 1 .. degree, with n = degree**diameter + degree**(diameter - 1).
 
     Valid: degree and diameter from 1, up to 2 * 10**7 channels. (Degree 1 gives two switches, of diameter 1,
-    whatever diameter is asked for.)
+    whatever the configured diameter is.)
 
     Example: ``topology: {kind: kautz, degree: 3, diameter: 3}``
 

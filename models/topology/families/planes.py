@@ -50,7 +50,7 @@ class Planes(TopologySpec):
     host's own channel to its card has ``host_capacity`` (default 1), all planes together. So four planes of full speed
     would serve a host of rate 4, and a host of rate 1 whose ports have a quarter of it each is
     ``{kind: planes, count: 4, capacity: 0.25, of: {...}}``, as ``capacity`` multiplies that of all links, ports
-    included. Disciplines that want capacity 1 everywhere take planes as fast as the host.
+    included. Switching modes that require capacity 1 need planes as fast as the host.
 
     A message may take any plane, packet by packet if the routing is per packet; a card does not join planes in shortest
     paths, since a path through one is longer. (The ceiling ``mcf`` without a path set may send through cards.)
@@ -58,8 +58,8 @@ class Planes(TopologySpec):
 
     H hosts and N switches in ``of`` make H + count * N nodes, numbered: cards by host; then, tier by tier, the
     switches of every plane. Where switches in ``of`` have labels a card has that of its host, and ``Bern`` in the plane
-    of number 1 is ``Bern@1``. ``failures`` of this topology strike each plane on its own, those inside ``of`` all
-    alike.
+    of number 1 is ``Bern@1``. ``failures`` of this topology are drawn for each plane, those inside ``of`` are the same
+    in all planes.
     Valid: any topology with hosts of finite capacity; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: planes, count: 2, of: {kind: leaf_spine, leaves: 4, spines: 2, hosts_per_leaf: 2}}``

@@ -49,7 +49,7 @@ class PolarFly(TopologySpec):
     Switches are the q**2 + q + 1 points of PG(2, q), that is, vectors of three elements of GF(q) up to a factor; two
     are linked if their dot product is 0. The q + 1 quadrics are orthogonal to themselves: a link of theirs would lead
     back to them and is left out, so their degree is q and that of all others q + 1. Any two switches have exactly
-    one neighbour in common, but for pairs of which one is a quadric and which are linked.
+    one neighbour in common, except a quadric and its neighbour.
 
     Switches are numbered cluster by cluster (``notes["clusters"]``, a rack each): the quadrics; then, for each of the q
     neighbours of the first quadric, that neighbour and its own neighbours but for quadrics. With q odd every cluster

@@ -87,8 +87,8 @@ class PolarStar(TopologySpec):
     supernodes of quadrics get no links more then, since f is not its own inverse, and have degree q + d. Without
     ``supernode`` it is the larger of the two that exist.
 
-    Either q and d are given, or the largest ``degree`` of a switch: then the q and d with q + 1 + d = degree are taken
-    that make the most switches; ``notes`` tell them.
+    Either q and d are set, or the largest ``degree`` of a switch: then the q and d with q + 1 + d = degree are chosen
+    that maximise the switches; ``notes`` state them.
 
     (q**2 + q + 1) (2 d + 2) or (q**2 + q + 1) (2 d + 1) switches, numbered supernode by supernode, of diameter at most
     3. Each has ceil((q + 1 + d) / 3) hosts unless ``hosts_per_switch`` says otherwise.

@@ -21,8 +21,8 @@ class PowerLaw(TopologySpec):
 
     Each of ``n`` switches has k ports with probability proportional to k**-exponent, k = ``min_ports`` ..
     ``max_ports``, independently. Instead of ``exponent`` the mean of this distribution, ``mean_ports``, may be
-    given. ``hosts_total`` hosts are shared out in proportion to ports**beta (rounded by Webster's method, at
-    least one port of every switch left for links): beta 0 gives every switch as many, 1 is in proportion to
+    set. ``hosts_total`` hosts are distributed in proportion to ports**beta (rounded by Webster's method, at
+    least one port of every switch is for links): beta 0 is an equal number per switch, 1 is in proportion to
     ports. The remaining ports are wired at random: simple wherever the degrees allow it, connected; one stays
     free if their number is odd. Port counts depend on seed, n and the distribution only,
     so that networks of different beta have the same switches.
@@ -93,7 +93,7 @@ class PowerLaw(TopologySpec):
 
 
 EXPONENTS = (-20.0, 20.0)
-"""Exponents among which the one of a given mean is sought."""
+"""Range of exponents in which the one of a mean is searched."""
 
 
 def _weights(sizes: np.ndarray, exponent: float) -> Floats:

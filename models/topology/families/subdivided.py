@@ -20,7 +20,7 @@ class Subdivided(TopologySpec):
     ``base`` is the other topology. Its N switches keep their numbers and hosts; the new ones, p - 1 for each
     of its M links, follow path by path and have ``path_hosts`` hosts each. N + M (p - 1) switches, M p links.
     A uni-directional channel becomes a uni-directional path. Every piece has the capacity and the delay of
-    the link it comes from. ``notes`` keep what failed of the base.
+    the link that it replaces. ``notes`` keep the failures of the base.
 
     Theorem 1 counts flows between all n switches, those on the paths too: that is ``path_hosts: 1``.
 

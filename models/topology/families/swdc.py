@@ -97,15 +97,15 @@ def random_links(
 
 @register("topology", "swdc")
 class Swdc(TopologySpec):
-    """Small-world data centre network: a lattice, and random links that reach far seldom.
+    """Small-world data centre network: a lattice, and random links that are mostly short.
 
     ``lattice: ring``: 2 links a switch. ``torus2d``: 4, rows and columns closed into rings. ``hextorus3d``: 5,
     namely to rows r +- 1, depths d +- 1, and to column c + 1 where r + c is even, c - 1 where it is odd, all
     closed into rings. The remaining ``degree`` - 2, 4 or 5 ports get random links. A port of switch u goes to
     v with probability proportional to distance(u, v) ** -e, the distance taken in the lattice and e = 1, 2
-    and 3 for the three lattices. If no random port of v is free, one of v's random links, drawn evenly, gives
-    way, and the port at its other end is drawn anew. As near switches displace one another's links, those
-    that stay are shorter than the law says, most of all with one random port and e = 3. A random link may run
+    and 3 for the three lattices. If no random port of v is free, one of v's random links, drawn evenly, is
+    removed, and the port at its other end is drawn again. As close switches displace one another's links, the
+    remaining ones are shorter than this distribution, most of all with one random port and e = 3. A random link may run
     parallel to another one or to a lattice link (``notes`` count them); no switch has more than ``degree``
     links, and all have that many but for one free port if the number of random ports is odd.
 
@@ -123,7 +123,7 @@ class Swdc(TopologySpec):
     Example: ``topology: {kind: swdc, lattice: hextorus3d, dims: [6, 4, 3], seed: 1}``
 
     Source: Shin, Wong and Sirer, Small-world datacenters, SoCC 2011. SIN figure 4.3 takes degree 6, and
-    22 x 22 and 10 x 15 x 3 switches with two hosts each. What happens to parallel links is our reading.
+    22 x 22 and 10 x 15 x 3 switches with two hosts each. The treatment of parallel links is our interpretation.
     """
 
     lattice: Literal["ring", "torus2d", "hextorus3d"]

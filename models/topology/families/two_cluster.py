@@ -34,7 +34,7 @@ class TwoCluster(TopologySpec):
     """Random network of large and small switches, with a chosen number of links between the two types.
 
     The large switches come first. A port takes a host or a link of capacity 1. Hosts: either ``servers`` at
-    every switch of a type, or ``hosts_total`` in all, of which the large switches get ``server_ratio`` times
+    every switch of a type, or ``hosts_total`` in all; the large switches get ``server_ratio`` times
     the share of the ports that they have (1: in proportion to ports), spread evenly within each type.
 
     Of the network ports, P at large switches and Q at small ones, randomly chosen ones are linked across;

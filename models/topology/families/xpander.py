@@ -20,8 +20,8 @@ class Xpander(TopologySpec):
     random matching. (degree + 1) lift switches, numbered node by node, with ``degree`` bi-directional links each, one
     to every other node. Drawn again until it is connected.
 
-    Valid: degree 3 or more, or lift 1, the complete graph; up to 5 * 10**6 channels. With degree 2 it is rings, most
-    draws of which are not connected. ``notes["clusters"]`` are the nodes.
+    Valid: degree 3 or more, or lift 1, the complete graph; up to 5 * 10**6 channels. With degree 2 most draws
+    are several rings. ``notes["clusters"]`` are the nodes.
 
     Example: ``topology: {kind: xpander, degree: 5, lift: 8, seed: 1}``
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphviz files."""
+"""Writer of Graphviz files."""
 
 import json
 

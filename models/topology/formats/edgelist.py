@@ -80,7 +80,7 @@ def read_edgelist(
     may end with the mapping of attributes that networkx writes, in which ``weight`` is a capacity, too. # and % begin
     comments, at the beginning of a line or behind a blank.
 
-    A header such as ``source,target,capacity`` names the columns, of which there may be more and in any order:
+    A header such as ``source,target,capacity`` names the columns, in any order, possibly with further ones:
     ``capacity`` or ``weight``, ``delay``, and ``type``, whose values are ``directed`` and ``undirected``. Numbers in
     others, and in entries of mappings, are columns of the topology where every line has them.
 

@@ -30,7 +30,7 @@ def read_graphml(
     attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
     directed: bool | None = None,
 ) -> Topology:
-    """Read GraphML; attributes are by default those that :func:`write_graphml` writes, each where it is given.
+    """Read GraphML; by default, the optional attributes are those that :func:`write_graphml` writes.
 
     Edges that are undirected, as the graph or they themselves say, are bi-directional links. Nodes are called by their
     attribute ``label`` or ``name``, or by their id where there is none or it is not unique.
