@@ -25,7 +25,7 @@ from flitlab.fluid.graph import Demand, Graph, Product
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import LISTED_MOST, Problem
 from flitlab.models.registry import make
-from flitlab.models.threads import threads, use_threads
+from flitlab.models.threads import set_thread_limit, threads
 
 DEGREE = 10
 RUNS = 1
@@ -103,7 +103,7 @@ def print_matching(row: Row) -> None:
 
 def measure(row: Row, most: int) -> None:
     """Solve one line in this process with so many threads; prints the figures as JSON."""
-    use_threads(most)
+    set_thread_limit(most)
     for demand in ("permutation", "all-to-all"):  # compiles, or loads compiled code
         for size in (16, 400):
             solve(problem(Row(size, demand, 0.05, None)), 0.05, "approx")

@@ -22,11 +22,11 @@ def __getattr__(name: str) -> Any:
     """Imports the Python interface when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from flitlab.models.uncollected import uncollected
+    from flitlab.models.gc_disabled import gc_disabled
     from flitlab.sim.threads import one_thread
 
     one_thread()
-    with uncollected():
+    with gc_disabled():
         module = import_module("flitlab.models.topology.graph" if name == "Topology" else "flitlab.sim.api")
         return getattr(module, name)
 

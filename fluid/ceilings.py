@@ -11,13 +11,13 @@ from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
-from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session
+from flitlab.models.validation import require_type
 
 
 def ceilings(
@@ -68,7 +68,7 @@ def _rows(spec: CeilingSpec, instance: Instance, context: Context) -> Iterator[C
 
 def _check(spec: CeilingSpec, row: Ceiling) -> None:
     """Raise ``ValueError`` for what is no row of a kind: of another type or name, or with ends that enclose nothing."""
-    refuse_other(row, Ceiling, "rows")
+    require_type(row, Ceiling, "rows")
     if row.ceiling.partition(":")[0] != spec.kind:
         raise ValueError(f"a row of ceiling {spec.kind} is called {row.ceiling!r}")
     if row.lower > row.upper:

@@ -6,15 +6,15 @@ import math
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.split import growing_split, split_theta
-from flitlab.models.held import while_held
 from flitlab.models.instance import Instance
 from flitlab.models.rules.tables import RANDOM
+from flitlab.models.table_cache import cached_while_referenced
 
 SPLIT_SWITCHES = 2048
 """Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
 
 
-@while_held
+@cached_while_referenced
 def certain_limit(instance: Instance) -> float:
     """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes

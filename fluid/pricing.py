@@ -12,7 +12,7 @@ from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.trees import alike, dag_tree, tree
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, njit
-from flitlab.models.threads import side_by_side
+from flitlab.models.threads import parallel_map
 
 BLOCKS = 8
 """Blocks of destinations that are priced side by side; the results do not depend on their number."""
@@ -77,7 +77,7 @@ def _in_blocks(block: Callable[[int, int], T], size: int, alone: bool) -> list[T
     if alone:
         return [block(0, size)]
     cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
-    return list(side_by_side(lambda ends: block(*ends), pairwise(cut)))
+    return list(parallel_map(lambda ends: block(*ends), pairwise(cut)))
 
 
 @njit

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the array types that signatures speak of, and the conversions of other values to them.
+"""Names of the array types in signatures, and conversions of other values to them.
 
-A name says what the elements are, never how many there are. Shapes, units and what an index means stand in the
-docstring of the function or field; NumPy's types cannot say them.
+A name states the element type, not the shape. The docstring of a function or field states shape, unit and what an index
+means; NumPy's types cannot.
 """
 
 import re
@@ -41,7 +41,9 @@ Int: TypeAlias = int | np.integer[Any]
 """A whole number as compiled code hands it on: Python's, or NumPy's of any width."""
 
 LEAST, LARGEST = 1e-100, 1e100
-"""Magnitudes of the numbers that are read, 0 and infinity excepted: the product of three is a finite double, not 0."""
+"""Range of the magnitudes that are read; 0 and infinity are accepted too. The product of three is a finite double, not
+0.
+"""
 
 OUT_OF_RANGE = f"must be 0 or have a magnitude from {LEAST:g} to {LARGEST:g}"
 
@@ -60,33 +62,42 @@ def is_in_range(text: str) -> bool:
 
 
 def to_floats(name: str, value: Any, *shape: int) -> Floats:
-    """Real numbers as an array: float64 of ``shape``, to which a single number is broadcast; a copy.
+    """Convert real numbers to a float64 array of ``shape``; a copy. A single number is broadcast.
 
     Parameters
     ----------
-    name: of the argument, for errors.
+    name: name of the argument, for errors.
     value: a number or an array of integers or floating-point numbers; not masked, complex, text or objects.
-    shape: of the array; without, that of the value.
+    shape: shape of the array; by default the shape of ``value``.
+
+    Returns
+    -------
+    float64 [``shape``].
 
     Raises
     ------
-    SpecError: the value is no such array, or has another shape. ``key`` is the name.
+    SpecError: ``value`` is no such array, or has another shape. ``key`` is the name.
     """
     return _shaped(name, _numbers(name, value).astype(np.float64), shape)
 
 
 def to_integers(name: str, value: Any, *shape: int) -> Ints:
-    """Whole numbers as an array: int64 of ``shape``; a copy. The one conversion of floating-point numbers to int64.
+    """Convert whole numbers to an int64 array of ``shape``; a copy. The only conversion of floating-point numbers to
+    int64.
 
     Parameters
     ----------
-    name: of the argument, for errors.
-    value: as of :func:`to_floats`; floating-point numbers must be whole.
-    shape: of the array; without, that of the value.
+    name: name of the argument, for errors.
+    value: as in :func:`to_floats`; floating-point numbers must be whole.
+    shape: shape of the array; by default the shape of ``value``.
+
+    Returns
+    -------
+    int64 [``shape``].
 
     Raises
     ------
-    SpecError: the value is no such array, has another shape, or holds a number that is not finite, not whole or beyond
+    SpecError: ``value`` is no such array, has another shape, or holds a number that is not finite, not whole or beyond
         64 bits. ``key`` is the name.
     """
     array = _numbers(name, value)
@@ -95,8 +106,8 @@ def to_integers(name: str, value: Any, *shape: int) -> Ints:
     else:
         wrong = array > LARGEST_INTEGER if array.dtype == np.uint64 else np.zeros(array.shape, bool)
     if wrong.any():
-        found = array[wrong].flat[0]
-        raise SpecError(f"{name} must hold whole numbers below 2**63 in magnitude, not {found}", name)
+        first = array[wrong].flat[0]
+        raise SpecError(f"{name} must hold whole numbers below 2**63 in magnitude, not {first}", name)
     return _shaped(name, array.astype(np.int64), shape)
 
 
@@ -109,11 +120,11 @@ def _numbers(name: str, value: Any) -> npt.NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise SpecError(f"{name} is no array of numbers: {error}", name) from None
     if array.dtype.kind not in "biuf":
-        raise SpecError(f"{name} must hold real numbers, not {_shown(value, array)}", name)
+        raise SpecError(f"{name} must hold real numbers, not {_describe(value, array)}", name)
     return array
 
 
-def _shown(value: Any, array: npt.NDArray[Any]) -> str:
+def _describe(value: Any, array: npt.NDArray[Any]) -> str:
     return f"{type(value).__name__} {value!r}" if array.ndim == 0 else f"elements of type {array.dtype}"
 
 
@@ -125,9 +136,17 @@ def _shaped(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.N
 
 
 def sums(index: Integers, amount: Floats, size: int) -> Floats:
-    """Sum of the amounts that go to every index: float64 [size].
+    """Sum amounts by index.
 
-    index: integers [n], below ``size``. amount: float64 [n].
+    Parameters
+    ----------
+    index: integers [n], each below ``size``.
+    amount: float64 [n].
+    size: number of sums.
+
+    Returns
+    -------
+    float64 [size]: the sum of the amounts of each index.
     """
     total: npt.NDArray[Any] = np.bincount(index, amount, size)  # NumPy's stubs say integers, weights or not
     return total

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of this process, with that of making kernels ready apart: compiling them, or loading what was compiled."""
+"""CPU time of this process, with the time of compiling or loading kernels counted separately."""
 
 import threading
 import time
@@ -9,21 +9,21 @@ from numba.core import event
 
 
 class _KernelTime(event.Listener):  # type: ignore[misc]  # Numba has no types
-    """Adds up the time in which threads hold Numba's compiler lock."""
+    """Sums the CPU time in which threads hold Numba's compiler lock."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._thread = threading.local()
 
     def on_start(self, event: Any) -> None:
-        """The lock is asked for; kernels that others call are made ready within."""
+        """Start the clock when the outermost request for the lock begins; compiling a callee nests inside it."""
         depth = getattr(self._thread, "depth", 0)
         if depth == 0:
             self._thread.since = time.thread_time()
         self._thread.depth = depth + 1
 
     def on_end(self, event: Any) -> None:
-        """It is released."""
+        """Stop the clock when the outermost lock is released."""
         self._thread.depth -= 1
         if self._thread.depth == 0:
             self.seconds += time.thread_time() - self._thread.since
@@ -34,7 +34,7 @@ event.register("numba:compiler_lock", _kernels)
 
 
 class CpuTime:
-    """What is spent from here on.
+    """CPU time since the object was created.
 
     >>> spent = CpuTime()
     >>> 0 <= spent.seconds < 1 and spent.compile_s == 0
@@ -51,5 +51,5 @@ class CpuTime:
 
     @property
     def compile_s(self) -> float:
-        """CPU seconds of making kernels ready."""
+        """CPU seconds of compiling or loading kernels."""
         return _kernels.seconds - self._compiled

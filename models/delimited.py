@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in text files: fields between commas, semicolons, tabs or blanks, in quotes where they contain some."""
+"""Tables in text files: fields separated by commas, semicolons, tabs or blanks, and quoted where they contain one."""
 
 import csv
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from flitlab.models.readable import Readable, Text
 
 DELIMITERS = ("\t", ";", ",")
-"""What separates fields, in the order in which it is looked for; blanks do where a line has none of these."""
+"""Field separators, in the order in which a line is searched for them; a line without any is separated by blanks."""
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -16,13 +16,13 @@ _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 
 
 def delimiter_of(line: str, delimiters: tuple[str, ...] = DELIMITERS) -> str | None:
-    """The first of some delimiters that a line has outside of quotes; None where blanks separate fields."""
+    """Return the first of ``delimiters`` that a line has outside quotes; None: blanks separate its fields."""
     bare = _QUOTED.sub("", line)
     return next((one for one in delimiters if one in bare), None)
 
 
 def fields_of(line: str, delimiter: str | None) -> list[str]:
-    """The fields of a line without quotes, and without blanks around them. delimiter: None for blanks.
+    """Return the fields of a line without quotes and surrounding blanks. delimiter: None for blanks.
 
     >>> fields_of('"New York",  1, ""', ","), fields_of(' a  "b c" 1', None)
     (['New York', '1', ''], ['a', 'b c', '1'])
@@ -36,18 +36,21 @@ def fields_of(line: str, delimiter: str | None) -> list[str]:
 
 
 def quoted(field: str, special: str = "") -> str:
-    """A field with quotes around it if it is empty or has a blank, a quote, a delimiter or a special character."""
+    """Put a field in quotes if it is empty or has a blank, a quote, a delimiter or a special character."""
     if field and not any(letter.isspace() or letter in f'",;{special}' for letter in field):
         return field
     return '"' + field.replace('"', '""') + '"'
 
 
 def rows_of(source: Readable) -> Iterator[tuple[int, list[str]]]:
-    """(number of the line, fields) of the lines of a table, without empty ones and comments, which begin with #.
+    """Yield (line number, fields) of the lines of a table; skip empty lines and comments (``#``).
 
-    The first line says what separates fields. A file is UTF-8, with or without a byte order mark.
+    The first such line determines the delimiter. A file is UTF-8, with or without a byte order mark.
 
-    Raises ``OSError``, and ``UnicodeDecodeError`` for a file in another encoding.
+    Raises
+    ------
+    OSError: the file cannot be read.
+    UnicodeDecodeError: the file has another encoding.
     """
     delimiter, known = None, False
     for number, line in enumerate(lines_of(source), 1):
@@ -59,7 +62,7 @@ def rows_of(source: Readable) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(source: Readable) -> Iterator[str]:
-    """The lines of a file in UTF-8, with or without a byte order mark, or of a text. Raises as :func:`rows_of`."""
+    """Yield the lines of a UTF-8 file, with or without a byte order mark, or of a text. Raises as :func:`rows_of`."""
     if isinstance(source, Text):
         yield from source.content.splitlines()
         return

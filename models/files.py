@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are written whole or not at all, and files of folders that may come from elsewhere.
+"""Atomic writes of files, and safe reads from folders of unknown origin.
 
 Every output goes through :func:`replacing` or :func:`replace_file`; ``tests/test_files.py`` enforces it.
 """
@@ -13,42 +13,42 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-PART = ".part"
+TEMPORARY_SUFFIX = ".part"
 """Suffix of files that are being written; their names begin with a dot."""
 
 MAX_BYTES = 2**30
-"""Bytes of the largest file of a folder that is read."""
+"""Size limit of a file that is read from a folder."""
 
 _unfinished: set[Path] = set()
 
 
 @contextmanager
 def replacing(path: str | Path, durable: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of another when the block ends, and is removed when the block raises.
+    """Open a temporary file that replaces ``path`` when the block ends; if the block raises, it is removed.
 
-    Until then the file at ``path`` is as it was, also if the process is killed.
+    Until then the file at ``path`` is unchanged, even if the process is killed.
 
     Parameters
     ----------
     path: the file to write; its folder exists.
-    durable: whether the content is on the disk before the other file goes (``fsync``).
+    durable: whether the content is on the disk (``fsync``) before it replaces the old file.
 
     Returns
     -------
-    A binary file, open for writing, that can be sought and read.
+    A binary file, open for writing and reading, with random access.
 
     Raises
     ------
-    OSError: the file cannot be written, or ``path`` is a link, a folder, a pipe or a device; it names ``path``.
+    OSError: the file cannot be written, or ``path`` is a link, a folder, a pipe or a device; the error names ``path``.
     """
     try:
-        with _part_of(Path(path)) as part:
-            with open(part, "rb+") as file:
+        with _temporary_beside(Path(path)) as temporary:
+            with open(temporary, "rb+") as file:
                 yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(part, path)
+            os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
@@ -70,49 +70,50 @@ def replace_file(path: str | Path, content: str | bytes, durable: bool = True) -
 
 
 def remove_unfinished() -> None:
-    """Remove the files that :func:`replacing` has begun, of a process that is about to exit without unwinding."""
-    for part in list(_unfinished):
+    """Remove the temporary files of :func:`replacing`, in a process that is about to exit without unwinding."""
+    for temporary in list(_unfinished):
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _part_of(path: Path) -> Iterator[Path]:
-    """An empty file beside another one, with its permissions, that is removed when the block ends. Raises ``OSError``.
+def _temporary_beside(path: Path) -> Iterator[Path]:
+    """Create an empty file beside ``path``, with its permissions; it is removed when the block ends. Raises
+    ``OSError``.
 
-    A name of its own keeps two processes apart that write the same file.
+    Its random name separates processes that write the same file.
     """
     mode = None
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
             raise OSError(EINVAL, f"is {_kind(mode)}, not a file")
-    part = path.with_name(f".{os.urandom(8).hex()}{PART}")
-    _unfinished.add(part)
+    temporary = path.with_name(f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
+    _unfinished.add(temporary)
     try:
-        part.touch(exist_ok=False)
+        temporary.touch(exist_ok=False)
         if mode is not None:
-            part.chmod(stat.S_IMODE(mode))
-        yield part
+            temporary.chmod(stat.S_IMODE(mode))
+        yield temporary
     finally:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
-        _unfinished.discard(part)
+            temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
 
 
 def open_file(path: str | Path, max_bytes: int = MAX_BYTES) -> IO[bytes]:
-    """Open a file of a folder that may come from elsewhere for reading.
+    """Open a file for reading, in a folder of unknown origin.
 
-    A link would lead out of the folder, and a pipe or a device might never end.
+    Links are rejected because they could lead out of the folder; pipes and devices because they might never end.
 
     Parameters
     ----------
     path: the file; its folder may be a link.
-    max_bytes: size of the largest file that is opened.
+    max_bytes: size limit.
 
     Raises
     ------
-    OSError: ``path`` is no regular file, is larger, or cannot be read; it names ``path``.
+    OSError: ``path`` is no regular file, is larger, or cannot be read; the error names ``path``.
     """
     path = Path(path)
     if path.is_symlink():
@@ -131,23 +132,25 @@ def open_file(path: str | Path, max_bytes: int = MAX_BYTES) -> IO[bytes]:
 
 
 def read_file(path: str | Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """Content of a file that :func:`open_file` opens."""
+    """Read a file that :func:`open_file` accepts."""
     with open_file(path, max_bytes) as file:
         return file.read()
 
 
 def read_text(path: str | Path, max_bytes: int = MAX_BYTES) -> str:
-    """Text, in UTF-8, of a file that :func:`open_file` opens. Raises ``UnicodeDecodeError`` for other encodings."""
+    """Read the UTF-8 text of a file that :func:`open_file` accepts. Raises ``UnicodeDecodeError`` for other
+    encodings.
+    """
     return read_file(path, max_bytes).decode()
 
 
 def open_text(path: str | Path, max_bytes: int = MAX_BYTES) -> IO[str]:
-    """Open a text file, in UTF-8 and with its own line ends, as :func:`open_file` does."""
+    """Open a UTF-8 text file, without newline translation, as :func:`open_file` does."""
     return TextIOWrapper(open_file(path, max_bytes), "utf-8", newline="")
 
 
 def special_files(folder: str | Path) -> Iterator[tuple[Path, str]]:
-    """List what is neither a file nor a folder, below a folder, and what it is in words.
+    """Yield (path, kind in words) of everything below a folder that is neither a file nor a folder.
 
     Raises
     ------
@@ -159,9 +162,10 @@ def special_files(folder: str | Path) -> Iterator[tuple[Path, str]]:
 
 
 def entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    """List what is in a folder, and in the folders in it before these; nothing if it is absent.
+    """Yield the entries below a folder, those of a subfolder before the subfolder itself; nothing if the folder is
+    absent.
 
-    Links are listed and not followed, and hidden folders are listed without their content.
+    Links are listed and not followed. Hidden folders are listed without their content.
     """
     try:
         with os.scandir(folder) as scan:
@@ -175,7 +179,7 @@ def entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _kind(mode: int) -> str:
-    """A kind of file in words."""
+    """Return the kind of a file in words."""
     for is_kind, words in (
         (stat.S_ISLNK, "a link"), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
     ):  # fmt: skip

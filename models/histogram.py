@@ -8,12 +8,12 @@ from flitlab.models.jit import kernel
 
 _BITS = 6
 BUCKETS = ((32 - _BITS) << _BITS) + (1 << _BITS)
-"""Enough for every value below 2**31."""
+"""Number of buckets; they cover every value below 2**31."""
 
 
 @kernel
 def bucket(value: int) -> int:
-    """Bucket of a value: itself below 128, then 64 buckets an octave."""
+    """Return the bucket of a value: the value itself below 128, then 64 buckets per octave."""
     shift = 0
     while value >> shift >= 1 << (_BITS + 1):
         shift += 1
@@ -21,7 +21,7 @@ def bucket(value: int) -> int:
 
 
 def edges() -> Ints:
-    """int64 [BUCKETS + 1]: bucket b holds the values edges[b] .. edges[b + 1] - 1."""
+    """Return int64 [BUCKETS + 1]: bucket b holds the values edges[b] .. edges[b + 1] - 1."""
     index = np.arange(BUCKETS + 1)
     shift = np.maximum(index >> _BITS, 1) - 1
     edge: Ints = (index - (shift << _BITS)) << shift
@@ -29,7 +29,13 @@ def edges() -> Ints:
 
 
 def percentile(histogram: np.ndarray, share: float) -> float:
-    """The smallest value not exceeded by ``share`` of the entries, linear inside a bucket; NaN if empty."""
+    """Return the smallest value that a ``share`` of the entries does not exceed, linear inside a bucket; NaN if empty.
+
+    Parameters
+    ----------
+    histogram: integers [BUCKETS], entries per bucket.
+    share: 0 to 1.
+    """
     total = histogram.sum()
     if total == 0:
         return float("nan")

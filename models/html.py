@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small tables in HTML, by which notebooks show our objects."""
+"""Small HTML tables, with which notebooks show flitlab's objects."""
 
 from collections.abc import Mapping
 from html import escape
 
 
 def facts(title: str, rows: Mapping[str, object]) -> str:
-    """A table of two columns under a title: what something is, and its value. Values that are None are left out."""
+    """Return a two-column table of names and values with a title. Values that are None are omitted."""
     lines = (
         f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
         for name, value in rows.items()
@@ -16,7 +16,7 @@ def facts(title: str, rows: Mapping[str, object]) -> str:
 
 
 def interval(lower: float, upper: float) -> str:
-    """Two ends as short as they can be told apart.
+    """Format an interval with four digits, as one number if both ends look the same.
 
     >>> interval(0.5, 0.5), interval(0.4991, 0.5)
     ('0.5', '0.4991 to 0.5')

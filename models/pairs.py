@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts that belong to pairs of switches, kept for those that have any."""
+"""Sparse amounts per pair of switches."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,11 @@ from flitlab.models.arrays import Integers, Ints
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Whole amounts by source and destination switch, of the pairs that have any.
+    """Integer amounts by source and destination switch, stored only for pairs with a non-zero amount.
 
-    switches: how many there are. place: [pairs], source * switches + destination, ascending. amount: [pairs], above 0.
-    Both are unsigned and as narrow as their numbers allow: few bytes a pair, also where all pairs have some.
+    switches: number of switches. place: [pairs], src_switch * switches + dst_switch, ascending. amount: [pairs], above
+    0. Both arrays have the narrowest unsigned type that holds their numbers: few bytes per pair even if all pairs are
+    stored.
     """
 
     switches: int
@@ -22,12 +23,19 @@ class PairCounts:
 
     @classmethod
     def none(cls, switches: int) -> "PairCounts":
-        """Return the amounts of a network in which no pair has any."""
+        """Return the amounts of a network in which every pair has 0."""
         return cls.of(switches, *np.zeros((2, 0), np.int64))
 
     @classmethod
     def of(cls, switches: int, place: Integers, amount: Integers) -> "PairCounts":
-        """Add up amounts, 0 or more, that come in any order, several of one pair among them."""
+        """Sum amounts by pair.
+
+        Parameters
+        ----------
+        switches: number of switches.
+        place: integers [n], src_switch * switches + dst_switch, in any order, repeated or not.
+        amount: integers [n], 0 or more.
+        """
         order = np.argsort(place, kind="stable")
         place, amount = place[order], amount[order]
         first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -36,7 +44,14 @@ class PairCounts:
 
     @classmethod
     def of_table(cls, switches: int, table: Integers) -> "PairCounts":
-        """Take the amounts of all pairs, [switches * switches] or [switches, switches], (source, destination)."""
+        """Return the non-zero amounts of a table, [switches * switches] or [switches, switches], (source,
+        destination).
+
+        Parameters
+        ----------
+        switches: number of switches.
+        table: integers, 0 or more.
+        """
         flat = table.reshape(-1)
         place = np.flatnonzero(flat)
         return cls(switches, _narrow(place), _narrow(flat[place]))
@@ -49,7 +64,7 @@ class PairCounts:
 
     @property
     def total(self) -> int:
-        """All amounts together."""
+        """Sum of all amounts."""
         return int(self.amount.sum(dtype=np.int64))
 
     def __add__(self, other: "PairCounts") -> "PairCounts":
@@ -62,12 +77,12 @@ class PairCounts:
         )
 
     def __sub__(self, other: "PairCounts") -> "PairCounts":
-        """Take amounts away that are among these."""
+        """Subtract amounts that are part of these."""
         left = self.amount.astype(np.int64)
         left[np.searchsorted(self.place, other.place)] -= other.amount.astype(np.int64)
         return PairCounts(self.switches, self.place[left > 0], _narrow(left[left > 0]))
 
 
 def _narrow(numbers: Integers) -> Integers:
-    """Return numbers, 0 or more, in the narrowest unsigned type that holds them, of 32 bits at least."""
+    """Convert numbers, 0 or more, to the narrowest unsigned type that holds them, at least 32 bits."""
     return numbers.astype(np.uint64 if numbers.max(initial=0) >> 32 else np.uint32, copy=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read from a file, or stands in a configuration itself."""
+"""Input that is read from a file or stands in the configuration itself."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +8,12 @@ from typing import TypeAlias, TypeVar
 from flitlab.models.registry import SpecError
 
 FilePath: TypeAlias = str | Path
-"""Place of a file."""
+"""Path of a file."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """What a file would hold, where no file holds it; messages call it ``text``."""
+    """The content of a file that exists only as text; messages call it ``text``."""
 
     content: str
 
@@ -22,16 +22,16 @@ class Text:
 
 
 Readable: TypeAlias = FilePath | Text
-"""What readers read: a file, or the text of one."""
+"""Input of readers: a path, or the text of a file."""
 
 
 Place = TypeVar("Place", str, Path)
 
 
 def source_of(path: Place | None, text: str | None) -> Place | Text:
-    """What is read: the file of this name, or this text. Raises ``SpecError`` unless exactly one is given."""
+    """Return the input that ``path`` or ``text`` names. Raises ``SpecError`` unless exactly one of them is set."""
     if path is not None and text is not None:
-        raise SpecError("stands beside path: give one of the two", key="text")
+        raise SpecError("cannot be combined with path", key="text")
     if path is not None:
         return path
     if text is None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "topology": ("flitlab.models.topology.families",),
@@ -39,17 +39,17 @@ KIND = {"switching": "mode"}
 
 
 def kind_key(category: str) -> str:
-    """The key that names the kind of a component: ``mode`` of a discipline, ``kind`` of all others."""
+    """Return the key that names the kind of a component: ``mode`` for a switching mode, ``kind`` for all others."""
     return KIND.get(category, "kind")
 
 
 def whole(value: Any) -> Any:
-    """A parameter that is a whole number may be written as 1e4."""
+    """Convert a whole float to int, so that an integer parameter may be written as 1e4."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Parameters(BaseModel):
-    """Parameters of one component as they stand in a YAML file; unknown keys are refused."""
+    """Parameters of one component as they stand in a YAML file; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
@@ -57,11 +57,11 @@ class Parameters(BaseModel):
 class Spec(Parameters):
     """Parameters of a component that is named by its ``kind``.
 
-    The base class of a category names the one method by which a kind gives its thing: ``graph`` of a topology,
-    ``routes`` of a routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a
-    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``looked_at``, which
-    makes sure of what is given, and ``build`` (of a metric ``columns``, of both), by which anyone asks for it. A kind
-    that has a ``build`` of its own is looked at as well.
+    The base class of a category names the method that a kind implements: ``graph`` of a topology, ``routes`` of a
+    routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a placement, ``measure``
+    of a metric. The base class also has the keys that all kinds share, and two methods: ``validated``, which checks a
+    result, and ``build`` (``columns`` of a metric), which calls the method and checks its result. A ``build`` that a
+    kind defines itself is checked as well.
     """
 
     kind: str
@@ -69,30 +69,30 @@ class Spec(Parameters):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls)
-        if "build" in own and "looked_at" not in own and hasattr(cls, "looked_at"):
-            cls.build = _looked_at(own["build"])  # type: ignore[attr-defined]
+        if "build" in own and "validated" not in own and hasattr(cls, "validated"):
+            cls.build = _validated(own["build"])  # type: ignore[attr-defined]
 
 
-def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``build`` that makes sure of what another one gives."""
+def _validated(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a ``build`` method so that its result is validated."""
 
     @wraps(own)
     def build(self: Any, *on: Any) -> Any:
-        return self.looked_at(own.__get__(self), *on)
+        return self.validated(own.__get__(self), *on)
 
     return build
 
 
-def is_foreign(spec: object) -> bool:
-    """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
+def is_third_party(spec: object) -> bool:
+    """Whether a component is defined outside flitlab; its results are always validated."""
     return not type(spec).__module__.startswith("flitlab.")
 
 
 class SpecError(ValueError):
     """A component cannot be built from its parameters.
 
-    ``key`` names the offending parameter inside the component's mapping (None: the component as
-    a whole), so that the message can point at its line. ``choices``: what it might have been.
+    ``key`` names the offending parameter inside the component's mapping (None: the component as a whole), so that the
+    message can point at its line. ``choices``: the accepted values.
     """
 
     def __init__(self, message: str, key: str | None = None, choices: Sequence[str] = ()):
@@ -102,7 +102,7 @@ class SpecError(ValueError):
 
 
 class SpecWarning(UserWarning):
-    """Parameters or files of a component that are accepted, but that are unlikely to mean what was intended.
+    """Parameters or files of a component are accepted, but are probably not what was intended.
 
     ``key`` names the parameter inside the component's mapping, as in :class:`SpecError`.
     """
@@ -119,46 +119,48 @@ def warn(message: str, key: str | None = None) -> None:
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[SpecWarning]]:
-    """Collect the :class:`SpecWarning` that are issued inside; the list is filled when the context ends."""
-    found: list[SpecWarning] = []
+    """Collect the :class:`SpecWarning` issued inside the block; the list is filled when the block ends."""
+    recorded: list[SpecWarning] = []
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpecWarning)
-            yield found
+            yield recorded
     finally:
-        for one in caught:
-            if isinstance(one.message, SpecWarning):
-                found.append(one.message)
+        for message in caught:
+            if isinstance(message.message, SpecWarning):
+                recorded.append(message.message)
             else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
+                warnings.warn_explicit(
+                    message.message, message.category, message.filename, message.lineno, source=message.source
+                )
 
 
 @contextmanager
 def warnings_below(key: str) -> Iterator[None]:
-    """Issue the warnings of what is built inside again, with keys below ``key``."""
+    """Re-issue the warnings of the block with keys below ``key``."""
     try:
-        with recorded_warnings() as found:
+        with recorded_warnings() as recorded:
             yield
     finally:
-        for one in found:
+        for one in recorded:
             warn(str(one), f"{key}.{one.key}" if one.key else key)
 
 
 class FaultyError(SpecError):
-    """What a component gives is not what it must be; ``faults``: one text of each sort of fault."""
+    """A component returned an invalid object. ``errors``: one text of each kind of error."""
 
-    def __init__(self, faults: Sequence[str], key: str | None = None):
-        super().__init__("; ".join(faults), key)
-        self.faults = faults
+    def __init__(self, errors: Sequence[str], key: str | None = None):
+        super().__init__("; ".join(errors), key)
+        self.errors = errors
 
 
 class UnknownKindError(SpecError):
-    """No component of that kind; carries the ``choices`` and a near miss, if any."""
+    """No component of that kind exists; ``choices`` are the kinds, ``suggestion`` is a near miss or None."""
 
     def __init__(self, category: str, kind: str):
         super().__init__(f"unknown {category}", kind_key(category), names(category))
-        self.suggestion = near(kind, self.choices)
+        self.suggestion = closest_match(kind, self.choices)
 
 
 _registered: dict[str, dict[str, type[Parameters]]] = {category: {} for category in CATEGORIES}
@@ -170,8 +172,10 @@ S = TypeVar("S", bound=type[Parameters])
 def register(category: str, kind: str) -> Callable[[S], S]:
     """Class decorator: make a :class:`Spec` available as ``kind`` of ``category``.
 
-    Raises ``KeyError`` for an unknown category and ``ValueError`` for a kind that another class
-    holds already.
+    Raises
+    ------
+    KeyError: the category is unknown.
+    ValueError: another class is registered as this kind.
     """
     table = _registered[category]
 
@@ -211,7 +215,7 @@ def spec_class(category: str, kind: str) -> type[Parameters]:
 
 
 def make(category: str, **parameters: Any) -> Any:
-    """The spec of ``parameters["kind"]`` (of a discipline, ``parameters["mode"]``) from plain values.
+    """Make the spec of ``parameters["kind"]`` (``parameters["mode"]`` for a switching mode) from plain values.
 
     Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
     """
@@ -222,11 +226,18 @@ R = TypeVar("R")
 
 
 def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[[Any], R]) -> R:
-    """What ``build`` makes of the component that a parameter of another one describes.
+    """Build the component that a parameter of another component describes.
 
-    parameters: the mapping, with ``kind``. key: name of the parameter, for errors.
+    Parameters
+    ----------
+    category: category of the nested component.
+    parameters: its mapping, with ``kind``.
+    key: name of the parameter that holds the mapping, for errors.
+    build: makes the result from the spec.
 
-    Raises :class:`SpecError` whose key leads to the offending place.
+    Raises
+    ------
+    SpecError: the component cannot be built; ``key`` is the path to the offending parameter.
     """
     if not isinstance(parameters.get("kind"), str):
         raise SpecError(f"is missing: the kind of the {category}", key=f"{key}.kind")
@@ -238,11 +249,11 @@ def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[
         raise
     except ValidationError as error:
         first = error.errors()[0]
-        place = f"{key}.{'.'.join(map(str, first['loc']))}"
+        path = f"{key}.{'.'.join(map(str, first['loc']))}"
         if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
             fields = spec_class(category, parameters["kind"]).model_fields.items()
-            raise SpecError("unknown key", place, sorted(field.alias or name for name, field in fields)) from None
+            raise SpecError("unknown key", path, sorted(field.alias or name for name, field in fields)) from None
         if first["type"] == "missing":
-            raise SpecError("is missing", place) from None
+            raise SpecError("is missing", path) from None
         message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-        raise SpecError(message, place) from None
+        raise SpecError(message, path) from None

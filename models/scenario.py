@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thing to simulate: a network and its demand, what switches do, and what hosts do."""
+"""A scenario: a network and its demand, the switching mode, and what hosts do."""
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -28,11 +28,11 @@ W = TypeVar("W", bound=Source | Workload, default=Source | Workload, covariant=T
 
 @dataclass(frozen=True, eq=False)
 class Scenario(Generic[D, W]):
-    """What is simulated: everything that a run depends on but its load, its seed and how it is measured.
+    """Everything that determines a run except its load, its seed and the measurement.
 
     instance: with routes. work: how hosts create packets, or a program that they run; the traffic of the instance is
-    then its messages as a matrix. timeline: what happens to the network meanwhile, None where nothing does. Raises
-    ``ValueError`` for an instance without routes.
+    then the matrix of its messages. timeline: events of the network, None without events. Raises ``ValueError`` for an
+    instance without routes.
     """
 
     instance: Instance
@@ -42,7 +42,7 @@ class Scenario(Generic[D, W]):
 
     def __post_init__(self) -> None:
         if self.instance.routes is None:
-            raise ValueError("what is simulated needs routes")
+            raise ValueError("a scenario needs routes")
 
     @property
     def topology(self) -> Topology:
@@ -51,7 +51,7 @@ class Scenario(Generic[D, W]):
 
     @property
     def traffic(self) -> Traffic:
-        """The traffic of the instance: who sends how much to whom."""
+        """The traffic of the instance: its demand matrix."""
         return self.instance.traffic
 
     @property
@@ -62,32 +62,34 @@ class Scenario(Generic[D, W]):
 
     @cached_property
     def source(self) -> Source:
-        """How hosts create packets; of a program it says only their greatest length in flits, as nobody draws them."""
+        """How hosts create packets. For a program it states only the maximum packet length in flits; no packets are
+        drawn.
+        """
         return Source(flits=(self.work.messages.packet_flits,)) if isinstance(self.work, Workload) else self.work
 
     @property
     def events(self) -> int:
-        """How many ticks there are at most at which something happens to the network, or its routing learns of it."""
+        """Upper limit of the number of ticks at which the network changes, or its routing learns of a change."""
         return 0 if self.timeline is None else len(self.timeline.epochs) + len(self.timeline.reroutes)
 
     @property
     def counted(self) -> Counted:
-        """What a run is measured by: ``packets``, ``flows`` or ``programs``."""
+        """The unit in which a run is measured: ``packets``, ``flows`` or ``programs``."""
         kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts
         assert kind is not None  # a discipline that counts nothing runs programs
         return kind
 
     def at(self, load: float) -> "tuple[Scenario[D, W], float]":
-        """The scenario and the load that an engine is to be given for a load of this one.
+        """Return the scenario and the load to simulate for a load of this scenario.
 
-        They are the same, unless the traffic has a background; see :meth:`~flitlab.models.instance.Instance.at`.
+        They are unchanged unless the traffic has a background; see :meth:`~flitlab.models.instance.Instance.at`.
         """
         instance, offered = self.instance.at(load)
         return (self if instance is self.instance else replace(self, instance=instance)), offered
 
     @cached_property
     def zero_load_latency(self) -> int:
-        """Ticks that the longest packet takes over the longest route with nobody in its way."""
+        """Zero-load latency in ticks of the longest packet over the longest route."""
         longest = max(self.source.flits)
         if self.topology.has_delays:
             return self.zero_load_range.most + longest - 1
@@ -95,17 +97,17 @@ class Scenario(Generic[D, W]):
 
     @cached_property
     def zero_load_range(self) -> Costs:
-        """Ticks that a packet of one flit takes with nobody in its way: the least and the most over pairs of hosts."""
+        """Minimum and maximum zero-load latency in ticks of a packet of one flit, over pairs of hosts."""
         topology, ends = self.topology, self.switching.zero_load_latency(self.topology, 0, 1)
         hop = self.switching.zero_load_latency(topology, 1, 1) - ends
         if topology.has_delays:
-            found = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
-            return Costs(ends + found.least, ends + found.most)
+            costs = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
+            return Costs(ends + costs.least, ends + costs.most)
         return Costs(ends + hop * nearest_hosts(topology), ends + hop * self.routes.hops_max)
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of everything that results depend on, the semantics' version included."""
+        """Hash of everything that results depend on, including the semantics version."""
         switching, more = self.switching.hashed(self.source)
         program = [self.work.content_hash] if isinstance(self.work, Workload) else []
         return content_hash(

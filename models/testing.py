@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a topology family or a routing of one's own, which say in words what is wrong with it.
+"""Checks of a user's own topology family or routing, which state every error in words.
 
     from flitlab.models.testing import check_routing, check_topology
-    print(check_topology(MyFamily(kind="my_family", n=64)))  # [] if nothing is wrong
+    print(check_topology(MyFamily(kind="my_family", n=64)))  # [] without errors
 
-Both list one problem of each sort, with the switches that show it. They look at one example of a component: check
-several sizes, and odd ones.
+Both list one error of each kind, with the switches that show it. They check one example of a component: check several
+sizes, including odd ones.
 """
 
 import inspect
@@ -16,79 +16,85 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from flitlab.models.faults import Found, one_of_each
 from flitlab.models.registry import FaultyError, Spec, SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.rules.tables import DATELINE_CROSSING, DATELINE_ENTRY
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import connection_faults, topology_faults
 from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.validation import connection_errors, topology_errors
+from flitlab.models.validation import Errors, error_texts
 
-MOST_VCS = 64
-"""VCs that the engines can be given."""
+MAX_VCS = 64
+"""Most VCs that the engines support."""
 
 
-def check_topology(given: TopologySpec | Topology) -> list[str]:
-    """What is wrong with a topology, or with the family that builds it; an empty list if nothing is.
+def check_topology(family: TopologySpec | Topology) -> list[str]:
+    """List the errors of a topology, or of the family that builds it; an empty list if there are none.
 
-    Channels in order, pairs of reverse channels, connection, hosts, capacities, delays, grid, tiers, notes; of a
-    family also its documentation and that it builds the same every time.
+    Checked are the order of channels, pairs of reverse channels, connectivity, hosts, capacities, delays, grid, tiers
+    and notes; of a family also its documentation, and that it builds the same topology every time.
     """
-    if isinstance(given, Topology):
-        return one_of_each(_graph_faults(given))
-    found = list(_documentation_problems(given, "topology"))
-    built, problems = _build(given)
+    if isinstance(family, Topology):
+        return error_texts(_graph_errors(family))
+    errors = list(_documentation_errors(family, "topology"))
+    built, build_errors = _build(family)
     if built is None:
-        return [*one_of_each(found), *problems]
-    again, _ = _build(given)
-    if again is None or again.content_hash != built.content_hash:
-        found.append(("again", "build() gives another topology the second time: draw only from a seed of the spec"))
-    return one_of_each([*found, *_graph_faults(built)])
+        return [*error_texts(errors), *build_errors]
+    second, _ = _build(family)
+    if second is None or second.content_hash != built.content_hash:
+        errors.append(("again", "build() gives another topology the second time: draw only from a seed of the spec"))
+    return error_texts([*errors, *_graph_errors(built)])
 
 
-def _graph_faults(topology: Topology) -> Found:
-    found = list(topology_faults(topology))
-    yield from found or connection_faults(topology)
+def _graph_errors(topology: Topology) -> Errors:
+    errors = list(topology_errors(topology))
+    yield from errors or connection_errors(topology)
 
 
 def check_routing(spec: RoutingSpec, topology: Topology, vcs: int | None = None) -> list[str]:
-    """What is wrong with a routing on a topology; an empty list if nothing is.
+    """List the errors of a routing on a topology; an empty list if there are none.
 
-    Whatever port of those allowed is taken, a packet between any two switches with hosts must reach its destination,
-    within ``hops_max`` channels. Also: arrays of the right shape, documentation, the same routes every time, and a
-    certificate that no deadlock is possible: with ``vcs`` VCs, or, by default, with as many as it takes.
+    Whatever allowed port is chosen, a packet between any two switches with hosts must reach its destination within
+    ``hops_max`` channels. Also checked are array shapes, documentation, that the same routes are built every time, and
+    that there is a certificate of deadlock freedom.
+
+    Parameters
+    ----------
+    spec: the routing.
+    topology: the network to route on.
+    vcs: number of VCs of the certificate; by default as many as it takes.
     """
-    found = list(_documentation_problems(spec, "routing"))
-    routes, problems = _build(spec, topology)
+    errors = list(_documentation_errors(spec, "routing"))
+    routes, build_errors = _build(spec, topology)
     if routes is None:
-        return [*one_of_each(found), *problems]
-    again, _ = _build(spec, topology)
-    if again is None or again.content_hash != routes.content_hash:
-        found.append(("again", "build() gives other routes the second time: draw only from a seed of the spec"))
-    return one_of_each([*found, *_certificate_problems(topology, routes, vcs)])
+        return [*error_texts(errors), *build_errors]
+    second, _ = _build(spec, topology)
+    if second is None or second.content_hash != routes.content_hash:
+        errors.append(("again", "build() gives other routes the second time: draw only from a seed of the spec"))
+    return error_texts([*errors, *_certificate_errors(topology, routes, vcs)])
 
 
 def _build(spec: TopologySpec | RoutingSpec, *on: Any) -> tuple[Any, Sequence[str]]:
-    """(what a component is built to, nothing), or (None, why it gives nothing of use)."""
+    """Build a component: (result, []), or (None, errors)."""
     try:
         return spec.build(*on), []
     except FaultyError as error:
-        return None, error.faults
+        return None, error.errors
     except SpecError as error:
-        place = f"{error.key}: " if error.key else ""
-        return None, [f"build() refuses: {place}{error}"]
+        location = f"{error.key}: " if error.key else ""
+        return None, [f"build() rejects its parameters: {location}{error}"]
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a stranger's code may raise anything, and even exit
+    except BaseException as error:  # third-party code may raise anything, and even exit
         return None, [
             f"build() raises {type(error).__name__}: {error}; parameters that cannot be served should raise "
             "flitlab.models.registry.SpecError"
         ]
 
 
-def _documentation_problems(spec: Spec, category: str) -> Found:
-    """The class documentation is what ``simrun show`` prints: it needs an example and a source."""
+def _documentation_errors(spec: Spec, category: str) -> Errors:
+    """Check the class documentation, which ``simrun show`` prints: it needs an example and a source."""
     text = inspect.getdoc(type(spec)) or ""
     if not text or "Source" not in text:
         yield "source", f'the documentation of {type(spec).__name__} needs a line "Source: ..."'
@@ -108,9 +114,9 @@ def _documentation_problems(spec: Spec, category: str) -> Found:
             yield "example kind", f"the example {example!r} is of another kind than {spec.kind!r}"
 
 
-def _certificate_problems(topology: Topology, routes: Routes, vcs: int | None) -> Found:
+def _certificate_errors(topology: Topology, routes: Routes, vcs: int | None) -> Errors:
     dateline = routes.vc_policy in (DATELINE_ENTRY, DATELINE_CROSSING)
-    enough = 2 if dateline else min(MOST_VCS, max(2, routes.hops_max, routes.layers))
+    enough = 2 if dateline else min(MAX_VCS, max(2, routes.hops_max, routes.layers))
     try:
         certify(topology, routes, vcs or enough)
     except SpecError as error:

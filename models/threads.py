@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in threads: compiled code holds no lock of Python's, so that parts of one table or solve are made side by side.
+"""Thread pool: compiled code releases the GIL, so tasks of one table or solve run in parallel.
 
-How work is cut into parts, and in which order their results are put together, never depends on the number of threads:
-results are the same bytes for any.
+Neither the split into tasks nor the order in which results are combined depends on the number of threads: results are
+the same bytes for any.
 """
 
 from collections import deque
@@ -13,47 +13,47 @@ from typing import TypeVar
 from flitlab.models.cores import cores
 
 T = TypeVar("T")
-Part = TypeVar("Part")
+Task = TypeVar("Task")
 
-_most = 0
-"""Threads that a call may use; 0: as many as there are processors."""
+_limit = 0
+"""Threads that a call may use; 0: one per processor."""
 
 
 def threads() -> int:
-    """Threads that a call in this process uses."""
-    return _most or cores()
+    """Number of threads that a call in this process uses."""
+    return _limit or cores()
 
 
-def use_threads(most: int) -> int:
-    """Let calls in this process use so many threads, 0: as many as there are processors; what was said before."""
-    global _most
-    before, _most = _most, most
-    return before
+def set_thread_limit(limit: int) -> int:
+    """Set the number of threads of calls in this process, 0: one per processor; return the previous limit."""
+    global _limit
+    previous, _limit = _limit, limit
+    return previous
 
 
-def side_by_side(call: Callable[[Part], T], parts: Iterable[Part]) -> Iterator[T]:
-    """The results of a call for each part, in the order of the parts; few of them wait to be asked for."""
+def parallel_map(call: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
+    """Yield the result of a call for each task, in the order of the tasks; few results are buffered."""
     number = threads()
     if number == 1:
-        yield from map(call, parts)
+        yield from map(call, tasks)
         return
     with ThreadPoolExecutor(number) as pool:
         running: deque[Future[T]] = deque()
-        for part in parts:
-            running.append(pool.submit(call, part))
+        for task in tasks:
+            running.append(pool.submit(call, task))
             if len(running) > 2 * number:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
 
 
-ROWS = 1024
-"""Rows of a table that are one part of the work."""
+ROWS_PER_TASK = 1024
+"""Rows of a table per task."""
 
 
-def by_rows(call: Callable[[int, int], T], rows: int) -> list[T]:
-    """The results of call(first, last) for parts of range(rows), in order; small tables are one part."""
-    parts = [(first, min(first + ROWS, rows)) for first in range(0, rows, ROWS)]
-    if len(parts) < 2:
-        return [call(*part) for part in parts]
-    return list(side_by_side(lambda part: call(*part), parts))
+def map_row_blocks(call: Callable[[int, int], T], rows: int) -> list[T]:
+    """Return the results of call(first, last) for blocks of range(rows), in order; a small table is one block."""
+    blocks = [(first, min(first + ROWS_PER_TASK, rows)) for first in range(0, rows, ROWS_PER_TASK)]
+    if len(blocks) < 2:
+        return [call(*block) for block in blocks]
+    return list(parallel_map(lambda part: call(*part), blocks))

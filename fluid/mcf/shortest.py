@@ -23,7 +23,7 @@ from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, allows, tree
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks
 from flitlab.models.jit import njit
-from flitlab.models.threads import side_by_side
+from flitlab.models.threads import parallel_map
 
 STEP = 2.0
 """Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
@@ -123,7 +123,7 @@ class Split:
             part = demand.part(*ends)
             return call(part, self._ways(ends[0], part.target))
 
-        return side_by_side(of_block, blocks(demand))
+        return parallel_map(of_block, blocks(demand))
 
     def _ways(self, low: int, target: Ints) -> Ways:
         ways = self._listed.get(low)

@@ -32,7 +32,7 @@ class Collectives(MetricSpec):
     Source: docs/collectives.md has the proofs.
     """
 
-    spoken: ClassVar[bool] = True
+    unprefixed: ClassVar[bool] = True
 
     ranks: Ranks = "switches"
     root: int = Field(default=0, ge=0)

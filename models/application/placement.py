@@ -9,10 +9,10 @@ import numpy as np
 
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
-from flitlab.models.faults import Found, array_faults, at_first, notes_faults, plain, refuse
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
+from flitlab.models.validation import Errors, array_errors, contiguous, first_error, notes_errors, raise_errors
 
 
 class PlacementSpec(Spec):
@@ -33,7 +33,7 @@ class PlacementSpec(Spec):
 
     def build(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.hosts, topology, program)
+        return self.validated(self.hosts, topology, program)
 
     def among(self, topology: Topology, program: Program, free: Ints) -> Ints:
         """int64 [ranks], the host of each rank where only the hosts ``free`` are, unless hosts are named.
@@ -46,30 +46,30 @@ class PlacementSpec(Spec):
         within = replace(topology, host_switch=topology.host_switch[free], host_delay=delay)
         return np.asarray(free[self.build(within, program)], np.int64)
 
-    def looked_at(
+    def validated(
         self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
     ) -> np.ndarray:
         """What a method of the placement gives: a host of its own for every rank."""
         with unchanged(topology, give):
             host = give(topology, program)
-        refuse(host_faults(host, program.ranks, topology.hosts))
-        return plain(host, np.int64, copy=is_foreign(self))
+        raise_errors(host_faults(host, program.ranks, topology.hosts))
+        return contiguous(host, np.int64, copy=is_third_party(self))
 
     def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
         """The notes, looked at. Raises ``SpecError``."""
         with unchanged(topology, self.notes):
             notes = self.notes(topology, host)
-        refuse(notes_faults(notes))
+        raise_errors(notes_errors(notes))
         return notes
 
 
-def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
+def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Errors:
     """What is wrong with an array that is to say on which host each rank is."""
-    form = list(array_faults("the hosts of the ranks", host, np.integer, ranks))
+    form = list(array_errors("the hosts of the ranks", host, np.integer, ranks))
     yield from form
     if form:
         return
-    yield from at_first(
+    yield from first_error(
         "outside", np.flatnonzero((host < 0) | (host >= hosts)),
         lambda rank: f"rank {rank} is on host {host[rank]}; hosts are 0 to {hosts - 1}",
     )  # fmt: skip

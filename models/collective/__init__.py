@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of collectives: who sends which part of the data to whom, in which order, and how they become programs."""
+"""Schedules of collectives: which rank sends which data to which rank in which order, and their translation to
+programs.
+"""

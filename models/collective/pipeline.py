@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which the parts of trees follow each other over shared channels, so that none waits long.
+"""List scheduling of chunks over trees that share channels.
 
-A stream is what follows one tree: ``count`` parts of the data, each cut into chunks, over arcs of which some wait for
-others. Channels serve one chunk after another, of the streams that have one for them that with the most left to do.
+A stream is the traffic of one tree: ``count`` parts of the data, each divided into chunks, over arcs with dependencies.
+A channel sends one chunk at a time, of the stream with the most remaining work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,35 +16,39 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.collective.tree import Tree
 from flitlab.models.jit import njit
 
-Lane = tuple[int, int]
+RankPair = tuple[int, int]
 """Two ranks, of which the first sends to the second."""
 
 LAGS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""By how many levels of a tree a channel is behind that has sent all chunks of a stream: what is tried for an order.
+"""Priority penalties that are tried: levels of a tree that an arc loses once it has sent all chunks of a stream.
 
-The first is best where streams are short and have few chunks, the others where they are long or wait for each other.
+The first is best where streams are short and have few chunks, the others where they are long or depend on each other.
 """
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Parts of the data that take the same way.
+    """Parts of the data that take the same paths.
 
-    start, goal: who has them, and who needs them (``ALL``: everybody). count: how many parts. arcs: (source, target),
-    in an order in which each comes after those that it waits for. after: for every arc, the places of those arcs.
-    paths: the switches on each.
+    start, goal: the rank that has them and the rank that needs them (``ALL``: all ranks). count: number of parts. arcs:
+    (source, target), each after the arcs on which it depends. after: for every arc, the indices of those arcs. paths:
+    the switches on each arc.
     """
 
     start: int
     goal: int
     count: int
-    arcs: tuple[Lane, ...]
+    arcs: tuple[RankPair, ...]
     after: tuple[tuple[int, ...], ...]
     paths: tuple[tuple[int, ...], ...]
 
 
-class Order(NamedTuple):
-    """When chunks begin and end: arrays with a row for each, int64 but for the times, in the order of their begin."""
+class ChunkOrder(NamedTuple):
+    """Transmission times of chunks: arrays with a row per transmission, in ascending order of begin.
+
+    stream, number, arc: int64, the stream, the chunk's number in it, and the arc of the stream. begin, end: float64, in
+    the unit of time of the rates.
+    """
 
     stream: Ints
     number: Ints
@@ -53,143 +57,173 @@ class Order(NamedTuple):
     end: Floats
 
 
-def outwards(tree: Tree, rank: Mapping[int, int], goal: int) -> Stream:
-    """The stream from the root of a tree to all its vertices. rank: of a vertex."""
-    place = {tree.root: -1}
-    arcs: list[Lane] = []
+def broadcast_stream(tree: Tree, rank: Mapping[int, int], goal: int) -> Stream:
+    """Return the stream from the root of a tree to all its vertices.
+
+    Parameters
+    ----------
+    tree: the tree.
+    rank: the rank of a vertex.
+    goal: rank that needs the data, or ``ALL``.
+    """
+    arc_to = {tree.root: -1}
+    arcs: list[RankPair] = []
     after: list[tuple[int, ...]] = []
     for path in tree.paths:
-        before = place[path[0]]
-        place[path[-1]] = len(arcs)
+        predecessor = arc_to[path[0]]
+        arc_to[path[-1]] = len(arcs)
         arcs.append((rank[path[0]], rank[path[-1]]))
-        after.append((before,) if before >= 0 else ())
+        after.append((predecessor,) if predecessor >= 0 else ())
     return Stream(rank[tree.root], goal, tree.count, tuple(arcs), tuple(after), tree.paths)
 
 
-def backwards(stream: Stream, start: int) -> Stream:
-    """The stream whose arcs lead the other way, in the other order: what went out to many is gathered from them."""
+def reversed_stream(stream: Stream, start: int) -> Stream:
+    """Return the stream with reversed arcs in reversed order: a gather instead of a broadcast. start: rank, or
+    ``ALL``.
+    """
     last = len(stream.arcs) - 1
     after: list[list[int]] = [[] for _ in stream.arcs]
-    for place, waited in enumerate(stream.after):
-        for other in waited:
-            after[last - other].append(last - place)
+    for arc, predecessors in enumerate(stream.after):
+        for other in predecessors:
+            after[last - other].append(last - arc)
     return Stream(
         start, stream.start, stream.count, tuple((b, a) for a, b in reversed(stream.arcs)),
         tuple(tuple(sorted(some)) for some in after), tuple(path[::-1] for path in reversed(stream.paths)),
     )  # fmt: skip
 
 
-def joined(into: Stream, out: Stream) -> Stream:
-    """One stream after another: what has been gathered at a rank goes out from there, when all of it is there."""
+def chained_streams(into: Stream, out: Stream) -> Stream:
+    """Return one stream followed by another: data gathered at a rank leaves it when all of it has arrived."""
     offset = len(into.arcs)
-    entering = tuple(place for place, (_, target) in enumerate(into.arcs) if target == out.start)
+    arcs_to_root = tuple(arc for arc, (_, target) in enumerate(into.arcs) if target == out.start)
     after = tuple(
-        tuple(place + offset for place in waited) if waited else entering for waited in out.after
+        tuple(arc + offset for arc in predecessors) if predecessors else arcs_to_root for predecessors in out.after
     )  # fmt: skip
     return Stream(into.start, out.goal, into.count, into.arcs + out.arcs, into.after + after, into.paths + out.paths)
 
 
-def pipelined(streams: Sequence[Stream], chunks: int, rate: Mapping[Lane, Fraction | float]) -> Order:
-    """The order of all chunks, ``chunks`` for each part, that ends first of those that are tried.
+def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, Fraction | float]) -> ChunkOrder:
+    """Return the transmission order of all chunks with the earliest end among those of :data:`LAGS`.
 
-    rate: of every lane, parts in a unit of time.
+    Parameters
+    ----------
+    streams: what each tree carries.
+    chunks: chunks per part.
+    rate: parts per unit of time of every pair of ranks.
     """
-    lanes = {lane: i for i, lane in enumerate(dict.fromkeys(arc for stream in streams for arc in stream.arcs))}
+    pair_ids = {pair: i for i, pair in enumerate(dict.fromkeys(arc for stream in streams for arc in stream.arcs))}
     first = np.cumsum([0, *(len(stream.arcs) for stream in streams)])
-    lane = np.array([lanes[arc] for stream in streams for arc in stream.arcs], np.int64)
-    after = [[first[i] + k for k in waited] for i, stream in enumerate(streams) for waited in stream.after]
+    pair = np.array([pair_ids[arc] for stream in streams for arc in stream.arcs], np.int64)
+    after = [[first[i] + k for k in predecessors] for i, stream in enumerate(streams) for predecessors in stream.after]
     stream = np.repeat(np.arange(len(streams)), np.diff(first))
     count = np.array([stream.count * chunks for stream in streams], np.int64)
-    duration = np.array([1 / float(rate[arc]) / chunks for arc in lanes])
-    of_lane = np.argsort(lane, kind="stable")
-    before, waiting = _table(after), _table(_turned(after))
-    lane_first = np.searchsorted(lane[of_lane], np.arange(len(lanes) + 1))
-    tried = (
-        _serve(stream, count, lane, duration, lane_first, of_lane, *before, *waiting, _heights(after), lag)
+    duration = np.array([1 / float(rate[arc]) / chunks for arc in pair_ids])
+    pair_arcs = np.argsort(pair, kind="stable")
+    predecessor_table, successor_table = _flattened(after), _flattened(_successors(after))
+    pair_first = np.searchsorted(pair[pair_arcs], np.arange(len(pair_ids) + 1))
+    orders = (
+        _serve_chunks(
+            stream,
+            count,
+            pair,
+            duration,
+            pair_first,
+            pair_arcs,
+            *predecessor_table,
+            *successor_table,
+            _heights(after),
+            lag,
+        )
         for lag in LAGS
     )
-    place, number, begin, end = min(tried, key=lambda order: order[-1].max(initial=0.0))
+    order_arc, number, begin, end = min(orders, key=lambda order: order[-1].max(initial=0.0))
     order = np.argsort(begin, kind="stable")
-    place = place[order]
-    return Order(stream[place], number[order], place - first[stream[place]], begin[order], end[order])
+    order_arc = order_arc[order]
+    return ChunkOrder(stream[order_arc], number[order], order_arc - first[stream[order_arc]], begin[order], end[order])
 
 
-def _turned(after: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For every arc, those that wait for it."""
-    found: list[list[int]] = [[] for _ in after]
-    for arc, waited in enumerate(after):
-        for other in waited:
-            found[other].append(arc)
-    return found
+def _successors(after: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the arcs that depend on each arc."""
+    successors: list[list[int]] = [[] for _ in after]
+    for arc, predecessors in enumerate(after):
+        for other in predecessors:
+            successors[other].append(arc)
+    return successors
 
 
-def _table(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Lists as one array, and where each begins in it."""
+def _flattened(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return where each list begins in their concatenation, and the concatenation."""
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
     return np.cumsum([0, *map(len, lists)]), flat
 
 
 def _heights(after: Sequence[Sequence[int]]) -> Ints:
-    """int64 [arcs]: how many arcs follow one another at most, of those that wait for an arc."""
-    found = np.zeros(len(after), np.int64)
+    """Return the length of the longest chain of arcs that depend on each arc: int64 [arcs]."""
+    heights = np.zeros(len(after), np.int64)
     for arc in range(len(after) - 1, -1, -1):
         for other in after[arc]:
-            found[other] = max(found[other], found[arc] + 1)
-    return found
+            heights[other] = max(heights[other], heights[arc] + 1)
+    return heights
 
 
 @njit
-def _serve(
-    stream: Ints, count: Ints, lane: Ints, duration: Floats, lane_first: Ints, lane_arcs: Ints, before_first: Ints,
-    before: Ints, waiting_first: Ints, waiting: Ints, height: Ints, lag: float,
+def _serve_chunks(
+    stream: Ints, count: Ints, pair: Ints, duration: Floats, pair_first: Ints, pair_arcs: Ints, predecessor_first: Ints,
+    predecessor: Ints, successor_first: Ints, successor: Ints, height: Ints, lag: float,
 ) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
-    """Serve all chunks; returns (arc, number of the chunk in its stream, begin, end) of each.
+    """Transmit all chunks; return (arc, number of the chunk in its stream, begin, end) of each transmission.
 
-    stream, lane, height: int64 [arcs]. count: int64 [streams], chunks. duration: float64 [lanes], time of a chunk.
-    lag: see :data:`LAGS`. The other pairs are lists: the arcs of a lane, those before an arc, and those that wait for
-    it.
+    Parameters
+    ----------
+    stream, pair, height: int64 [arcs]: stream, pair of ranks, and :func:`_heights`.
+    count: int64 [streams], chunks.
+    duration: float64 [pairs], time of a chunk.
+    pair_first, pair_arcs: arcs of a pair are pair_arcs[pair_first[pair]:pair_first[pair + 1]].
+    predecessor_first, predecessor: arcs on which an arc depends, in the same form.
+    successor_first, successor: arcs that depend on an arc.
+    lag: see :data:`LAGS`.
     """
-    arcs, lanes = len(stream), len(duration)
-    sent, there = np.zeros(arcs, np.int64), np.zeros(arcs, np.int64)
+    arcs, pairs = len(stream), len(duration)
+    sent, received = np.zeros(arcs, np.int64), np.zeros(arcs, np.int64)
     total = 0
     for arc in range(arcs):
         total += count[stream[arc]]
-    place, number = np.empty(total, np.int64), np.empty(total, np.int64)
+    order_arc, number = np.empty(total, np.int64), np.empty(total, np.int64)
     begin, end = np.empty(total), np.empty(total)
-    serving = np.full(lanes, -1, np.int64)
-    until = np.full(lanes, np.inf)
+    serving = np.full(pairs, -1, np.int64)
+    busy_until = np.full(pairs, np.inf)
     done = 0
-    look = np.ones(lanes, np.bool_)  # lanes that may have something to send
-    now = 0.0
+    pending = np.ones(pairs, np.bool_)  # pairs that may have a chunk to send
+    time = 0.0
     while True:
-        for one in range(lanes):
-            if not look[one] or serving[one] >= 0:
+        for channel in range(pairs):
+            if not pending[channel] or serving[channel] >= 0:
                 continue
-            look[one] = False
-            best, most = -1, -np.inf
-            for k in range(lane_first[one], lane_first[one + 1]):
-                arc = lane_arcs[k]
+            pending[channel] = False
+            best, best_urgency = -1, -np.inf
+            for k in range(pair_first[channel], pair_first[channel + 1]):
+                arc = pair_arcs[k]
                 ready = count[stream[arc]]
-                for b in range(before_first[arc], before_first[arc + 1]):
-                    ready = min(ready, there[before[b]])
+                for b in range(predecessor_first[arc], predecessor_first[arc + 1]):
+                    ready = min(ready, received[predecessor[b]])
                 if sent[arc] < ready:
                     urgency = height[arc] - lag * (sent[arc] + 0.5) / count[stream[arc]]
-                    if urgency > most:
-                        best, most = arc, urgency
+                    if urgency > best_urgency:
+                        best, best_urgency = arc, urgency
             if best >= 0:
-                serving[one] = best
-                until[one] = now + duration[one]
-                place[done], number[done], begin[done], end[done] = best, sent[best], now, until[one]
+                serving[channel] = best
+                busy_until[channel] = time + duration[channel]
+                order_arc[done], number[done], begin[done], end[done] = best, sent[best], time, busy_until[channel]
                 sent[best] += 1
                 done += 1
-        now = until.min()
-        if now == np.inf:
+        time = busy_until.min()
+        if time == np.inf:
             break
-        for one in range(lanes):
-            if serving[one] >= 0 and until[one] <= now * (1 + 1e-12):
-                arc = serving[one]
-                there[arc] += 1
-                serving[one], until[one], look[one] = -1, np.inf, True
-                for w in range(waiting_first[arc], waiting_first[arc + 1]):
-                    look[lane[waiting[w]]] = True
-    return place[:done], number[:done], begin[:done], end[:done]
+        for channel in range(pairs):
+            if serving[channel] >= 0 and busy_until[channel] <= time * (1 + 1e-12):
+                arc = serving[channel]
+                received[arc] += 1
+                serving[channel], busy_until[channel], pending[channel] = -1, np.inf, True
+                for w in range(successor_first[arc], successor_first[arc + 1]):
+                    pending[pair[successor[w]]] = True
+    return order_arc[:done], number[:done], begin[:done], end[:done]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rings: orders of the hosts of a network in which consecutive ones are near each other."""
+"""Rings: cyclic orders of hosts in which consecutive hosts are close."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.cycle import hamiltonian_cycle
-from flitlab.models.collective.descent import least_loaded
-from flitlab.models.collective.ways import Ways
+from flitlab.models.collective.local_search import least_loaded_order
+from flitlab.models.collective.minimal_path_load import MinimalPathLoad
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator
 
 LEVELS = 3
-"""Cycles that are looked for: one of the fastest channels, one of those and the next slower ones, one of all."""
+"""Number of channel speeds that are tried for a cycle: only the fastest, those and the next slower ones, all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """An order of hosts: each sends to the next one, and the last to the first.
+    """A cyclic order of hosts; each sends to the next.
 
-    order: int64 [hosts]. hamiltonian: whether consecutive hosts are on one switch or on neighbours, and the hosts of a
-    switch follow each other, so that the switches form a Hamiltonian cycle. load: of the channel between switches that
-    is busiest for its capacity, if each host sends 1 by minimal routing. It is 1 on a Hamiltonian cycle of channels of
-    capacity 1.
+    order: int64 [hosts]. hamiltonian: whether consecutive hosts share a switch or have neighbouring switches, and the
+    hosts of a switch are consecutive, so that the switches form a Hamiltonian cycle. load: the greatest load over
+    capacity of a channel between switches, if each host sends 1 by minimal routing; 1 on a Hamiltonian cycle of
+    channels of capacity 1.
     """
 
     order: Ints
@@ -32,24 +32,40 @@ class Ring:
 
 
 def ring_of(topology: Topology, order: Ints) -> Ring:
-    """The ring that some hosts, int64, form in this order. Raises ``ValueError`` if one cannot reach the next."""
+    """Return the ring of hosts in this order, int64 [hosts]. Raises ``ValueError`` if a host cannot reach the next.
+
+    Parameters
+    ----------
+    topology: the network.
+    order: int64 [hosts of the ring], different hosts.
+    """
     switches = topology.host_switch[order].tolist()
     arcs = list(zip(switches[-1:] + switches[:-1], switches, strict=True))
     changes = [(u, v) for u, v in arcs if u != v]
     together = len(changes) <= max(len(set(switches)), 1)
-    return Ring(order, together and _channels(topology).issuperset(changes), Ways(topology).busiest(switches))
+    return Ring(
+        order, together and _channels(topology).issuperset(changes), MinimalPathLoad(topology).max_load(switches)
+    )
 
 
-def part_of(topology: Topology, order: Ints, hosts: int) -> Ints:
-    """The first ``hosts`` hosts of a ring from some switch on, the last of them next to the first where possible.
+def ring_segment(topology: Topology, order: Ints, hosts: int) -> Ints:
+    """Return consecutive hosts of a ring; the last is next to the first where possible.
 
-    order: int64, of the ring. The earliest switch for which it is possible, else the first one.
+    Parameters
+    ----------
+    topology: the network.
+    order: int64 [hosts of the ring], in ring order.
+    hosts: length of the segment.
+
+    Returns
+    -------
+    int64 [hosts]: the segment from the first switch for which that is possible, else from the first host.
     """
-    place = topology.host_switch[order]
-    starts = np.flatnonzero(place != np.roll(place, 1)) if hosts < len(order) else np.zeros(0, np.int64)
+    switches = topology.host_switch[order]
+    starts = np.flatnonzero(switches != np.roll(switches, 1)) if hosts < len(order) else np.zeros(0, np.int64)
     channels = _channels(topology)
     for start in starts.tolist():
-        ends = int(place[(start + hosts - 1) % len(order)]), int(place[start])
+        ends = int(switches[(start + hosts - 1) % len(order)]), int(switches[start])
         if ends[0] == ends[1] or ends in channels:
             return np.roll(order, -start)[:hosts]
     return order[:hosts]
@@ -60,33 +76,40 @@ def _channels(topology: Topology) -> set[tuple[int, int]]:
 
 
 def find_ring(topology: Topology, seed: int = 1) -> Ring:
-    """The ring of all hosts in which the busiest channel is least loaded, as far as one is found.
+    """Search for the ring of all hosts that minimises the load of the busiest channel.
 
-    Hosts of a switch follow each other. Their switches follow a Hamiltonian cycle if
-    :func:`~flitlab.models.collective.cycle.hamiltonian_cycle` finds one; where capacities differ, one of the fastest
-    channels, if it finds that. Where there is none, or a channel on it is slower than a host, the best of three orders
-    is improved (:func:`~flitlab.models.collective.descent.least_loaded`): the one nearest to a cycle, the one in which
-    a depth-first search meets the switches, and that of their numbers. The first is the switch of host 0.
+    Hosts of a switch are consecutive. The switches follow a Hamiltonian cycle if
+    :func:`~flitlab.models.collective.cycle.hamiltonian_cycle` finds one, preferably of the fastest channels. If there
+    is none, or if it has a channel slower than a host,
+    :func:`~flitlab.models.collective.local_search.least_loaded_order` improves the best of three orders: the closest to
+    a cycle, depth-first order, and ascending numbers. The ring begins at the switch of host 0.
 
-    seed: of all draws. Raises ``ValueError`` for a network that is not strongly connected or, if it has no such cycle,
-    too large.
+    Parameters
+    ----------
+    topology: the network.
+    seed: seed of all draws.
+
+    Raises
+    ------
+    ValueError: the network is not strongly connected, or has no such cycle and is too large for the local search.
     """
     switches = np.unique(topology.host_switch).tolist()
-    order, best = _cycle(topology, switches, generator(seed))
-    if not best:
+    order, is_fastest = _cycle(topology, switches, generator(seed))
+    if not is_fastest:
         orders = [order, _depth_first(topology, switches), switches]
-        order = least_loaded(Ways(topology), orders, 1 / topology.host_capacity, generator(seed, 1))
+        order = least_loaded_order(MinimalPathLoad(topology), orders, 1 / topology.host_capacity, generator(seed, 1))
     first = order.index(switches[0]) if switches else 0
     hosts = [np.arange(topology.host_start[v], topology.host_start[v + 1]) for v in order[first:] + order[:first]]
     return ring_of(topology, np.concatenate([np.zeros(0, np.int64), *hosts]))
 
 
 def _cycle(topology: Topology, switches: list[int], rng: np.random.Generator) -> tuple[list[int], bool]:
-    """Switches along a cycle of channels as fast as possible, and whether all of them are of the fastest, or as hosts.
+    """Return switches along a cycle of channels as fast as possible, and whether all are as fast as the fastest or a
+    host.
 
-    Where there is no cycle, the order that comes nearest to one.
+    Without a cycle, return the order with the most consecutive neighbours.
     """
-    capacity = _between(topology, switches)
+    capacity = _switch_capacities(topology, switches)
     levels = sorted({min(c, topology.host_capacity) for c in capacity.values()}, reverse=True)
     order = list(range(len(switches)))
     for level in dict.fromkeys([*levels[: LEVELS - 1], *levels[-1:]]):
@@ -94,32 +117,32 @@ def _cycle(topology: Topology, switches: list[int], rng: np.random.Generator) ->
         for (u, v), c in capacity.items():
             if c >= level:
                 out[u].append(v)
-        order, found = hamiltonian_cycle(out, rng)
-        if found:
+        order, is_cycle = hamiltonian_cycle(out, rng)
+        if is_cycle:
             return [switches[i] for i in order], level == levels[0]
     return [switches[i] for i in order], len(switches) < 2
 
 
-def _between(topology: Topology, switches: list[int]) -> dict[tuple[int, int], float]:
-    """The capacity of all channels from one of some switches to another, which are numbered as in the list."""
+def _switch_capacities(topology: Topology, switches: list[int]) -> dict[tuple[int, int], float]:
+    """Return the total capacity of the channels between each two switches, numbered as in the list."""
     number = np.full(topology.switches, -1)
     number[switches] = np.arange(len(switches))
-    found: dict[tuple[int, int], float] = {}
+    capacities: dict[tuple[int, int], float] = {}
     ends = zip(number[topology.src].tolist(), number[topology.dst].tolist(), strict=True)
     for (u, v), capacity in zip(ends, topology.capacity.tolist(), strict=True):
         if u >= 0 and v >= 0:
-            found[u, v] = found.get((u, v), 0.0) + capacity
-    return found
+            capacities[u, v] = capacities.get((u, v), 0.0) + capacity
+    return capacities
 
 
 def _depth_first(topology: Topology, switches: list[int]) -> list[int]:
-    """Switches in the order in which a depth-first search of the whole network meets them."""
-    wanted, seen, order = set(switches), np.zeros(topology.switches, bool), []
+    """Return switches in the order of a depth-first search of the whole network."""
+    members, visited, order = set(switches), np.zeros(topology.switches, bool), []
     waiting = [*reversed(switches)]
     while waiting:
         v = waiting.pop()
-        if not seen[v]:
-            seen[v] = True
-            order += [v] * (v in wanted)
+        if not visited[v]:
+            visited[v] = True
+            order += [v] * (v in members)
             waiting += topology.dst[topology.out_start[v] : topology.out_start[v + 1]][::-1].tolist()
     return order

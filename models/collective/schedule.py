@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of collectives: which chunk of the data goes from whom to whom, in which step."""
+"""Schedules of collectives: which chunk goes from which rank to which rank in which step."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import njit
 
 ALL = -1
-"""In place of a rank: all of them."""
+"""Stands for all ranks."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A collective by what becomes of its data.
+class CollectiveKind:
+    """The definition of a collective.
 
-    start, goal: for the number of ranks N and the root, the pairs (who has it at first, who needs it in the end) of its
-    pieces, either of them ``ALL``: what all have at first is to be reduced. share: what a piece is of S, the size in
-    which results state bandwidth (NCCL tests, PERFORMANCE.md). bus: factor of N by which bandwidth becomes that of the
-    busiest channel of a rank.
+    pieces: for N ranks and a root, the pairs (rank that has the data at first, rank that needs it in the end) of its
+    pieces, either of them ``ALL``; data that all ranks have at first is reduced. share: size of a piece as a share of
+    S, the size in which results state bandwidth (NCCL tests, PERFORMANCE.md). bus: factor of N from ``algbw`` to
+    ``busbw``, the bandwidth of the busiest channel of a rank.
     """
 
     pieces: Callable[[int, int], Iterable[tuple[int, int]]]
@@ -30,15 +30,15 @@ class Kind:
     bus: Callable[[int], Fraction]
 
 
-def _each(ranks: int) -> Fraction:
+def _per_rank(ranks: int) -> Fraction:
     return Fraction(1, ranks)
 
 
-def _whole(ranks: int) -> Fraction:
+def _full_size(ranks: int) -> Fraction:
     return Fraction(1)
 
 
-def _others(ranks: int) -> Fraction:
+def _other_ranks(ranks: int) -> Fraction:
     return Fraction(ranks - 1, ranks)
 
 
@@ -47,42 +47,44 @@ CollectiveName = Literal[
 ]  # fmt: skip
 """Names of the collectives that have schedules."""
 
-KINDS: dict[str, Kind] = {
-    "all_gather": Kind(lambda n, root: ((r, ALL) for r in range(n)), _each, _others),
-    "reduce_scatter": Kind(lambda n, root: ((ALL, r) for r in range(n)), _each, _others),
-    "all_reduce": Kind(lambda n, root: [(ALL, ALL)], _whole, lambda n: 2 * _others(n)),
-    "broadcast": Kind(lambda n, root: [(root, ALL)], _whole, _whole),
-    "reduce": Kind(lambda n, root: [(ALL, root)], _whole, _whole),
-    "gather": Kind(lambda n, root: ((r, root) for r in range(n) if r != root), _each, _others),
-    "scatter": Kind(lambda n, root: ((root, r) for r in range(n) if r != root), _each, _others),
-    "all_to_all": Kind(lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _each, _others),
+KINDS: dict[str, CollectiveKind] = {
+    "all_gather": CollectiveKind(lambda n, root: ((r, ALL) for r in range(n)), _per_rank, _other_ranks),
+    "reduce_scatter": CollectiveKind(lambda n, root: ((ALL, r) for r in range(n)), _per_rank, _other_ranks),
+    "all_reduce": CollectiveKind(lambda n, root: [(ALL, ALL)], _full_size, lambda n: 2 * _other_ranks(n)),
+    "broadcast": CollectiveKind(lambda n, root: [(root, ALL)], _full_size, _full_size),
+    "reduce": CollectiveKind(lambda n, root: [(ALL, root)], _full_size, _full_size),
+    "gather": CollectiveKind(lambda n, root: ((r, root) for r in range(n) if r != root), _per_rank, _other_ranks),
+    "scatter": CollectiveKind(lambda n, root: ((root, r) for r in range(n) if r != root), _per_rank, _other_ranks),
+    "all_to_all": CollectiveKind(
+        lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _per_rank, _other_ranks
+    ),
 }
 """The collectives that have schedules, by name."""
 
 
-FAILURES = {
+CHUNK_ERRORS = {
     1: "is sent by rank {}, which has nothing of it then",
     2: "is sent to rank {}, which has a part of it already",
     3: "does not reach rank {} complete",
 }
-"""What may be wrong with the way of a chunk, as :func:`_follow` tells it."""
+"""Errors of a chunk, by the code that :func:`_follow_chunks` returns."""
 
 
 class ScheduleError(ValueError):
-    """A schedule does not do what its collective asks for; the message says which chunk fails whom."""
+    """A schedule does not implement its collective; the message names the chunk and the rank."""
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Which rank sends which chunk of the data to which other rank, in steps.
+    """The sends of a collective in steps.
 
-    A rank sends a chunk as it has it before the step: of data that is reduced, the sum of its own and of all that it
-    was sent of it.
+    A rank sends what it has of a chunk before the step; of reduced data, the sum of its own and all received
+    contributions.
 
-    kind: the collective. ranks: how many take part. start, goal: int64 [chunks], who has a chunk at first and who needs
-    it in the end (``ALL``: everybody; what everybody has at first is reduced). amount: int64 [chunks], its size in
-    parts; parts: how many parts make up a piece (see :class:`Kind`). chunk, source, target, step: int64 [sends], sorted
-    by step. root: of those collectives that have one.
+    kind: the collective. ranks: number of ranks. start, goal: int64 [chunks], the rank that has a chunk at first and
+    the rank that needs it in the end (``ALL``: all ranks; data that all ranks have at first is reduced). amount: int64
+    [chunks], size in parts. parts: parts per piece (see :class:`CollectiveKind`). chunk, source, target, step: int64
+    [sends], sorted by step. root: of collectives that have one.
     """
 
     kind: str
@@ -99,20 +101,20 @@ class Schedule:
 
     @property
     def chunks(self) -> int:
-        """How many chunks the data has."""
+        """Number of chunks."""
         return len(self.start)
 
     @property
     def sends(self) -> int:
-        """How many messages there are, one for each chunk that a rank sends another."""
+        """Number of messages, each with one chunk."""
         return len(self.chunk)
 
 
 def check(schedule: Schedule) -> None:
-    """Raise :class:`ScheduleError` unless the schedule does what its collective asks for, chunk by chunk.
+    """Raise :class:`ScheduleError` unless the schedule implements its collective.
 
-    That the chunks make up the data; that nobody sends what it does not have; that no contribution is added twice; and
-    that in the end everybody has what it needs, complete.
+    The chunks make up the data; no rank sends data that it does not have; no contribution is added twice; in the end
+    every rank has what it needs, complete.
     """
     _check_pieces(schedule)
     s = schedule
@@ -120,35 +122,46 @@ def check(schedule: Schedule) -> None:
         raise ScheduleError(f"ranks are 0 to {s.ranks - 1}")
     order = np.lexsort((s.step, s.chunk))
     first = np.searchsorted(s.chunk[order], np.arange(s.chunks + 1))
-    what, chunk, rank = _follow(s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order])
-    if what:
-        problem = FAILURES[what]
-        raise ScheduleError(f"chunk {chunk} {problem.format(rank)}")
+    error, chunk, rank = _follow_chunks(
+        s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order]
+    )
+    if error:
+        text = CHUNK_ERRORS[error]
+        raise ScheduleError(f"chunk {chunk} {text.format(rank)}")
 
 
 def _check_pieces(s: Schedule) -> None:
-    found: dict[tuple[int, int], int] = {}
+    amounts: dict[tuple[int, int], int] = {}
     for start, goal, amount in zip(s.start.tolist(), s.goal.tolist(), s.amount.tolist(), strict=True):
-        found[start, goal] = found.get((start, goal), 0) + amount
+        amounts[start, goal] = amounts.get((start, goal), 0) + amount
     for piece in KINDS[s.kind].pieces(s.ranks, s.root):
-        if found.pop(piece, 0) != s.parts:
-            raise ScheduleError(f"the chunks of {_told(piece)} are not all of it")
-    if found:
-        raise ScheduleError(f"{_told(next(iter(found)))} is no piece of a collective {s.kind}")
+        if amounts.pop(piece, 0) != s.parts:
+            raise ScheduleError(f"the chunks of {_describe_piece(piece)} are not all of it")
+    if amounts:
+        raise ScheduleError(f"{_describe_piece(next(iter(amounts)))} is no piece of a collective {s.kind}")
 
 
-def _told(piece: tuple[int, int]) -> str:
+def _describe_piece(piece: tuple[int, int]) -> str:
     start, goal = ("all ranks" if end == ALL else f"rank {end}" for end in piece)
     return f"what {start} has for {goal}"
 
 
 @njit
-def _follow(
+def _follow_chunks(
     ranks: int, start: Ints, goal: Ints, first: Ints, source: Ints, target: Ints, step: Ints
 ) -> tuple[int, int, int]:
-    """Follow every chunk; returns (what is wrong, chunk, rank): 1 nothing to send, 2 added twice, 3 incomplete.
+    """Simulate the sends of every chunk; return (error, chunk, rank), (0, -1, -1) without errors.
 
+    Parameters
+    ----------
+    ranks: number of ranks.
+    start, goal: int64 [chunks], as in :class:`Schedule`.
     first: int64 [chunks + 1]; the sends of chunk c, by step, are first[c] .. first[c + 1] - 1.
+    source, target, step: int64 [sends], in that order.
+
+    Returns
+    -------
+    error: 1 nothing to send, 2 added twice, 3 incomplete.
     """
     words = (ranks + 63) // 64
     has = np.zeros((ranks, words), np.uint64)
@@ -173,51 +186,53 @@ def _follow(
                 carried[end - i] = has[source[end]]
                 end += 1
             for j in range(i, end):
-                to, what = target[j], carried[j - i]
+                to, carried_ranks = target[j], carried[j - i]
                 complete = True
                 for word in range(words):
-                    if what[word] != full[word]:
+                    if carried_ranks[word] != full[word]:
                         complete = False
                 if start[chunk] < 0 and complete:
                     has[to] = full
                     continue
                 for word in range(words):
-                    if has[to, word] & what[word]:
+                    if has[to, word] & carried_ranks[word]:
                         return 2, chunk, to
-                    has[to, word] |= what[word]
+                    has[to, word] |= carried_ranks[word]
             i = end
         for rank in range(ranks):
             if goal[chunk] < 0 or goal[chunk] == rank:
                 for word in range(words):
-                    mine = full[word]
+                    needed = full[word]
                     if start[chunk] >= 0:
-                        mine = np.uint64(0)
+                        needed = np.uint64(0)
                         if start[chunk] // 64 == word:
-                            mine = np.uint64(1) << np.uint64(start[chunk] % 64)
-                    if has[rank, word] != mine:
+                            needed = np.uint64(1) << np.uint64(start[chunk] % 64)
+                    if has[rank, word] != needed:
                         return 3, chunk, rank
     return 0, -1, -1
 
 
-def copied(schedule: Schedule) -> Bools:
-    """bool [sends]: whether a send carries a chunk that is complete, which the receiver only keeps.
+def complete_sends(schedule: Schedule) -> Bools:
+    """Return whether each send carries a complete chunk, which the receiver stores without reducing: bool [sends].
 
-    What is sent of a chunk that is never reduced is always complete; of one that is, from the step on in which one rank
-    has all contributions. The schedule must pass :func:`check`.
+    Chunks that are never reduced are always complete; others from the step on in which a rank has all contributions.
+    The schedule must pass :func:`check`.
     """
     order = np.lexsort((schedule.step, schedule.chunk))
-    found = np.ones(len(order), np.bool_)
+    sorted_complete = np.ones(len(order), np.bool_)
     first = np.searchsorted(schedule.chunk[order], np.arange(schedule.chunks + 1))
-    _mark(schedule.ranks, schedule.start, first, schedule.source[order], schedule.target[order],
-          schedule.step[order], found)  # fmt: skip
-    back = np.empty(len(order), np.bool_)
-    back[order] = found
-    return back
+    _find_complete(schedule.ranks, schedule.start, first, schedule.source[order], schedule.target[order],
+          schedule.step[order], sorted_complete)  # fmt: skip
+    complete = np.empty(len(order), np.bool_)
+    complete[order] = sorted_complete
+    return complete
 
 
 @njit
-def _mark(ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, found: Bools) -> None:
-    """found: bool [sends], in the order of :func:`_follow`; becomes False where what is sent is not complete."""
+def _find_complete(
+    ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, complete: Bools
+) -> None:
+    """Set ``complete``, bool [sends] in the order of :func:`_follow_chunks`, to False for incomplete chunks."""
     count = np.ones(ranks, np.int64)
     carried = np.zeros(len(source), np.int64)
     for chunk in range(len(start)):
@@ -231,6 +246,6 @@ def _mark(ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step
                 carried[end] = count[source[end]]
                 end += 1
             for j in range(i, end):
-                found[j] = carried[j] == ranks
-                count[target[j]] = ranks if found[j] else count[target[j]] + carried[j]
+                complete[j] = carried[j] == ranks
+                count[target[j]] = ranks if complete[j] else count[target[j]] + carried[j]
             i = end

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
+from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.jit.folder import LEVEL, alone, cache_folder, source_hash
-from flitlab.models.uncollected import uncollected
 
 __all__ = ["LEVEL", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
 
@@ -40,7 +40,7 @@ def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     def compile_once(signature: Any) -> Any:
         what = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
-        with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]), uncollected():
+        with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]), gc_disabled():
             return compile_or_load(signature)
 
     compiled.compile, compiled._cache.save_overload = compile_once, save_if_possible

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where switches stand, and what cables, money and power that takes."""
+"""Physical layout: positions of switches, cables, cost and power."""

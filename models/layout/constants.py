@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the layout, cost and power models: ``constants.yaml``, or what a user puts in their place."""
+"""Constants of the layout, cost and power models: ``constants.yaml``, or a user's own values."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -20,7 +20,7 @@ class _Part(BaseModel):
 
 
 class Floor(_Part):
-    """Where cabinets stand and how long a cable is, in metres."""
+    """Floor plan: distance of cabinets, and cable lengths in metres."""
 
     switches_per_cabinet: Annotated[int, Field(ge=1)]
     pitch: tuple[Positive, Positive]
@@ -36,7 +36,7 @@ class Price(_Part):
 
 
 class Cable(_Part):
-    """What cables cost and which kind is taken."""
+    """Prices of cables, and the rule that chooses between electric and optical ones."""
 
     gbps: Positive
     electric: Price
@@ -46,7 +46,7 @@ class Cable(_Part):
 
 
 class Switch(_Part):
-    """What switches cost and consume."""
+    """Price and power of a switch."""
 
     fixed: Annotated[float, Field(allow_inf_nan=False)]
     per_port: NotNegative
@@ -67,63 +67,65 @@ def _shipped() -> dict[str, Any]:
     return constants
 
 
-def load(given: str | dict[str, Any] | None = None) -> Constants:
-    """The shipped constants, with those replaced that a YAML file or a mapping names.
+def load(source: str | dict[str, Any] | None = None) -> Constants:
+    """Load the shipped constants, with those replaced that a YAML file or a mapping names.
 
     Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key, a bad value.
     """
-    text, changes = "", given
-    if isinstance(given, str):
+    text, changes = "", source
+    if isinstance(source, str):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(source).read_text(encoding="utf-8")
             changes = yaml.safe_load(text)
         except OSError as error:
-            raise ValueError(f"{given}: {error.strerror}") from None
+            raise ValueError(f"{source}: {error.strerror}") from None
         except (UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"{given}: not YAML: {error}") from None
+            raise ValueError(f"{source}: not YAML: {error}") from None
     if changes is None:
         changes = {}
     if not isinstance(changes, dict):
-        where = f"{given}: " if text else ""
+        where = f"{source}: " if text else ""
         raise ValueError(f"{where}a mapping with some of {', '.join(_shipped())} is expected")
     try:
         return Constants.model_validate(_merged(_shipped(), changes))
     except ValidationError as error:
-        wrong = [(_line_of(text, one["loc"]), _problem(one)) for one in error.errors()]
-        named = [f"{given}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]
+        wrong = [(_line_of(text, one["loc"]), _error_text(one)) for one in error.errors()]
+        named = [f"{source}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]
         raise ValueError("; ".join(named)) from None
 
 
-def _problem(error: Any) -> str:
-    """One of pydantic's errors: key, and what is wrong with it."""
-    place = ".".join(map(str, error["loc"]))
+def _error_text(error: Any) -> str:
+    """Convert an error of pydantic to text: the key, and what is wrong with it."""
+    key = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
-        return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
-    choices = list(_at(_shipped(), error["loc"][:-1]))
-    meant = near(str(error["loc"][-1]), choices)
-    return f"{place}: unknown key; choices: {', '.join(choices)}" + (f"; did you mean {meant!r}?" if meant else "")
+        return f"{key} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
+    choices = list(_value_at(_shipped(), error["loc"][:-1]))
+    suggestion = closest_match(str(error["loc"][-1]), choices)
+    return f"{key}: unknown key; choices: {', '.join(choices)}" + (
+        f"; did you mean {suggestion!r}?" if suggestion else ""
+    )
 
 
 def _line_of(text: str, path: Sequence[Any]) -> int:
-    """The line of a YAML text on which the value at a path of keys is; of the nearest one that exists."""
+    """Return the line of the value at a path of keys in a YAML text, or of its nearest existing parent."""
     node, line = (yaml.compose(text) if text else None), 1
     for step in path:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        found = [(key, value) for key, value in pairs if key.value == step]
-        if not found:
+        matches = [(key, value) for key, value in pairs if key.value == step]
+        if not matches:
             break
-        line, node = found[0][0].start_mark.line + 1, found[0][1]
+        line, node = matches[0][0].start_mark.line + 1, matches[0][1]
     return line
 
 
 def _merged(base: Any, changes: Any) -> Any:
-    """``base`` with the leaves that ``changes`` names replaced."""
+    """Return ``base`` with the leaves that ``changes`` names replaced."""
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
 
 
-def _at(tree: Any, path: Sequence[str]) -> Any:
+def _value_at(tree: Any, path: Sequence[str]) -> Any:
     for key in path:
         tree = tree[key]
     return tree

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cabinets on a machine room floor, switches in cabinets, and the lengths of the cables between them."""
+"""Positions of cabinets, switches in cabinets, and lengths of the cables between them."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from flitlab.models.layout.constants import Floor
 from flitlab.models.topology.graph import Topology
 
 ROUNDS = 200
-"""Rearrangements that the search for a better placement tries."""
+"""Iterations of the placement search."""
 
 NOISE = 0.4
-"""Noise on the costs of an assignment at the start of the search, in their standard deviations."""
+"""Initial noise of the assignment costs, in their standard deviations."""
 
-MOVED = 300
-"""Most switches that one rearrangement moves: the time of an assignment grows with its cube."""
+MAX_MOVED = 300
+"""Most switches that one iteration moves: the time of an assignment grows with its cube."""
 
 
 class Cables(NamedTuple):
@@ -30,90 +30,106 @@ class Cables(NamedTuple):
 
     ends: Ints
     capacity: Floats
-    one_way: Bools
+    unidirectional: Bools
 
 
 def cables_of(topology: Topology) -> Cables:
-    """The cables that a topology needs; a link's two channels share one, of the larger capacity."""
-    other = topology.reverse
-    rows = np.flatnonzero(other < np.arange(topology.channels))
-    capacity = np.maximum(topology.capacity[rows], topology.capacity[other[rows]])
-    one_way = other[rows] < 0
+    """Return the cables of a topology; a link's two channels share one, of the larger capacity."""
+    reverse = topology.reverse
+    channels = np.flatnonzero(reverse < np.arange(topology.channels))
+    capacity = np.maximum(topology.capacity[channels], topology.capacity[reverse[channels]])
+    unidirectional = reverse[channels] < 0
     return Cables(
-        np.column_stack([topology.src[rows], topology.dst[rows]]),
-        np.where(one_way, topology.capacity[rows], capacity),
-        one_way,
+        np.column_stack([topology.src[channels], topology.dst[channels]]),
+        np.where(unidirectional, topology.capacity[channels], capacity),
+        unidirectional,
     )
 
 
 def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> Floats:
-    """float64 [cabinets, 2]: x and y of cabinets 0, 1, ... in metres, row by row, all rows from the same side.
+    """Return x and y of cabinets 0, 1, ... in metres, float64 [cabinets, 2], row by row, all rows from the same side.
 
     m cabinets stand in ceil(sqrt(m)) rows of ceil(m / rows). Source: UNI section IV-C.
     """
     rows = int(np.ceil(np.sqrt(cabinets)))
     row, column = np.divmod(np.arange(cabinets), -(-cabinets // rows))
-    place: Floats = np.column_stack([column, row]) * np.array(pitch)
-    return place
+    coordinates: Floats = np.column_stack([column, row]) * np.array(pitch)
+    return coordinates
 
 
 def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
-    """float64 [cables]: metres of cable between pairs of switches.
+    """Compute cable lengths in metres between pairs of switches.
 
-    cabinet: int64 [switches]. ends: int64 [cables, 2]. Inside a cabinet the same length always, else the Manhattan
-    distance plus the overhead.
+    Parameters
+    ----------
+    cabinet: int64 [switches], the cabinet of each switch.
+    ends: int64 [cables, 2], the switches of each cable.
+    floor: dimensions.
+
+    Returns
+    -------
+    float64 [cables]: a constant inside a cabinet, else the Manhattan distance plus the overhead.
     """
-    place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
+    coordinates = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     a, b = cabinet[ends[:, 0]], cabinet[ends[:, 1]]
-    apart = np.abs(place[a] - place[b]).sum(axis=1)
-    return np.where(a == b, floor.intra_cabinet, apart + floor.overhead)
+    distance = np.abs(coordinates[a] - coordinates[b]).sum(axis=1)
+    return np.where(a == b, floor.intra_cabinet, distance + floor.overhead)
 
 
-def in_order(switches: int, floor: Floor) -> Ints:
-    """int64 [switches]: the cabinet of each switch, filled in the order of the switches' numbers."""
+def ordered_cabinets(switches: int, floor: Floor) -> Ints:
+    """Return the cabinet of each switch, int64 [switches], filled in the order of the switch numbers."""
     return np.arange(switches) // floor.switches_per_cabinet
 
 
 @lru_cache(maxsize=8)
-def optimised(topology: Topology, floor: Floor, seed: int) -> Ints:
-    """int64 [switches]: cabinets that a local search found for a small total cable length.
+def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
+    """Search for cabinets that minimise the total cable length, by simulated annealing over assignments.
 
-    Starting from :func:`in_order`, it again and again takes a random set of switches of which no two are
-    joined and gives them each other's cabinets in the best possible way: with the others standing still, a
-    linear assignment problem. Noise on its costs, which fades away, leads out of poor local minima. Returns the
-    best placement seen, so never one longer than the order; a minimum is not claimed.
+    From :func:`ordered_cabinets`, each iteration selects random switches of which no two are neighbours, and permutes
+    their cabinets optimally while the others stay: a linear assignment problem. Decreasing noise on its costs escapes
+    poor local minima.
+
+    Parameters
+    ----------
+    topology: the network.
+    floor: dimensions.
+    seed: seed of all draws.
+
+    Returns
+    -------
+    int64 [switches]: the best placement of all iterations, never longer than the initial one; not a proven minimum.
     """
     n = topology.switches
-    cabinet = in_order(n, floor)
+    cabinet = ordered_cabinets(n, floor)
     ends = cables_of(topology).ends
     both = np.concatenate([ends, ends[:, ::-1]])
-    joined = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
-    place = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
+    adjacency = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
+    coordinates = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     rng = np.random.default_rng(seed)
-    best, least = cabinet.copy(), lengths(cabinet, ends, floor).sum()
+    best, least_total = cabinet.copy(), lengths(cabinet, ends, floor).sum()
     for i in range(ROUNDS):
-        moved = _apart(joined, rng.permutation(n))
-        spots = cabinet[moved]
-        metres = np.abs(place[cabinet][:, None] - place[spots]).sum(axis=2) + floor.overhead
-        metres[cabinet[:, None] == spots] = floor.intra_cabinet
-        cost = joined[moved] @ metres
-        heat = NOISE * cost.std() * max(0.0, 1 - 1.25 * i / ROUNDS)
-        _, chosen = linear_sum_assignment(cost + heat * rng.standard_normal(cost.shape))
-        cabinet[moved] = spots[chosen]
+        selected = _independent_switches(adjacency, rng.permutation(n))
+        cabinets = cabinet[selected]
+        metres = np.abs(coordinates[cabinet][:, None] - coordinates[cabinets]).sum(axis=2) + floor.overhead
+        metres[cabinet[:, None] == cabinets] = floor.intra_cabinet
+        cost = adjacency[selected] @ metres
+        noise = NOISE * cost.std() * max(0.0, 1 - 1.25 * i / ROUNDS)
+        _, chosen = linear_sum_assignment(cost + noise * rng.standard_normal(cost.shape))
+        cabinet[selected] = cabinets[chosen]
         total = lengths(cabinet, ends, floor).sum()
-        if total < least:
-            best, least = cabinet.copy(), total
+        if total < least_total:
+            best, least_total = cabinet.copy(), total
     return best
 
 
-def _apart(joined: csr_array, order: np.ndarray) -> np.ndarray:
-    """The first :data:`MOVED` switches of an order that are joined to none chosen before."""
+def _independent_switches(adjacency: csr_array, order: np.ndarray) -> np.ndarray:
+    """Return the first :data:`MAX_MOVED` switches of an order that are not neighbours of earlier ones."""
     free = np.ones(len(order), bool)
     chosen = []
     for v in order.tolist():
         if free[v]:
             chosen.append(v)
-            free[joined.indices[joined.indptr[v] : joined.indptr[v + 1]]] = False
-            if len(chosen) == MOVED:
+            free[adjacency.indices[adjacency.indptr[v] : adjacency.indptr[v + 1]]] = False
+            if len(chosen) == MAX_MOVED:
                 break
     return np.array(chosen)

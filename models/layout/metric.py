@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the metrics of cables, cost and power have in common: the parameters of the layout."""
+"""Layout parameters that the metrics of cables, cost and power share."""
 
 from functools import cached_property
 from typing import Any, Literal
@@ -9,26 +9,26 @@ from pydantic import Field, field_validator
 
 from flitlab.models.arrays import Ints
 from flitlab.models.layout.constants import Constants, NotNegative, Positive, load
-from flitlab.models.layout.floor import Cables, cables_of, in_order, lengths, optimised
+from flitlab.models.layout.floor import Cables, cables_of, lengths, optimised_cabinets, ordered_cabinets
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.topology.graph import Topology
 
 
 class PhysicalSpec(MetricSpec):
-    """A metric that takes prices and dimensions from ``constants``."""
+    """A metric with prices and dimensions from ``constants``."""
 
     constants: Constants = Field(default_factory=load)
 
     @field_validator("constants", mode="before", json_schema_input_type=Any)
     @classmethod
-    def _loaded(cls, given: Any) -> Any:
-        return given if isinstance(given, Constants) else load(given)
+    def _loaded(cls, value: Any) -> Any:
+        return value if isinstance(value, Constants) else load(value)
 
 
 class LayoutSpec(PhysicalSpec):
     """A metric of the cables between cabinets on a floor.
 
-    The values that are given here come before those of ``constants``.
+    Its own keys override ``constants``.
     """
 
     switches_per_cabinet: int | None = Field(default=None, ge=1)
@@ -39,8 +39,8 @@ class LayoutSpec(PhysicalSpec):
     hosts: bool = False
 
     @cached_property
-    def chosen(self) -> Constants:
-        """The constants with this metric's own values in place."""
+    def effective_constants(self) -> Constants:
+        """The constants with this metric's own keys applied."""
         floor = {"switches_per_cabinet": self.switches_per_cabinet, "pitch": self.pitch}
         floor = {key: value for key, value in floor.items() if value is not None}
         constants = self.constants
@@ -54,16 +54,25 @@ class LayoutSpec(PhysicalSpec):
         )  # fmt: skip
 
     def cabinets(self, topology: Topology) -> Ints:
-        """int64 [switches]: the cabinet of each switch under the placement asked for."""
-        floor = self.chosen.floor
+        """Return the cabinet of each switch, int64 [switches], under the configured placement."""
+        floor = self.effective_constants.floor
         if self.placement == "optimised":
-            return optimised(topology, floor, self.seed)
-        return in_order(topology.switches, floor)
+            return optimised_cabinets(topology, floor, self.seed)
+        return ordered_cabinets(topology.switches, floor)
 
     def cables(self, topology: Topology, cabinet: np.ndarray) -> tuple[Cables, np.ndarray]:
-        """Cables and their lengths in metres, those of the hosts last if they count.
+        """Return the cables and their lengths in metres; host cables, if they count, come last.
 
-        A host stands in the cabinet of its switch. Raises ``ValueError`` where its cable has no finite capacity.
+        A host is in the cabinet of its switch.
+
+        Parameters
+        ----------
+        topology: the network.
+        cabinet: int64 [switches].
+
+        Raises
+        ------
+        ValueError: the capacity of host cables is infinite.
         """
         cables = cables_of(topology)
         if self.hosts and topology.hosts:
@@ -73,6 +82,6 @@ class LayoutSpec(PhysicalSpec):
             cables = Cables(
                 np.concatenate([cables.ends, np.repeat(topology.host_switch, 2).reshape(-1, 2)]),
                 np.concatenate([cables.capacity, np.full(count, topology.host_capacity)]),
-                np.concatenate([cables.one_way, np.zeros(count, bool)]),
+                np.concatenate([cables.unidirectional, np.zeros(count, bool)]),
             )
-        return cables, lengths(cabinet, cables.ends, self.chosen.floor)
+        return cables, lengths(cabinet, cables.ends, self.effective_constants.floor)

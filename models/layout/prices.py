@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cables and switches cost and consume."""
+"""Prices of cables and switches."""
 
 import numpy as np
 
@@ -10,14 +10,31 @@ from flitlab.models.topology.graph import Topology
 
 
 def is_optical(metres: np.ndarray, model: Cable) -> Bools:
-    """bool [cables]: beyond the reach of electric cables or, without one, where optical ones are cheaper."""
+    """Return whether each cable is optical, bool [cables]: beyond the electric reach or, without a reach, cheaper.
+
+    Parameters
+    ----------
+    metres: float64 [cables], their lengths.
+    model: reach and prices.
+    """
     if model.reach is not None:
         return metres > model.reach
     return _dollars_per_gbps(metres, model.optical) < _dollars_per_gbps(metres, model.electric)
 
 
 def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> Floats:
-    """float64 [cables]: dollars, in proportion to the capacity; uni-directional ones at their reduced price."""
+    """Compute the price of each cable in dollars, proportional to its capacity.
+
+    Parameters
+    ----------
+    cables: the cables.
+    metres: float64 [cables], their lengths.
+    model: prices; uni-directional cables have a reduced one.
+
+    Returns
+    -------
+    float64 [cables].
+    """
     electric, optical = (_dollars_per_gbps(metres, price) for price in (model.electric, model.optical))
     dollars = np.where(is_optical(metres, model), optical, electric) * model.gbps * cables.capacity
     return np.where(cables.one_way, model.one_way * dollars, dollars)
@@ -28,19 +45,19 @@ def _dollars_per_gbps(metres: np.ndarray, price: Price) -> np.ndarray:
 
 
 def ports(topology: Topology) -> Ints:
-    """int64 [switches]: ports in use, for hosts and for cables to other switches.
+    """Return the ports in use of each switch, int64 [switches], for hosts and for cables to other switches.
 
-    A port has an input and an output: a bi-directional link takes both, one uni-directional channel in and one
-    out share a port.
+    A port has an input and an output: a bi-directional link takes both; one uni-directional channel in and one out
+    share a port.
     """
-    one_way = topology.reverse < 0
+    unidirectional = topology.reverse < 0
     count = topology.switches
-    paired = np.bincount(topology.src[~one_way], minlength=count)
-    ins, outs = (np.bincount(ends[one_way], minlength=count) for ends in (topology.dst, topology.src))
+    paired = np.bincount(topology.src[~unidirectional], minlength=count)
+    ins, outs = (np.bincount(ends[unidirectional], minlength=count) for ends in (topology.dst, topology.src))
     return paired + np.maximum(ins, outs) + topology.host_count
 
 
 def switch_prices(topology: Topology, model: Switch) -> Floats:
-    """float64 [switches]: dollars by ports in use, at least 0."""
+    """Return the price of each switch in dollars, float64 [switches], by ports in use, at least 0."""
     dollars: Floats = np.maximum(0.0, model.fixed + model.per_port * ports(topology))
     return dollars

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bisection: the fewest links between two halves that a partitioner finds."""
+"""Bisection: the smallest cut into two halves that a graph partitioner finds."""
 
 import signal
 from collections.abc import Iterator
@@ -46,22 +46,22 @@ class Bisection(MetricSpec):
         if self.balance == "hosts" and topology.hosts < 2:
             raise ValueError("bisection: balance hosts needs two hosts")
         size = topology.host_count if self.balance == "hosts" else np.ones(topology.switches, np.int64)
-        # a link is two channels, so that it counts once
+        # a link is two channels and counts once
         count = np.where(topology.reverse >= 0, 0.5, 1.0)
         value = count if self.weight == "links" else count * topology.capacity
         halves = metis_halves(topology, size, value, self.tries, self.seed, whole=self.weight == "links")
         best = min(
-            (self._judge(half, topology, size, value) for half in halves),
+            (self._imbalance_and_cut(half, topology, size, value) for half in halves),
             key=lambda judged: judged[:2],
         )
         imbalance, _, half = best
-        there = ~half[topology.src] & half[topology.dst]
-        back = half[topology.src] & ~half[topology.dst]
-        cut = float(count[there | back].sum())
-        capacity = float(min(topology.capacity[there].sum(), topology.capacity[back].sum()))
+        forward = ~half[topology.src] & half[topology.dst]
+        backward = half[topology.src] & ~half[topology.dst]
+        cut = float(count[forward | backward].sum())
+        capacity = float(min(topology.capacity[forward].sum(), topology.capacity[backward].sum()))
         return {
             "": int(cut),
-            "channels": int((there | back).sum()),
+            "channels": int((forward | backward).sum()),
             "capacity": capacity,
             "share": cut / float(count.sum()),
             "per_switch": capacity / (topology.switches / 2),
@@ -69,7 +69,9 @@ class Bisection(MetricSpec):
             "imbalance": imbalance,
         }
 
-    def _judge(self, half: Bools, topology: Topology, size: Ints, value: Floats) -> tuple[int, float, np.ndarray]:
+    def _imbalance_and_cut(
+        self, half: Bools, topology: Topology, size: Ints, value: Floats
+    ) -> tuple[int, float, np.ndarray]:
         crossing = half[topology.src] != half[topology.dst]
         return abs(int(size[half].sum() - size[~half].sum())), float(value[crossing].sum()), half
 
@@ -77,10 +79,20 @@ class Bisection(MetricSpec):
 def metis_halves(
     topology: Topology, size: Ints, value: Floats, tries: int, seed: int, whole: bool = False
 ) -> Iterator[np.ndarray]:
-    """One bool [switches] for each of ``tries`` runs of METIS: halves of equal ``size`` that cut little ``value``.
+    """Partition a topology ``tries`` times with METIS into halves of equal ``size`` that cut little ``value``.
 
-    size: int64 [switches]. value: float64 [channels], 0 or more. whole: the sums of both directions are whole
-    numbers already; else they are scaled to such, which METIS wants. seed: of the first run.
+    Parameters
+    ----------
+    topology: the network.
+    size: int64 [switches], weights to balance.
+    value: float64 [channels], 0 or more, weights of the cut.
+    tries: number of runs.
+    seed: seed of the first run.
+    whole: whether the sums of both directions are integers; else they are scaled to 32-bit integers for METIS.
+
+    Returns
+    -------
+    An iterator of bool [switches].
     """
     import pymetis  # takes a while to load
 
@@ -105,6 +117,8 @@ def metis_halves(
 
 
 def _return_sigterm() -> None:
-    """Deliver the SIGTERM that METIS has caught: it uses this signal for errors of its own, and leaves its handler."""
+    """Deliver the SIGTERM that METIS has caught: it uses this signal for its own errors and leaves its handler
+    installed.
+    """
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     signal.raise_signal(signal.SIGTERM)

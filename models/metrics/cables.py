@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from flitlab.models.layout.floor import cables_of, in_order, lengths
+from flitlab.models.layout.floor import cables_of, lengths, ordered_cabinets
 from flitlab.models.layout.metric import LayoutSpec
 from flitlab.models.layout.prices import is_optical
 from flitlab.models.registry import register
@@ -44,11 +44,11 @@ class CablesMetric(LayoutSpec):
             "mean": float(metres.mean()),
             "max": float(metres.max()),
             "total": float(metres.sum()),
-            "optical_share": float(is_optical(metres, self.chosen.cable).mean()),
+            "optical_share": float(is_optical(metres, self.effective_constants.cable).mean()),
         }
         if self.placement == "optimised":
-            ends, floor = cables_of(topology).ends, self.chosen.floor
-            order = lengths(in_order(topology.switches, floor), ends, floor).sum()
-            found = lengths(self.cabinets(topology), ends, floor).sum()
-            values["gain"] = float(1 - found / order)
+            ends, floor = cables_of(topology).ends, self.effective_constants.floor
+            ordered_total = lengths(ordered_cabinets(topology.switches, floor), ends, floor).sum()
+            optimised_total = lengths(self.cabinets(topology), ends, floor).sum()
+            values["gain"] = float(1 - optimised_total / ordered_total)
         return values

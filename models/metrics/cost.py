@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches and cables cost."""
+"""Prices of switches and cables."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class CostMetric(LayoutSpec):
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        constants = self.chosen
+        constants = self.effective_constants
         cables, metres = self.cables(topology, self.cabinets(topology))
         switches = float(switch_prices(topology, constants.switch).sum())
         wires = float(cable_prices(cables, metres, constants.cable).sum())

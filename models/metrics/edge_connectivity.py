@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edge connectivity: how many failures can cut a topology in two."""
+"""Edge connectivity: the fewest failures that disconnect a topology."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class EdgeConnectivity(MetricSpec):
             raise ValueError("edge_connectivity: needs two switches")
         ones = np.ones(topology.channels, np.int32)
         matrix = csr_array((ones, (topology.src, topology.dst)), shape=(n, n))
-        # whatever the cut, going round all switches steps from its one side to the other and back
-        least = min(maximum_flow(matrix, v, (v + 1) % n).flow_value for v in range(n))
+        # the cycle over all switches crosses every cut in both directions
+        connectivity = min(maximum_flow(matrix, v, (v + 1) % n).flow_value for v in range(n))
         degree = int(min(topology.out_degree.min(), topology.in_degree.min()))
-        return {"": int(least), "excess": degree - int(least)}
+        return {"": int(connectivity), "excess": degree - int(connectivity)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what has been proved of generalised de Bruijn graphs is true of one."""
+"""Measured values of proved properties of generalised de Bruijn graphs."""
 
 from typing import Any
 
@@ -48,28 +48,28 @@ class GdbgLemmas(MetricSpec):
             return dict.fromkeys(NAMES)
         n = topology.switches
         hops = covering_hops(n, degree)
-        found: dict[str, Any] = dict.fromkeys(NAMES)
-        found["loops"] = n * degree - topology.channels
-        found["lemma5"] = found["loops"] <= 2 * degree
+        values: dict[str, Any] = dict.fromkeys(NAMES)
+        values["loops"] = n * degree - topology.channels
+        values["lemma5"] = values["loops"] <= 2 * degree
         walks = walk_counts(n, degree, hops)
-        found["lemma6"] = _consecutive(walks, degree**hops)
-        found["lemma7"] = diameter(topology) <= hops
+        values["lemma6"] = _consecutive(walks, degree**hops)
+        values["lemma7"] = diameter(topology) <= hops
         if self.k is not None:
-            found["k_shortest"], found["k_shortest_bound"] = self._k_shortest(topology, degree)
-            found["lemma8"] = found["k_shortest"] <= found["k_shortest_bound"] + 1e-12
+            values["k_shortest"], values["k_shortest_bound"] = self._k_shortest(topology, degree)
+            values["lemma8"] = values["k_shortest"] <= values["k_shortest_bound"] + 1e-12
         paths = enumerate(all_counts_within(topology, hops))
-        found["paths_min"] = min(int(np.delete(counts.sum(0), source).min()) for source, counts in paths)
-        found["paths_bound"] = degree**hops // n
-        found["lemma9"] = found["paths_min"] >= found["paths_bound"]
-        found["lemma9_walks"] = int(walks.min()) >= found["paths_bound"]
-        found["load_max"] = float(even_load_within(topology, hops)[0].max())
+        values["paths_min"] = min(int(np.delete(counts.sum(0), source).min()) for source, counts in paths)
+        values["paths_bound"] = degree**hops // n
+        values["lemma9"] = values["paths_min"] >= values["paths_bound"]
+        values["lemma9_walks"] = int(walks.min()) >= values["paths_bound"]
+        values["load_max"] = float(even_load_within(topology, hops)[0].max())
         uses = sum(h * degree ** (h - 1) for h in range(1, hops + 1))  # of a channel by all walks of at most H hops
-        found["load_bound"] = uses / found["paths_bound"]
-        found["lemma10"] = found["load_max"] <= found["load_bound"] + 1e-9
-        found["lemma10_walks"] = all(
+        values["load_bound"] = uses / values["paths_bound"]
+        values["lemma10"] = values["load_max"] <= values["load_bound"] + 1e-9
+        values["lemma10_walks"] = all(
             bool((walk_uses(n, degree, h) == h * degree ** (h - 1)).all()) for h in range(1, hops + 1)
         )
-        return found
+        return values
 
     def _k_shortest(self, topology: Topology, degree: int) -> tuple[float, float]:
         n, k = topology.switches, self.k or 1
@@ -87,9 +87,9 @@ NAMES = (
 
 
 def gdbg_degree(topology: Topology) -> int | None:
-    """r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
-    n, most = topology.switches, int(topology.out_degree.max())
-    for degree in (most, most + 1):  # every switch may have lost one channel to a self-loop
+    """Return r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
+    n, max_degree = topology.switches, int(topology.out_degree.max())
+    for degree in (max_degree, max_degree + 1):  # every switch may have lost one channel to a self-loop
         if 2 <= degree <= n:
             arcs = imase_arcs(n, degree, a=1, b=0)
             arcs = arcs[arcs[:, 0] != arcs[:, 1]]
@@ -100,23 +100,35 @@ def gdbg_degree(topology: Topology) -> int | None:
 
 
 def walk_counts(n: int, degree: int, hops: int) -> Ints:
-    """int64 [n, n]: walks of exactly so many hops from s to t in GDBG(n, degree) with its self-loops."""
+    """Count the walks of exactly ``hops`` hops from s to t in GDBG(n, degree) with self-loops, int64 [n, n].
+
+    Parameters
+    ----------
+    n, degree: order and degree of the graph.
+    hops: length of the walks.
+    """
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     counts = np.eye(n, dtype=np.int64)
     for _ in range(hops):
-        longer = np.zeros_like(counts)
+        next_counts = np.zeros_like(counts)
         for alpha in range(degree):
-            longer += counts[heads[:, alpha]]
-        counts = longer
+            next_counts += counts[heads[:, alpha]]
+        counts = next_counts
     return counts
 
 
 def walk_uses(n: int, degree: int, hops: int) -> Ints:
-    """int64 [n]: how often all walks of so many hops in GDBG(n, degree) use a channel out of each switch."""
+    """Count how often all walks of ``hops`` hops in GDBG(n, degree) use a channel out of each switch, int64 [n].
+
+    Parameters
+    ----------
+    n, degree: order and degree of the graph.
+    hops: length of the walks.
+    """
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     arriving, uses = np.ones(n, np.int64), np.zeros(n, np.int64)
-    for done in range(hops):
-        uses += arriving * degree ** (hops - 1 - done)
+    for step in range(hops):
+        uses += arriving * degree ** (hops - 1 - step)
         arriving = np.bincount(heads.ravel(), np.repeat(arriving, degree), n).astype(np.int64)
     return uses
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many pairs of switches, and of hosts, are how far apart."""
+"""Distributions of distances between switches and between hosts."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ class HopDistribution(MetricSpec):
     Over the ordered pairs of different hosts: ``host_mean``, the average hops between the switches of two hosts on
     different switches; ``host_max``, the largest. None without such pairs.
 
-    ``within``: adds ``within``, the share of pairs of switches within so many channels, and ``host_within``, the share
-    of pairs of hosts within so many *server hops*, which count the two host channels too: 2 on one
+    ``within``: adds ``within``, the share of pairs of switches within that many channels, and ``host_within``, the
+    share of pairs of hosts within that many *server hops*, which include the two host channels: 2 on one
     switch, otherwise the hops between the switches + 2.
 
-    ``sources``: distances from so many switches only (a multiple of 64), for graphs of 100,000 switches and more;
+    ``sources``: distances from only that many switches (a multiple of 64), for graphs of 100,000 switches and more;
     all but the host columns, which are then None, are estimates; ``mean_stderr`` is the standard error of the mean.
 
     Example: ``metrics: [{kind: hop_distribution, within: 5}]``
@@ -42,31 +42,34 @@ class HopDistribution(MetricSpec):
         sampled = sampled_distances(topology, self.sources or topology.switches)
         counts = sampled.counts.copy()
         counts[0] = 0  # a switch and itself
-        found = {
+        values = {
             "mean": sampled.mean,
             "counts": {str(h): int(count) for h, count in enumerate(counts) if count},
             "shares": {str(h): int(count) / int(counts.sum()) for h, count in enumerate(counts) if count},
-            "p50": reached_by(counts, 50, 100),
-            "p99": reached_by(counts, 99, 100),
-            "p9999": reached_by(counts, 9999, 10000),
+            "p50": distance_quantile(counts, 50, 100),
+            "p99": distance_quantile(counts, 99, 100),
+            "p9999": distance_quantile(counts, 9999, 10000),
         }
         if self.sources is not None:
-            found["mean_stderr"] = sampled.stderr
+            values["mean_stderr"] = sampled.stderr
         if self.within is not None:
-            found["within"] = share_within(counts, self.within)
-        return found | self._of_hosts(topology, exact=sampled.sources == topology.switches)
+            values["within"] = share_within(counts, self.within)
+        return values | self._host_values(topology, exact=sampled.sources == topology.switches)
 
-    def _of_hosts(self, topology: Topology, exact: bool) -> dict[str, Any]:
+    def _host_values(self, topology: Topology, exact: bool) -> dict[str, Any]:
         pairs = host_distance_counts(topology) if exact else np.zeros(1, np.int64)
-        apart = bool(pairs[1:].sum())
-        found = {"host_mean": mean_hops(pairs) if apart else None, "host_max": len(pairs) - 1 if apart else None}
+        has_remote_pairs = bool(pairs[1:].sum())
+        values = {
+            "host_mean": mean_hops(pairs) if has_remote_pairs else None,
+            "host_max": len(pairs) - 1 if has_remote_pairs else None,
+        }
         if self.within is not None:
-            found["host_within"] = share_within(pairs, self.within - 2)
-        return found
+            values["host_within"] = share_within(pairs, self.within - 2)
+        return values
 
 
 def host_distance_counts(topology: Topology) -> Ints:
-    """int64 [hops]: ordered pairs of different hosts whose switches are h hops apart."""
+    """Count ordered pairs of different hosts whose switches are h hops apart: int64 [hops]."""
     counts = distance_counts(topology, topology.host_count)
     if not len(counts):
         return np.zeros(1, np.int64)
@@ -74,15 +77,27 @@ def host_distance_counts(topology: Topology) -> Ints:
     return counts
 
 
-def reached_by(counts: np.ndarray, part: int, whole: int) -> int | None:
-    """Least distance within which part / whole of the pairs lie; None without pairs."""
+def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> int | None:
+    """Return the least distance within which numerator / denominator of the pairs lie; None without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], pairs by distance.
+    numerator, denominator: the share.
+    """
     total = int(counts.sum())
     if not total:
         return None
-    return next(h for h, reached in enumerate(np.cumsum(counts).tolist()) if reached * whole >= part * total)
+    return next(h for h, reached in enumerate(np.cumsum(counts).tolist()) if reached * denominator >= numerator * total)
 
 
 def share_within(counts: np.ndarray, hops: int) -> float | None:
-    """Share of the pairs at most so many hops apart; None without pairs."""
+    """Return the share of the pairs at most ``hops`` apart; None without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], pairs by distance.
+    hops: the distance.
+    """
     total = int(counts.sum())
     return int(counts[: max(hops + 1, 0)].sum()) / total if total else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Average length of the k shortest paths."""
+"""Mean length of the k shortest paths."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class KShortest(MetricSpec):
     """Average length, in hops, of the ``k`` shortest loopless paths of all ordered pairs of different switches.
 
     The metric itself is the mean over all these paths; ``longest``: length of the longest of them; ``bound``: LK, the
-    least mean with so many switches of the largest degree (Lemma 2); ``ratio``: mean / bound. ``missing``: share of
+    least mean with that many switches of the largest degree (Lemma 2); ``ratio``: mean / bound. ``missing``: share of
     pairs that have fewer than k loopless paths (the others are all counted); the bound then means little. Paths
     that differ only in which of several parallel channels they take count separately.
 

@@ -16,10 +16,10 @@ from flitlab.models.topology.graph import Topology
 
 @register("metric", "known_orders")
 class KnownOrders(MetricSpec):
-    """How many switches the largest known networks of this degree and diameter have, uni- and bi-directional.
+    """Orders of the largest known networks of this degree and diameter, uni- and bi-directional.
 
     ``degree``, ``diameter``: by default those of the topology (its largest degree, in channels out of a switch);
-    given, they make the metric one of the numbers alone, also where nobody could build the network.
+    if set, the metric is independent of the topology.
 
     ``directed``: the largest known digraph (see ``degree_diameter``; the Kautz graph from degree 3), and
     ``undirected``, the largest known graph (Combinatorics Wiki, July 2022; the Moore bound for diameter 1 and up to
@@ -40,7 +40,7 @@ class KnownOrders(MetricSpec):
         degree = self.degree or int(topology.out_degree.max())
         diameter = self.diameter or len(distance_counts(topology)) - 1
         directed, undirected = largest_digraph(degree, diameter).order, largest_graph_order(degree, diameter)
-        bounds = {way: moore_order(degree, diameter, way == "directed") for way in ("directed", "undirected")}
+        bounds = {kind: moore_order(degree, diameter, kind == "directed") for kind in ("directed", "undirected")}
         return {
             "directed": directed,
             "undirected": undirected,
@@ -53,7 +53,7 @@ class KnownOrders(MetricSpec):
 
 
 def largest_graph_order(degree: int, diameter: int) -> int | None:
-    """Switches of the largest bi-directional network known; None where no record is at hand.
+    """Return the order of the largest known bi-directional network; None if the table of records does not contain it.
 
     Complete graphs, single links and odd cycles reach the Moore bound.
     """

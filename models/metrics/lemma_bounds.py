@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no topology of given order and degree can beat: diameter, path length, path number, link load."""
+"""Bounds for every topology of an order and degree: diameter, path length, number of paths, channel load."""
 
 from typing import Any
 

@@ -25,8 +25,8 @@ class LinkLoad(MetricSpec):
     degree**H >= switches. ``seed``: of the choice that ksp makes.
 
     ``max``, ``mean`` and ``min`` over the channels (a bi-directional link is two); ``bound``: ML, the least
-    maximum with so many switches of the largest degree (Lemma 4); ``ratio``: max / bound. Nothing is divided by
-    a capacity. ``paths_mean``: paths of a pair on average (ksp and allpath). Pairs without a path among those allowed
+    maximum with that many switches of the largest degree (Lemma 4); ``ratio``: max / bound. Capacities do not
+    matter. ``paths_mean``: paths of a pair on average (ksp and allpath). Pairs without a path among those allowed
     send nothing; ``none`` is their share, and where there are any, the bound does not hold and ratio is None.
 
     Example: ``metrics: [{kind: link_load, routing: ksp, k: 4}]``
@@ -43,13 +43,13 @@ class LinkLoad(MetricSpec):
         if topology.switches < 2:
             raise ValueError("link_load: needs two switches")
         degree = int(topology.out_degree.max())
-        load, more = getattr(self, f"_{self.routing}")(topology)
+        load, extra = getattr(self, f"_{self.routing}")(topology)
         bound = link_load_bound(topology.switches, degree)
         spread = {"max": float(load.max()), "mean": float(load.mean()), "min": float(load.min())}
-        found: dict[str, Any] = (
-            spread | {"bound": bound, "ratio": None if more.get("none") else spread["max"] / bound} | more
+        values: dict[str, Any] = (
+            spread | {"bound": bound, "ratio": None if extra.get("none") else spread["max"] / bound} | extra
         )
-        return found
+        return values
 
     def _minimal(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
         return even_load_shortest(topology), {}

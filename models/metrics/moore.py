@@ -12,11 +12,11 @@ from flitlab.models.topology.graph import Topology
 
 @register("metric", "moore")
 class Moore(MetricSpec):
-    """How near a topology comes to the Moore bounds of its largest degree d (channels out of a switch).
+    """Distance of a topology from the Moore bounds of its largest degree d (channels out of a switch).
 
     ``order``: most switches within the same diameter D, 1 + d + d (d - 1) + … + d (d - 1)**(D - 1), and with
     uni-directional channels 1 + d + … + d**D; ``order_ratio``: switches / order. ``diameter``: least diameter
-    of so many switches, ``diameter_excess``: by how much the diameter exceeds it. ``aspl``: the lower bound of
+    of that many switches, ``diameter_excess``: difference of the diameter and it. ``aspl``: the lower bound of
     Cerf et al. on the average distance, ``aspl_ratio``: average distance / bound (1 for a single switch).
 
     Example: ``metrics: [{kind: moore}]``
@@ -28,13 +28,13 @@ class Moore(MetricSpec):
         n, degree, directed = topology.switches, int(topology.out_degree.max()), topology.directed
         counts = distance_counts(topology)
         diameter = len(counts) - 1
-        order, least = moore_order(degree, diameter, directed), moore_diameter(n, degree, directed)
+        order, least_diameter = moore_order(degree, diameter, directed), moore_diameter(n, degree, directed)
         bound = moore_aspl(n, degree, directed)
         return {
             "order": order,
             "order_ratio": n / order,
-            "diameter": least,
-            "diameter_excess": diameter - least,
+            "diameter": least_diameter,
+            "diameter_excess": diameter - least_diameter,
             "aspl": bound,
             "aspl_ratio": mean_hops(counts) / bound if bound else 1.0,
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Path diversity: on how many paths the channels are when hosts talk in pairs."""
+"""Path diversity: the number of paths on each channel when hosts communicate in pairs."""
 
 from typing import Any, Literal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many paths of few hops the pairs of switches have."""
+"""Number of short paths between switches."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class PathsWithin(MetricSpec):
     """Number of loopless paths of at most ``hops`` hops, over the ordered pairs of different switches.
 
     ``min``, ``mean``, ``max``; ``none``: share of the pairs without any. ``bound``: the most that ``min`` can be
-    with so many switches of the largest degree (Lemma 3). Paths that differ only in which of several parallel
+    with that many switches of the largest degree (Lemma 3). Paths that differ only in which of several parallel
     channels they take count separately. Every path is walked, so the time grows as switches * degree**hops.
 
     Example: ``metrics: [{kind: paths_within, hops: 3}]``

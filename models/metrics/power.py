@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the switches consume."""
+"""Power consumption of the switches."""
 
 from typing import Any
 

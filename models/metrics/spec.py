@@ -1,59 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every metric in a configuration has in common."""
+"""The base class of metrics."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flitlab.models.faults import notes_faults, refuse
 from flitlab.models.metrics.summary import summary
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
+from flitlab.models.validation import notes_errors, raise_errors
 
 
 class MetricSpec(Spec):
     """A quantity of a topology. A metric adds its parameters and defines :meth:`measure`.
 
-    label: begins the names of its columns, in place of the kind; needed where one kind is asked for twice.
-    spoken: whether the names of its values say enough, so that without a label no kind stands before them.
+    label: prefix of its column names instead of the kind; required where one kind occurs twice. unprefixed: whether
+    column names without a label have no prefix.
     """
 
-    spoken: ClassVar[bool] = False
+    unprefixed: ClassVar[bool] = False
 
     label: str | None = None
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        """JSON-able values by name; the name '' stands for the metric itself.
+        """Return JSON-able values by name; the name '' stands for the metric itself.
 
-        None where a value does not exist for this topology. Raises ``ValueError`` where the metric has no
-        meaning.
+        None where a value does not exist for this topology. Raises ``ValueError`` where the metric is not defined.
         """
         raise NotImplementedError
 
     def columns(self, topology: Topology) -> dict[str, Any]:
-        """What is measured, by column name: ``<label>`` or ``<label>_<name>``, the kind for want of a label.
+        """Return the measured values by column name: ``<label>`` or ``<label>_<name>``, with the kind in place of a
+        missing label.
 
-        Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for values of a user's own that cannot be written.
+        Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for third-party values that cannot be written.
         """
         with unchanged(topology, self.measure):
             values = self.measure(topology)
-        if is_foreign(self):
-            refuse(notes_faults(values, f"values of the metric {self.kind}"))
-        if self.spoken and self.label is None:
+        if is_third_party(self):
+            raise_errors(notes_errors(values, f"values of the metric {self.kind}"))
+        if self.unprefixed and self.label is None:
             return values
-        head = self.label or self.kind
-        return {f"{head}_{name}" if name else head: value for name, value in values.items()}
+        prefix = self.label or self.kind
+        return {f"{prefix}_{name}" if name else prefix: value for name, value in values.items()}
 
 
 def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:
-    """The summary of a topology, then the columns of every metric; and why some have no meaning for it.
+    """Measure a topology: its summary, then the columns of every metric.
 
-    Raises ``ValueError`` if the topology is not strongly connected.
+    Parameters
+    ----------
+    topology: the network.
+    metrics: metrics to compute.
+
+    Returns
+    -------
+    Values by column name, and the errors of metrics that are not defined for it.
+
+    Raises
+    ------
+    ValueError: the topology is not strongly connected.
     """
-    found, problems = summary(topology), []
+    columns, errors = summary(topology), []
     for metric in metrics:
         try:
-            found |= metric.columns(topology)
+            columns |= metric.columns(topology)
         except ValueError as error:
-            problems.append(str(error))
-    return found, problems
+            errors.append(str(error))
+    return columns, errors

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spectra: how well a topology expands."""
+"""Spectral measures of expansion."""
 
 from math import ceil, sqrt
 from typing import Any
@@ -14,7 +14,7 @@ from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
 DENSE = 300
-"""Up to so many switches all eigenvalues are computed."""
+"""Most switches for which all eigenvalues are computed."""
 
 
 @register("metric", "spectral_gap")
@@ -63,8 +63,8 @@ class SpectralGap(MetricSpec):
         }
 
 
-def _start(n: int) -> np.ndarray:
-    """Where the iterations begin: always the same, so that results are."""
+def _start_vector(n: int) -> np.ndarray:
+    """Return the start vector of the iterations; constant, so that results are reproducible."""
     return np.random.Generator(np.random.Philox(0)).random(n)
 
 
@@ -72,17 +72,17 @@ def _largest_singular(matrix: csr_array) -> tuple[float, float]:
     if matrix.shape[0] <= DENSE:
         values = svdvals(matrix.toarray())
     else:
-        values = np.sort(svds(matrix, 2, return_singular_vectors=False, v0=_start(matrix.shape[0])))[::-1]
+        values = np.sort(svds(matrix, 2, return_singular_vectors=False, v0=_start_vector(matrix.shape[0])))[::-1]
     return float(values[0]), float(values[1])
 
 
 def _extreme_eigenvalues(matrix: csr_array) -> tuple[np.ndarray, float, float]:
-    """(the two smallest, ascending; the second largest; the largest)."""
+    """Return (the two smallest eigenvalues, ascending; the second largest; the largest)."""
     n = matrix.shape[0]
     if n <= DENSE:
         values = eigvalsh(matrix.toarray())
     else:
-        ends = [eigsh(matrix, 2, which=which, return_eigenvectors=False, v0=_start(n)) for which in ("SA", "LA")]
+        ends = [eigsh(matrix, 2, which=which, return_eigenvectors=False, v0=_start_vector(n)) for which in ("SA", "LA")]
         values = np.sort(np.concatenate(ends))
     return values[:2], float(values[-2]), float(values[-1])
 
@@ -95,8 +95,8 @@ def _algebraic_connectivity(topology: Topology) -> float:
     degree = links.sum(axis=1)
     if n <= DENSE:
         return max(float(eigvalsh(np.diag(degree) - links.toarray())[1]), 0.0)
-    # the smallest eigenvalues of the Laplacian as the largest of what is left of a bound on all
+    # the smallest eigenvalues of the Laplacian are the largest of (upper bound - Laplacian)
     above = 2 * degree.max()
     flipped = links + diags_array(above - degree)
-    values = eigsh(csr_array(flipped), 2, which="LA", return_eigenvectors=False, v0=_start(n))
+    values = eigsh(csr_array(flipped), 2, which="LA", return_eigenvectors=False, v0=_start_vector(n))
     return max(float(above - values.min()), 0.0)

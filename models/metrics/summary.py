@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of every topology, asked for or not."""
+"""Columns that every topology has."""
 
 from typing import Any
 
@@ -8,33 +8,33 @@ from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 
 EXACT = 3 * 10**11
-"""Up to so many switches times channels all distances are found: some ten seconds."""
+"""Limit of switches times channels up to which all distances are computed; about ten seconds."""
 
 ALWAYS = (
     "kind", "switches", "channels", "links", "hosts", "directed", "degree_min", "degree_max", "diameter", "aspl",
     "moore_aspl", "edge_hash", "notes", "diameter_at_least", "aspl_stderr", "aspl_sources",
 )  # fmt: skip
-"""Columns that are the summary's: no metric may have a name of these."""
+"""Columns of the summary; no metric may use these names."""
 
 SAMPLE = 2048
-"""Switches from which the distances are found above that."""
+"""Sources of distances beyond :data:`EXACT`."""
 
 
 def summary(topology: Topology) -> dict[str, Any]:
-    """What ``simrun topology`` prints, JSON-able; degrees count channels *out of* a switch.
+    """Return the JSON-able summary that ``simrun topology`` prints; degrees count channels *out of* a switch.
 
     links: bi-directional links counted once, plus uni-directional channels.
 
-    Above ``EXACT`` the ASPL is an estimate from ``aspl_sources`` switches with standard error ``aspl_stderr``;
-    the diameter is then not known (None), only that it is ``diameter_at_least``. Raises ``ValueError`` if the
-    topology is not strongly connected.
+    Beyond ``EXACT`` the ASPL is an estimate from ``aspl_sources`` switches with standard error ``aspl_stderr``, and the
+    diameter is unknown (None) but ``diameter_at_least``. Raises ``ValueError`` if the topology is not strongly
+    connected.
     """
     exact = topology.switches * topology.channels <= EXACT
     distances = sampled_distances(topology, topology.switches if exact else SAMPLE)
     farthest = len(distances.counts) - 1
     sampled = distances.sources < topology.switches
     degree = topology.out_degree
-    found = {
+    columns = {
         "kind": topology.kind,
         "switches": topology.switches,
         "channels": topology.channels,
@@ -50,7 +50,7 @@ def summary(topology: Topology) -> dict[str, Any]:
         "notes": topology.notes,
     }
     if sampled:
-        found |= {
+        columns |= {
             "diameter_at_least": farthest, "aspl_stderr": distances.stderr, "aspl_sources": distances.sources,
         }  # fmt: skip
-    return found
+    return columns

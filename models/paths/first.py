@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first of the shortest loopless paths in the order of switch numbers."""
+"""The k shortest loopless paths that come first in the order of switch numbers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,140 +10,190 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.search import search_to
 from flitlab.models.topology.graph import Topology
 
-STEPS_MOST = 10**8
-"""Channels that may be tried for one pair of switches."""
+MAX_STEPS_PER_PAIR = 10**8
+"""Channels that the search may try for one pair of switches."""
 
 
 @njit
-def _along(at: Ints, length: int, path: Ints32, out_start: Integers, dst: Integers, found: Ints32, number: int) -> int:
-    """Add the ways along the first of parallel channels, ``path``, and along the others, to the rows of ``found``."""
-    way = path[:length].copy()
-    while number < len(found):
+def _add_parallel_variants(
+    switch_at: Ints, length: int, path: Ints32, out_start: Integers, dst: Integers, rows: Ints32, count: int
+) -> int:
+    """Add to ``rows`` the path over the first of parallel channels and its variants over the others; return the new
+    count.
+
+    Parameters
+    ----------
+    switch_at: int64 [switches], the switch at each depth of the path.
+    length: hops of the path.
+    path: int32 [switches], its channels, the first of each parallel group.
+    out_start, dst: as in the topology.
+    rows: int32 [k, switches], the paths.
+    count: number of filled rows.
+    """
+    variant = path[:length].copy()
+    while count < len(rows):
         for i in range(length):
-            found[number, i] = way[i]
-        number += 1
+            rows[count, i] = variant[i]
+        count += 1
         i = length - 1
         while i >= 0:
-            c = way[i] + 1
-            if c < out_start[at[i] + 1] and dst[c] == dst[way[i]]:
-                way[i] = c
+            c = variant[i] + 1
+            if c < out_start[switch_at[i] + 1] and dst[c] == dst[variant[i]]:
+                variant[i] = c
                 break
-            way[i] = path[i]
+            variant[i] = path[i]
             i -= 1
         if i < 0:
             break
-    return number
+    return count
 
 
 @njit
-def _first(
-    source: int,
-    target: int,
+def _first_of_length(
+    src_switch: int,
+    dst_switch: int,
     length: int,
-    steps: int,
+    steps_left: int,
     out_start: Integers,
     dst: Integers,
     hops: Integers,
     visited: Bools,
-    at: Ints,
-    following: Ints,
+    switch_at: Ints,
+    next_channel: Ints,
     path: Ints32,
-    found: Ints32,
+    rows: Ints32,
 ) -> tuple[int, int]:
-    """(number of loopless paths of so many channels, the first ones, put into rows of ``found``; steps left).
+    """Find loopless paths of exactly ``length`` channels; return (number of filled ``rows``, remaining steps).
 
-    A depth-first search that takes channels in their order, and only those from which the target is near enough.
-    hops: distances to the target. visited: bool [switches], all False before and after.
+    Depth-first search that takes channels in their order, and only channels from which the destination is near enough.
+
+    Parameters
+    ----------
+    src_switch, dst_switch: ends of the paths.
+    length: hops of the paths.
+    steps_left: channels that may be tried.
+    out_start, dst: as in the topology.
+    hops: integers [switches], distances to ``dst_switch``, -1 without a path.
+    visited: bool [switches], all False before and after.
+    switch_at, next_channel: int64 [switches], scratch: the switch, and the channel to try next, at each depth.
+    path: int32 [switches], scratch.
+    rows: int32 [k, switches], becomes the paths.
     """
-    number = depth = 0
-    at[0], following[0] = source, out_start[source]
-    visited[source] = True
-    while depth >= 0 and number < len(found) and steps > 0:
-        v, c = at[depth], following[depth]
+    count = depth = 0
+    switch_at[0], next_channel[0] = src_switch, out_start[src_switch]
+    visited[src_switch] = True
+    while depth >= 0 and count < len(rows) and steps_left > 0:
+        v, c = switch_at[depth], next_channel[depth]
         if c == out_start[v + 1]:
             visited[v] = False
             depth -= 1
             continue
-        following[depth] += 1
-        steps -= 1
-        u, left = dst[c], length - depth - 1
+        next_channel[depth] += 1
+        steps_left -= 1
+        u, hops_left = dst[c], length - depth - 1
         parallel = c > out_start[v] and dst[c - 1] == u
-        if parallel or visited[u] or hops[u] < 0 or hops[u] > left or (u == target and left > 0):
+        if parallel or visited[u] or hops[u] < 0 or hops[u] > hops_left or (u == dst_switch and hops_left > 0):
             continue
         path[depth] = c
-        if left > 0:
+        if hops_left > 0:
             depth += 1
-            at[depth], following[depth] = u, out_start[u]
+            switch_at[depth], next_channel[depth] = u, out_start[u]
             visited[u] = True
         else:
-            number = _along(at, length, path, out_start, dst, found, number)
+            count = _add_parallel_variants(switch_at, length, path, out_start, dst, rows, count)
     for i in range(depth + 1):
-        visited[at[i]] = False
-    return number, steps
+        visited[switch_at[i]] = False
+    return count, steps_left
 
 
 @njit
 def _first_to(
-    target: int,
-    sources: Integers,
+    dst_switch: int,
+    src_switches: Integers,
     k: int,
-    most: int,
+    max_steps: int,
     out_start: Integers,
     dst: Integers,
     in_start: Integers,
     in_tail: Integers,
 ) -> tuple[Ints, Ints, Ints32]:
-    """(paths of each source, -1 for too many steps; length of each path; channels of all paths)."""
+    """Return (paths of each source, -1 if it takes too many steps; length of each path; channels of all paths).
+
+    The parameters are those of :func:`first_shortest_to`. max_steps: channels that may be tried per source.
+    """
     n = len(out_start) - 1
     hops = np.empty(n, np.int64)
-    search_to(target, in_start, in_tail, hops, np.empty(n, np.int64))
-    visited, at, following = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
-    path, found = np.empty(n, np.int32), np.empty((k, n), np.int32)
-    counts, lengths = np.zeros(len(sources), np.int64), np.empty(len(sources) * k, np.int64)
+    search_to(dst_switch, in_start, in_tail, hops, np.empty(n, np.int64))
+    visited, switch_at, next_channel = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
+    path, path_rows = np.empty(n, np.int32), np.empty((k, n), np.int32)
+    counts, lengths = np.zeros(len(src_switches), np.int64), np.empty(len(src_switches) * k, np.int64)
     flat = np.empty(1024, np.int32)
     paths = filled = 0
-    for index in range(len(sources)):
-        source = sources[index]
-        if source == target or hops[source] < 0:
+    for index in range(len(src_switches)):
+        src_switch = src_switches[index]
+        if src_switch == dst_switch or hops[src_switch] < 0:
             continue
-        steps, length = most, hops[source]
+        steps_left, length = max_steps, hops[src_switch]
         while counts[index] < k and length < n:
-            rows = found[counts[index] :]
-            number, steps = _first(
-                source, target, length, steps, out_start, dst, hops, visited, at, following, path, rows
+            rows = path_rows[counts[index] :]
+            count, steps_left = _first_of_length(
+                src_switch,
+                dst_switch,
+                length,
+                steps_left,
+                out_start,
+                dst,
+                hops,
+                visited,
+                switch_at,
+                next_channel,
+                path,
+                rows,
             )
-            if steps <= 0:
+            if steps_left <= 0:
                 counts[index] = -1
                 return counts, lengths[:paths].copy(), flat[:filled].copy()
-            while filled + number * length > len(flat):
+            while filled + count * length > len(flat):
                 longer = np.empty(2 * len(flat), np.int32)
                 for i in range(filled):
                     longer[i] = flat[i]
                 flat = longer
-            for p in range(number):
+            for p in range(count):
                 for i in range(length):
-                    flat[filled + i] = found[counts[index] + p, i]
+                    flat[filled + i] = path_rows[counts[index] + p, i]
                 filled += length
                 lengths[paths] = length
                 paths += 1
-            counts[index] += number
+            counts[index] += count
             length += 1
     return counts, lengths[:paths].copy(), flat[:filled].copy()
 
 
-def first_shortest_to(topology: Topology, target: int, sources: npt.ArrayLike, k: int) -> PathSet:
-    """The k shortest loopless paths from each of ``sources`` (int64 [pairs]) to one switch, as a listing has them.
+def first_shortest_to(topology: Topology, dst_switch: int, src_switches: npt.ArrayLike, k: int) -> PathSet:
+    """List the k shortest loopless paths from switches to one switch, in order.
 
-    Of equally long paths the first by the numbers of the switches they visit. A pair has fewer than k where no more
-    exist, none if source and target are the same. Raises ``ValueError`` if that would take too many steps, as it does
-    where a pair has few paths and the graph many.
+    Equally long paths are ordered by the numbers of the switches that they visit. A pair has fewer than k paths where
+    no more exist, and none if its ends are the same.
+
+    Parameters
+    ----------
+    topology: the network.
+    dst_switch: end of all paths.
+    src_switches: int64 [pairs], their beginnings.
+    k: most paths per pair.
+
+    Raises
+    ------
+    ValueError: a pair takes more than :data:`MAX_STEPS_PER_PAIR` steps, as where it has few paths in a graph with many.
     """
-    sources = np.asarray(sources, np.int64)
+    src_switches = np.asarray(src_switches, np.int64)
     counts, lengths, channel = _first_to(
-        target, sources, k, STEPS_MOST,
+        dst_switch, src_switches, k, MAX_STEPS_PER_PAIR,
         topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels],
     )  # fmt: skip
     if (counts < 0).any():
-        source = int(sources[int(np.argmax(counts < 0))])
-        raise ValueError(f"more than {STEPS_MOST:.0e} steps in search of {k} paths from {source} to {target}")
+        src_switch = int(src_switches[int(np.argmax(counts < 0))])
+        raise ValueError(
+            f"more than {MAX_STEPS_PER_PAIR:.0e} steps in search of {k} paths from {src_switch} to {dst_switch}"
+        )
     return PathSet(starts(counts), starts(lengths), channel)

@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Breadth-first search against the channels, from a target."""
+"""Breadth-first search against the direction of channels."""
 
 from flitlab.models.arrays import Integers
 from flitlab.models.jit import njit
 
 
 @njit
-def search_to(target: int, in_start: Integers, in_tail: Integers, hops: Integers, order: Integers) -> int:
-    """Set ``hops`` to the channels from each switch to the target, -1 where there is no path; how many have one.
+def search_to(dst_switch: int, in_start: Integers, in_tail: Integers, hops: Integers, order: Integers) -> int:
+    """Compute the hops from every switch to one switch; return how many switches have a path to it.
 
-    in_start, in_tail: the switches with a channel to v are in_tail[in_start[v]:in_start[v + 1]]. hops: int64
-    [switches]. order: int64 [switches], becomes the switches that have a path, nearest first.
+    Parameters
+    ----------
+    dst_switch: the destination.
+    in_start, in_tail: the switches with a channel to v are in_tail[in_start[v]:in_start[v + 1]].
+    hops: integers [switches], becomes the hops to the destination, -1 without a path.
+    order: integers [switches], becomes the switches that have a path, nearest first.
     """
     hops[:] = -1
-    hops[target] = 0
-    order[0] = target
-    done, found = 0, 1
-    while done < found:
+    hops[dst_switch] = 0
+    order[0] = dst_switch
+    done, reached = 0, 1
+    while done < reached:
         v = order[done]
         done += 1
         for i in range(in_start[v], in_start[v + 1]):
             u = in_tail[i]
             if hops[u] < 0:
                 hops[u] = hops[v] + 1
-                order[found] = u
-                found += 1
-    return found
+                order[reached] = u
+                reached += 1
+    return reached

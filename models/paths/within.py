@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All loopless paths of at most so many hops."""
+"""All loopless paths up to a number of hops."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.topology.graph import Topology
 
 MAX_STEPS = 10**11
-"""Channels that a search over all pairs may walk."""
+"""Channels that a search over all pairs may traverse."""
 
 
 @njit
 def _walk(
-    source: int,
-    hops: int,
+    src_switch: int,
+    max_hops: int,
     out_start: Integers,
     dst: Integers,
     counts: Ints,
@@ -27,115 +27,150 @@ def _walk(
     share: Floats,
     load: Floats,
 ) -> None:
-    """Depth-first search over all loopless paths of at most ``hops`` channels from a switch.
+    """Search depth-first all loopless paths of at most ``max_hops`` channels from a switch.
 
-    counts: int64 [hops + 1, switches], counts[h, t] grows by the paths of h channels to t.
-    start: int64 [hops + 1, switches], where in ``channel`` the next path of h channels to t goes, and moves on.
-    share: float64 [switches], what each path to a switch carries; load: float64 [channels], grows by it.
-    ``start`` and ``load`` are left alone if they have no elements.
+    Parameters
+    ----------
+    src_switch: first switch of all paths.
+    max_hops: most channels of a path.
+    out_start, dst: as in the topology.
+    counts: int64 [max_hops + 1, switches]; counts[h, t] grows by the number of paths of h channels to t.
+    start: int64 [max_hops + 1, switches], index in ``channel`` of the next path of h channels to t, advanced; or empty.
+    channel: int32, receives the paths unless ``start`` is empty.
+    share: float64 [switches], what each path to a switch carries.
+    load: float64 [channels], grows by what the paths carry; or empty.
     """
-    fill, weigh = start.size > 0, load.size > 0
+    has_paths, has_load = start.size > 0, load.size > 0
     visited = np.zeros(len(out_start), np.bool_)
-    visited[source] = True
-    path = np.empty(hops, np.int64)
-    after = np.empty(hops + 1, np.int64)  # channel to be tried next at each depth
-    beyond = np.zeros(hops + 1)  # what the paths through the switch at each depth carry
-    end = np.empty(hops + 1, np.int64)
-    after[0], end[0] = out_start[source], out_start[source + 1]
+    visited[src_switch] = True
+    path = np.empty(max_hops, np.int64)
+    next_channel = np.empty(max_hops + 1, np.int64)  # channel to try next at each depth
+    carried = np.zeros(max_hops + 1)  # load of the paths through the switch at each depth
+    end = np.empty(max_hops + 1, np.int64)
+    next_channel[0], end[0] = out_start[src_switch], out_start[src_switch + 1]
     depth = 0
     while depth >= 0:
-        if after[depth] == end[depth]:
+        if next_channel[depth] == end[depth]:
             depth -= 1
             if depth >= 0:
                 visited[dst[path[depth]]] = False
-                if weigh:
-                    load[path[depth]] += beyond[depth + 1]
-                    beyond[depth] += beyond[depth + 1]
+                if has_load:
+                    load[path[depth]] += carried[depth + 1]
+                    carried[depth] += carried[depth + 1]
             continue
-        c = after[depth]
-        after[depth] += 1
+        c = next_channel[depth]
+        next_channel[depth] += 1
         v = dst[c]
         if visited[v]:
             continue
         path[depth] = c
         counts[depth + 1, v] += 1
-        if fill:
-            place = start[depth + 1, v]
+        if has_paths:
+            index = start[depth + 1, v]
             start[depth + 1, v] += depth + 1
             for i in range(depth + 1):
-                channel[place + i] = path[i]
-        if depth + 1 == hops:
-            if weigh:
+                channel[index + i] = path[i]
+        if depth + 1 == max_hops:
+            if has_load:
                 load[c] += share[v]
-                beyond[depth] += share[v]
+                carried[depth] += share[v]
             continue
         depth += 1
         visited[v] = True
-        after[depth], end[depth] = out_start[v], out_start[v + 1]
-        beyond[depth] = share[v] if weigh else 0.0
+        next_channel[depth], end[depth] = out_start[v], out_start[v + 1]
+        carried[depth] = share[v] if has_load else 0.0
 
 
-_NONE = np.zeros((0, 0), np.int64)
+_NO_STARTS = np.zeros((0, 0), np.int64)
 _NO_CHANNEL = np.zeros(0, np.int32)
 _NO_LOAD = np.zeros(0)
 
 
-def counts_within(topology: Topology, source: int, hops: int) -> Ints:
-    """int64 [hops + 1, switches]: loopless paths of exactly h hops from a switch to each; row 0 is empty.
+def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
+    """Count loopless paths of exactly h hops from a switch to each: int64 [max_hops + 1, switches]; row 0 is 0.
 
-    Takes time proportional to the number of paths.
+    The time is proportional to the number of paths.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch: first switch of all paths.
+    max_hops: most hops of a path.
     """
-    counts = np.zeros((hops + 1, topology.switches), np.int64)
-    _walk(source, hops, topology.out_start, topology.dst, counts, _NONE, _NO_CHANNEL, _NO_LOAD, _NO_LOAD)
+    counts = np.zeros((max_hops + 1, topology.switches), np.int64)
+    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, _NO_LOAD, _NO_LOAD)
     return counts
 
 
-def paths_within_from(topology: Topology, source: int, hops: int) -> PathSet:
-    """All loopless paths of at most ``hops`` hops from a switch; pair t is (source, t), none for the source."""
-    counts = counts_within(topology, source, hops)
-    length = np.repeat(np.arange(hops + 1)[:, None], topology.switches, axis=1)
+def paths_within_from(topology: Topology, src_switch: int, max_hops: int) -> PathSet:
+    """List all loopless paths of at most ``max_hops`` hops from a switch; pair t is (src_switch, t), empty for the
+    source.
+
+    Parameters
+    ----------
+    topology: the network.
+    src_switch: first switch of all paths.
+    max_hops: most hops of a path.
+    """
+    counts = counts_within(topology, src_switch, max_hops)
+    length = np.repeat(np.arange(max_hops + 1)[:, None], topology.switches, axis=1)
     size = (counts * length).T.ravel()
-    start = (np.cumsum(size) - size).reshape(topology.switches, hops + 1).T.copy()
+    start = (np.cumsum(size) - size).reshape(topology.switches, max_hops + 1).T.copy()
     channel = np.empty(size.sum(), np.int32)
-    again = np.zeros_like(counts)
-    _walk(source, hops, topology.out_start, topology.dst, again, start, channel, _NO_LOAD, _NO_LOAD)
+    counts_again = np.zeros_like(counts)
+    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts_again, start, channel, _NO_LOAD, _NO_LOAD)
     lengths = np.repeat(length.T.ravel(), counts.T.ravel())
     return PathSet(starts(counts.sum(0)), starts(lengths), channel)
 
 
-def paths_within(topology: Topology, pairs: npt.ArrayLike, hops: int) -> PathSet:
-    """All loopless paths of at most ``hops`` hops of each pair (source, target)."""
+def paths_within(topology: Topology, pairs: npt.ArrayLike, max_hops: int) -> PathSet:
+    """List all loopless paths of at most ``max_hops`` hops of each pair.
+
+    Parameters
+    ----------
+    topology: the network.
+    pairs: int64 [pairs, 2], source and destination switch.
+    max_hops: most hops of a path.
+    """
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
-    sources, row = np.unique(pairs[:, 0], return_inverse=True)
-    sets = [paths_within_from(topology, source, hops) for source in sources]
+    src_switches, row = np.unique(pairs[:, 0], return_inverse=True)
+    sets = [paths_within_from(topology, src_switch, max_hops) for src_switch in src_switches]
     return concatenate(sets, row * topology.switches + pairs[:, 1])
 
 
-def all_counts_within(topology: Topology, hops: int) -> Iterator[np.ndarray]:
-    """Numbers of paths from each source 0, 1, … in turn; see :func:`counts_within`.
+def all_counts_within(topology: Topology, max_hops: int) -> Iterator[np.ndarray]:
+    """Yield :func:`counts_within` of each source 0, 1, … in order.
 
-    Raises ``ValueError`` if there are too many paths to walk them all.
+    Raises
+    ------
+    ValueError: there may be more than :data:`MAX_STEPS` steps.
     """
-    _check_size(topology, hops)
-    for source in range(topology.switches):
-        yield counts_within(topology, source, hops)
+    _check_size(topology, max_hops)
+    for src_switch in range(topology.switches):
+        yield counts_within(topology, src_switch, max_hops)
 
 
-def even_load_within(topology: Topology, hops: int) -> tuple[np.ndarray, int, int]:
-    """Load if every ordered pair sends 1, evenly over its paths of at most ``hops`` hops.
+def even_load_within(topology: Topology, max_hops: int) -> tuple[np.ndarray, int, int]:
+    """Compute channel loads if every ordered pair sends 1, evenly over its paths of at most ``max_hops`` hops.
 
-    Returns the load float64 [channels], the number of paths, and the number of ordered pairs of different
-    switches without any, which send nothing. Raises ``ValueError`` if there are too many paths to walk them all.
+    Returns
+    -------
+    The load, float64 [channels]; the number of paths; and the number of ordered pairs of different switches without a
+        path, which send nothing.
+
+    Raises
+    ------
+    ValueError: there may be more than :data:`MAX_STEPS` steps.
     """
     load = np.zeros(topology.channels)
-    number = without = 0
-    for source, counts in enumerate(all_counts_within(topology, hops)):
+    path_count = pairs_without_paths = 0
+    for src_switch, counts in enumerate(all_counts_within(topology, max_hops)):
         paths = counts.sum(0)
-        number += int(paths.sum())
-        without += int((paths == 0).sum()) - 1  # the source itself
+        path_count += int(paths.sum())
+        pairs_without_paths += int((paths == 0).sum()) - 1  # the source itself
         share = np.divide(1.0, paths, where=paths > 0, out=np.zeros(len(paths)))
-        _walk(source, hops, topology.out_start, topology.dst, counts, _NONE, _NO_CHANNEL, share, load)
-    return load, number, without
+        _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, share, load)
+    return load, path_count, pairs_without_paths
 
 
 def _check_size(topology: Topology, hops: int) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Masks
-from flitlab.models.faults import Found, array_faults, at_first, is_whole, notes_faults
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
@@ -37,12 +36,13 @@ from flitlab.models.rules.tables import (
     VIA,
 )
 from flitlab.models.topology.graph import Topology
+from flitlab.models.validation import Errors, array_errors, first_error, is_whole, notes_errors
 
 MOST_DRAWS = 64
 """Paths that may be drawn for a packet."""
 
 
-def form_faults(topology: Topology, routes: Routes) -> Found:
+def form_faults(topology: Topology, routes: Routes) -> Errors:
     """What keeps compiled code from reading routes, and what in them contradicts itself."""
     numbers = list(_number_faults(routes))
     yield from numbers
@@ -51,20 +51,20 @@ def form_faults(topology: Topology, routes: Routes) -> Found:
     n, form, policy = topology.switches, routes.form, routes.vc_policy
     degree = int(topology.out_degree.max(initial=0))
     yield from _select_faults(routes)
-    yield from notes_faults(routes.notes)
+    yield from notes_errors(routes.notes)
     if form != PATHS and degree > MAX_PORTS:
         yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or refuse with SpecError"
     if form == DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
-    yield from array_faults("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
+    yield from array_errors("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
     for name, needed in (("leg", form in (VIA, POLARIZED)), ("escape", policy == ESCAPE)):
         array = getattr(routes, name)
         if needed or array is not None:
-            yield from array_faults(name, array, np.uint8, n, n)
+            yield from array_errors(name, array, np.uint8, n, n)
     if routes.port_threshold is not None:
         yield from _port_threshold_faults(topology, routes, degree)
     if policy == GROUPS or routes.group is not None:
-        yield from array_faults("group", routes.group, np.int32, n)
+        yield from array_errors("group", routes.group, np.int32, n)
     if routes.escape is not None and policy != ESCAPE:
         yield "escape", "escape is given, but vc_policy is not ESCAPE"
     sound_paths = True
@@ -84,7 +84,7 @@ def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
     return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
 
 
-def _number_faults(routes: Routes) -> Found:
+def _number_faults(routes: Routes) -> Errors:
     if not isinstance(routes.kind, str):
         yield "kind", f"kind must be a text, and is {routes.kind!r}"
     for name in ("form", "select", "hops_max", "layers", "threshold"):
@@ -103,7 +103,7 @@ def _number_faults(routes: Routes) -> Found:
         yield "digits", f"digits must be (degree, shift), two whole numbers, and is {digits!r}"
 
 
-def _select_faults(routes: Routes) -> Found:
+def _select_faults(routes: Routes) -> Errors:
     """Choices, VC policies and forms that do not go together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
     choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
@@ -132,7 +132,7 @@ def _select_faults(routes: Routes) -> Found:
         yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
 
 
-def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
+def _path_form_faults(topology: Topology, table: Any, degree: int) -> Errors:
     if not isinstance(table, PathTable):
         yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
         return
@@ -144,10 +144,10 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
         return
     ports = len(table.port) if np.ndim(table.port) == 1 else 0
     form = [
-        *array_faults("pair_start", table.pair_start, np.int64, topology.switches**2 + 1),
-        *array_faults("path_start", table.path_start, np.int64, max(paths, 0) + 1),
-        *array_faults("port", table.port, np.uint8, ports),
-        *array_faults("threshold", table.threshold, np.uint32, max(paths, 0) if np.size(table.threshold) else 0),
+        *array_errors("pair_start", table.pair_start, np.int64, topology.switches**2 + 1),
+        *array_errors("path_start", table.path_start, np.int64, max(paths, 0) + 1),
+        *array_errors("port", table.port, np.uint8, ports),
+        *array_errors("threshold", table.threshold, np.uint32, max(paths, 0) if np.size(table.threshold) else 0),
     ]
     yield from form
     if form:
@@ -162,28 +162,28 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
         yield from _threshold_faults(table, topology.switches)
 
 
-def _threshold_faults(table: PathTable, n: int) -> Found:
+def _threshold_faults(table: PathTable, n: int) -> Errors:
     """Shares of paths that are none: every path must have one, and those of a pair must be one whole."""
     pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
     wrong = table.shares <= 0
     last = table.pair_start[1:][np.diff(table.pair_start) > 0] - 1
     wrong[last] |= table.threshold[last] != LAST_WORD
-    yield from at_first(
+    yield from first_error(
         "threshold", np.flatnonzero(wrong),
         lambda p: f"the threshold {table.threshold[p]} of a path from switch {pair[p] // n} to switch {pair[p] % n}: "
         f"thresholds of a pair must rise from above 0 to {LAST_WORD}",
     )  # fmt: skip
 
 
-def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> Found:
+def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> Errors:
     """Shares of next hops that are none: every port allowed must have one, and those of a switch must be one whole."""
     n, table = topology.switches, routes.port_threshold
     if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
         yield "port_threshold", "port_threshold goes with form TABLE or VIA, and select RANDOM or HASH"
         return
-    form = list(array_faults("port_threshold", table, np.uint8, n, n, degree))
+    form = list(array_errors("port_threshold", table, np.uint8, n, n, degree))
     yield from form
-    if form or table is None or list(array_faults("ports", routes.ports, np.uint64, n, n)):
+    if form or table is None or list(array_errors("ports", routes.ports, np.uint64, n, n)):
         return
     pair = _first_wrong_thresholds(routes.ports, table)
     if pair >= 0:
@@ -210,10 +210,10 @@ def _first_wrong_thresholds(ports: Masks, threshold: Bytes) -> int:
     return -1
 
 
-def _layer_faults(routes: Routes, n: int) -> Found:
+def _layer_faults(routes: Routes, n: int) -> Errors:
     units = n * n if routes.paths is None else len(routes.paths.path_start) - 1
     layer = routes.layer
-    form = list(array_faults("layer", layer, np.uint8, units))
+    form = list(array_errors("layer", layer, np.uint8, units))
     if form or layer is None:  # None is a fault of the form
         yield "layer", f"{form[0][1]}: one for each {'pair' if routes.paths is None else 'path'}"
     elif not 1 <= routes.layers <= MOST_LAYERS:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Literal
 
 from flitlab.models.arrays import Masks
-from flitlab.models.held import WhileHeld
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.dragonfly import warn_of_two_global_channels
 from flitlab.models.routing.escape import escape_ports
@@ -14,6 +13,7 @@ from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
 from flitlab.models.routing.weights import Hops, WeightedSpec
 from flitlab.models.routing.wide import shortest_ports
 from flitlab.models.rules.tables import DIGITS, ESCAPE, MAX_PORTS
+from flitlab.models.table_cache import TableCache
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 
@@ -42,7 +42,7 @@ cut-through on an imase graph at a load of 0.4, by table and by arithmetic, in t
 """
 
 
-_shortest: WhileHeld[Hops] = WhileHeld()
+_shortest: TableCache[Hops] = TableCache()
 """Next hops of topologies that have routes: those that select otherwise need no other table."""
 
 
@@ -91,7 +91,7 @@ class Minimal(WeightedSpec):
         known = _shortest.get(key)
         hops = self.next_hops(topology) if known is None else known[1]._replace(ports=known[0])
         if known is None:
-            _shortest.keep(key, hops.ports, hops._replace(ports=NO_PORTS))
+            _shortest.put(key, hops.ports, hops._replace(ports=NO_PORTS))
         warn_of_two_global_channels(topology, hops.ports, "kind")
         routes = Routes(self.kind, hops.ports, SELECT[self.select], hops.longest, notes=hops.notes)
         if not escapes:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
-from flitlab.models.faults import Found, at_first, counted
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.ways import Routes
@@ -14,6 +13,7 @@ from flitlab.models.routing.wide import FARTHEST, longest_ways
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
+from flitlab.models.validation import Errors, first_error, with_count
 
 _DEAD_END, _LOOP, _ESCAPE_LOOP, _UNEVEN, _LEG = range(5)
 _NAMES = ("dead end", "loop", "escape loop", "uneven", "leg")
@@ -25,15 +25,15 @@ _SHOWN = 12
 """Switches of a loop that are named."""
 
 
-def port_faults(topology: Topology, routes: Routes) -> Found:
+def port_faults(topology: Topology, routes: Routes) -> Errors:
     """Ports that do not exist, in any set at all, and sets that must be empty."""
     degree, ports, escape = topology.out_degree, routes.ports, routes.escape
     count, t, v = _beyond(ports, degree)
     if count:
         last = int(ports[t, v]).bit_length() - 1
         text = f"next hop of switch {v} to switch {t} is port {last}, and it has {degree[v]} of them"
-        yield "next hop beyond", counted(text, count)
-    yield from at_first(
+        yield "next hop beyond", with_count(text, count)
+    yield from first_error(
         "next hop at target", np.flatnonzero(np.diagonal(ports)),
         lambda v: f"ports[{v}, {v}] must be 0: a packet for switch {v} leaves the network there",
     )  # fmt: skip
@@ -46,7 +46,7 @@ def port_faults(topology: Topology, routes: Routes) -> Found:
     if wrong.any():
         t, v = np.argwhere(wrong)[0].tolist()
         text = f"escape channel of switch {v} to switch {t} is port {escape[t, v]}, and it has {degree[v]} of them"
-        yield "escape beyond", counted(text, int(wrong.sum()))
+        yield "escape beyond", with_count(text, int(wrong.sum()))
 
 
 @njit
@@ -258,12 +258,12 @@ def _survey(
                 found.far_to[t] = max(found.far_to[t], w.most[s])
 
 
-def survey_faults(routes: Routes, found: Survey) -> Found:
+def survey_faults(routes: Routes, found: Survey) -> Errors:
     """The faults of a survey in words."""
     for sort, name in enumerate(_NAMES):
         if found.faults[sort]:
             way, t = found.way[sort, : found.size[sort]].tolist(), int(found.target[sort])
-            yield name, counted(_told(sort, way, t, routes), int(found.faults[sort]))
+            yield name, with_count(_told(sort, way, t, routes), int(found.faults[sort]))
 
 
 def _told(sort: int, way: list[int], t: int, routes: Routes) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from flitlab.models.paths.bounded import paths_bounded
+from flitlab.models.paths.bounded import all_paths_within
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
@@ -121,7 +121,7 @@ class Optimal(PlannedSpec):
             s, t = map(switch_names(topology).label, (source[far.argmax()], target[far.argmax()]))
             message = f"switch {t} is {far.max()} channels from switch {s}, and paths have at most {hops}"
             raise SpecError(message, key="hops")
-        listed = paths_bounded(topology, source, target, hops, self.candidates, LISTED)
+        listed = all_paths_within(topology, source, target, hops, self.candidates, LISTED)
         sparse = len(source) <= SPARSE * topology.switches
         keep = self.paths or (KEPT_SPARSE if sparse else KEPT)
         if self.entries is not None:

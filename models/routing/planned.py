@@ -15,14 +15,14 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
-from flitlab.models.registry import SpecError, is_foreign
+from flitlab.models.registry import SpecError, is_third_party
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
-from flitlab.models.traffic.sound import sound_traffic
+from flitlab.models.topology.validation import unchanged
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.traffic.validation import validate_traffic
 
 ROUNDING = 1e-6
 """By how much the weights of a pair may miss 1 together."""
@@ -103,12 +103,12 @@ class PlannedSpec(RoutingSpec):
         raise NotImplementedError
 
     def demand_looked_at(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
-        if not is_foreign(self):
+        """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.validation`)."""
+        if not is_third_party(self):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
             given = self.demand(topology, traffic)
-        return sound_traffic(topology, given, copy=True, by="demand")
+        return validate_traffic(topology, given, copy=True, method="demand")
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""

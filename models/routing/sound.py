@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Integers, Ints
-from flitlab.models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
 from flitlab.models.jit import njit
 from flitlab.models.routing.form import form_faults
 from flitlab.models.routing.layers import ends_of
@@ -20,6 +19,7 @@ from flitlab.models.routing.ways import PathTable, Routes
 from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, PROGRESSIVE, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
+from flitlab.models.validation import Errors, contiguous, copy_fields, raise_errors, require_type, with_count
 
 _ARRAYS = {
     "ports": np.uint64,
@@ -42,14 +42,14 @@ def sound_routes(topology: Topology, given: Routes, copy: bool = False, by: str 
     method that gave them. Raises ``FaultyError`` that tells one of each sort of
     :func:`~flitlab.models.routing.form.form_faults`, or else of the ways on which packets do not arrive.
     """
-    refuse_other(given, Routes, by)
+    require_type(given, Routes, by)
     if not copy and _sound.get(given) == topology.content_hash:
         return given
-    refuse(form_faults(topology, given))
+    raise_errors(form_faults(topology, given))
     routes = _plain(given, copy)
     faults, most = _followed(topology, routes)
-    refuse(faults)
-    return known_sound(topology, rebuilt(Routes, routes, hops_max=most))
+    raise_errors(faults)
+    return known_sound(topology, copy_fields(Routes, routes, hops_max=most))
 
 
 def known_sound(topology: Topology, routes: Routes) -> Routes:
@@ -64,12 +64,12 @@ _sound: WeakKeyDictionary[Routes, str] = WeakKeyDictionary()
 
 def _plain(given: Routes, copy: bool) -> Routes:
     present = {name: array for name in _ARRAYS if (array := getattr(given, name)) is not None}
-    arrays: dict[str, Any] = {name: plain(array, _ARRAYS[name], copy) for name, array in present.items()}
+    arrays: dict[str, Any] = {name: contiguous(array, _ARRAYS[name], copy) for name, array in present.items()}
     numbers: dict[str, Any] = {name: int(getattr(given, name)) for name in _NUMBERS}
-    paths = given.paths and PathTable(*(plain(part, part.dtype.type, copy) for part in given.paths))
+    paths = given.paths and PathTable(*(contiguous(part, part.dtype.type, copy) for part in given.paths))
     digits = given.digits and (int(given.digits[0]), int(given.digits[1]))
     policy = None if given.vc_policy is None else int(given.vc_policy)
-    return rebuilt(
+    return copy_fields(
         Routes, given, **arrays, **numbers, paths=paths, digits=digits, vc_policy=policy,
         deflection=bool(given.deflection),
     )  # fmt: skip
@@ -91,7 +91,7 @@ def _followed(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]]
     return (faults, 0) if faults else (list(_claim_faults(topology, routes, most)), most)
 
 
-def _claim_faults(topology: Topology, routes: Routes, most: int) -> Found:
+def _claim_faults(topology: Topology, routes: Routes, most: int) -> Errors:
     """A ``hops_max`` that cannot be; one that is merely too large does no harm, as it is counted."""
     legs = 2 if routes.form == VIA or routes.escape is not None else 1
     room = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
@@ -106,7 +106,7 @@ def _farthest(topology: Topology) -> int:
     return len(distance_counts(topology, topology.host_count if topology.hosts else None)) - 1
 
 
-def _digit_faults(topology: Topology, routes: Routes) -> Found:
+def _digit_faults(topology: Topology, routes: Routes) -> Errors:
     """Next hops computed from numbers are shortest paths of the graph that the numbers describe: is it this one?"""
     assert routes.digits is not None
     degree, shift = routes.digits
@@ -120,7 +120,7 @@ def _digit_faults(topology: Topology, routes: Routes) -> Found:
         yield "digits", f"the channels are not those from v to {degree} v + {shift} + 0 .. {degree - 1} modulo {n}"
 
 
-def _distance_faults(topology: Topology, routes: Routes) -> Found:
+def _distance_faults(topology: Topology, routes: Routes) -> Errors:
     """A packet arrives if it knows distances, and may take as many channels as lie between any two switches."""
     leg = routes.leg
     assert leg is not None
@@ -135,16 +135,16 @@ def _distance_faults(topology: Topology, routes: Routes) -> Found:
         yield "hops_max", f"hops_max is {routes.hops_max}: it must be at least the diameter, {leg.max()}"
 
 
-def _path_faults(topology: Topology, table: PathTable) -> Found:
+def _path_faults(topology: Topology, table: PathTable) -> Errors:
     lacking = np.argwhere(paths_per_pair(topology, table) == 0)
     if len(lacking):
         s, t = ends_of(topology)[lacking[0]].tolist()
-        yield "no path", counted(f"there is no path from switch {s} to switch {t}", len(lacking))
+        yield "no path", with_count(f"there is no path from switch {s} to switch {t}", len(lacking))
     faults, first = _survey_paths(*table[:3], topology.out_start, topology.dst, np.full(topology.switches, -1))
     for sort, text in enumerate(_PATH_FAULTS):
         if faults[sort]:
             name, leads = _path(topology, table, *first[sort].tolist())
-            yield text, counted(f"{name} {text}: {leads}", int(faults[sort]))
+            yield text, with_count(f"{name} {text}: {leads}", int(faults[sort]))
 
 
 _PATH_FAULTS = ("uses a port that a switch does not have", "visits a switch twice", "does not end there")

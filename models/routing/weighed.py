@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.models.paths.bounded import some_shortest
+from flitlab.models.paths.bounded import sampled_shortest
 from flitlab.models.paths.pathset import PathSet, concatenate
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import path_table
@@ -21,7 +21,7 @@ def weighed_table(topology: Topology, pairs: Ints, paths: PathSet, weight: Float
     """
     n = topology.switches
     bare = _others(topology, pairs)
-    shortest = some_shortest(topology, bare // n, bare % n, spare, seed)
+    shortest = sampled_shortest(topology, bare // n, bare % n, spare, seed)
     every = np.concatenate([pairs, bare])
     order = np.argsort(every, kind="stable")
     joined, weights = _in_order(paths, shortest, weight, order)

@@ -17,7 +17,7 @@ from flitlab.models.routing.wide import FARTHEST, longest_ways, shortest_ports
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
 from flitlab.models.rules.tables import MAX_PORTS
-from flitlab.models.threads import by_rows
+from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import DELAY, HOPS, Topology
 from flitlab.models.topology.names import switch_names
 
@@ -119,7 +119,7 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     out = topology.out_start, topology.dst, weight
     back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
     fill = _fill_first if first else _fill_all
-    reached = by_rows(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
+    reached = map_row_blocks(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
     if not all(reached):
         return ports, -1
     longest = int(longest_ways(topology, ports).max(initial=0))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Bytes, Ints, Masks
-from flitlab.models.held import WhileHeld
 from flitlab.models.jit import njit
-from flitlab.models.threads import by_rows
+from flitlab.models.table_cache import TableCache
+from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import Topology
 
 WORD = 64
@@ -219,7 +219,7 @@ def shortest_ports(topology: Topology) -> tuple[Masks, int]:
     """
     ports = np.zeros((topology.switches, topology.switches), np.uint64)
     star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
-    farthest = by_rows(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
+    farthest = map_row_blocks(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
     return ports, -1 if min(farthest, default=0) < 0 else max(farthest, default=0)
 
 
@@ -250,12 +250,12 @@ def longest_ways(topology: Topology, ports: Masks) -> Bytes:
         return known[1]
     longest = np.zeros(ports.shape, np.uint8)
     star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
-    by_rows(lambda first, last: _fill_longest(star, degree, ports, longest, first, last), len(ports))
-    _ways_of.keep(key, ports, longest)
+    map_row_blocks(lambda first, last: _fill_longest(star, degree, ports, longest, first, last), len(ports))
+    _ways_of.put(key, ports, longest)
     return longest
 
 
-_ways_of: WhileHeld[Bytes] = WhileHeld()
+_ways_of: TableCache[Bytes] = TableCache()
 """The longest ways by next hops that are in use: at 10,000 switches it takes seconds to find them."""
 
 

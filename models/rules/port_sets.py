@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Bytes, Int, Masks
 from flitlab.models.jit import kernel
-from flitlab.models.threads import by_rows
+from flitlab.models.threads import map_row_blocks
 
 _WORD = 8  # bytes that are read at once
 
@@ -36,7 +36,7 @@ def pack_ports(ports: Masks) -> PortSets:
     """Pack sets of ports, uint64 [switches, switches], a bit each."""
     width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
     sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
-    by_rows(lambda first, last: _pack(ports[first:last], sets, first * len(ports) * width, width), len(ports))
+    map_row_blocks(lambda first, last: _pack(ports[first:last], sets, first * len(ports) * width, width), len(ports))
     return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
 
 

@@ -9,13 +9,13 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.timeline.steps import Step, steps_of
+from flitlab.models.timeline.network_changes import NetworkChange, network_changes
 
 
 class Change(NamedTuple):
     """What happens to a network, and the VC policy of the routes that the routing learns of then, if it does."""
 
-    step: Step
+    step: NetworkChange
     policy: int
 
 
@@ -40,9 +40,9 @@ class Changing(Discipline):
         ``routes`` are those of the network as it was built. Raises ``SpecError`` where those of what is left of it
         cannot be followed.
         """
-        return tuple(Change(step, self._policy(timeline, step, routes)) for step in steps_of(timeline, routes))
+        return tuple(Change(step, self._policy(timeline, step, routes)) for step in network_changes(timeline, routes))
 
-    def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
+    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
         """The VC policy of the routes that the routing learns of; else the present one."""
         return self.vc_policy
 
@@ -61,11 +61,11 @@ class Draining(Changing, Buffered):
             raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
         super().endures(timeline, routes)
 
-    def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
+    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
         """The VC policy of the routes that the routing learns of, which have a certificate; else the present one."""
         if timeline is None or step.routes is None:
             return self.vc_policy
-        left = timeline.left(timeline.at(step.tick))
+        left = timeline.surviving(timeline.epoch_at(step.tick))
         try:
             found, _ = replace(self, allow_deadlock=False).certified(left.topology, timeline.routes(left, routes))
         except SpecError as error:

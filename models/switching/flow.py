@@ -18,7 +18,7 @@ from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
 from flitlab.models.switching.in_bytes import place_of
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.timeline.steps import steps_of
+from flitlab.models.timeline.network_changes import network_changes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
@@ -49,7 +49,7 @@ class Flow(Credited):
 
     def endures(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for routes of which tables cannot say what is left."""
-        steps_of(timeline, routes)
+        network_changes(timeline, routes)
 
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a network while it is used: events as they are written, and the epochs between them."""
+"""Dynamic topology: events of a network during a run, and the epochs between them."""

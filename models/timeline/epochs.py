@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network between two events: what of it works, at which rates, and what is left for a routing."""
+"""The network between two events: which channels work, at which rates, and what remains for a routing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,48 +16,51 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.events import Event
-from flitlab.models.topology.failures import restricted
+from flitlab.models.topology.failures import subtopology
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import channels_of, drawn, numbers
+from flitlab.models.topology.links import channels_of, draw_links, link_numbers
 from flitlab.models.topology.names import join_path, switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 _STREAM = 1
-"""As of :mod:`flitlab.models.topology.failures`: the same seed takes the same links, from the beginning or later."""
+"""The random stream of :mod:`flitlab.models.topology.failures`: one seed draws the same links, at the start or
+later.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """A network from a tick on, until the next epoch begins.
+    """The state of a network from a tick until the next epoch.
 
-    rate: float64 [channels], the part of its capacity as built that a channel has, or has once its link works again.
-    links: bool [channels], whether the link of each works. switches: bool [switches], whether they do. words: what
-    happened as it began.
+    tick: its first tick. rate: float64 [channels], share of the capacity as built that a channel has, or will have once
+    its link works again. links: bool [channels], whether the link of each works. switches: bool [switches], whether
+    each works. description: the events at its first tick, in words.
     """
 
     tick: int
     rate: Floats
     links: Bools
     switches: Bools
-    words: str = ""
+    description: str = ""
 
     @classmethod
     def built(cls, topology: Topology) -> "Epoch":
-        """The network as it was built, from the beginning of a run."""
-        everything = np.ones(topology.channels)
-        return cls(0, everything, everything.astype(bool), np.ones(topology.switches, bool))
+        """Return the network as built, from tick 0."""
+        full_rate = np.ones(topology.channels)
+        return cls(0, full_rate, full_rate.astype(bool), np.ones(topology.switches, bool))
 
     def works(self, topology: Topology) -> Bools:
-        """Whether each channel works, as its link and the switches at both ends do, bool [channels]."""
-        found: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
-        return found
+        """Return whether each channel works, bool [channels]: its link and the switches at both ends work."""
+        working: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
+        return working
 
 
 @dataclass(frozen=True, eq=False)
-class Left:
-    """What is left of a network in an epoch, with numbers of its own.
+class SurvivingNetwork:
+    """The part of a network that an epoch leaves to hosts, renumbered.
 
-    channel, switch: int64, the numbers that its channels and switches have in the whole network. Hosts keep theirs.
+    topology: the surviving network; hosts keep their numbers. channel, switch: int64 [channels], int64 [switches], the
+    numbers that its channels and switches have in the whole network.
     """
 
     topology: Topology
@@ -67,11 +70,12 @@ class Left:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The epochs of a run, the first from tick 0 on, and the ticks at which the routing learns of the present one.
+    """The epochs of a run, the first from tick 0, and the ticks at which the routing learns of the current epoch.
 
-    routing: finds the routes in what is left; None where only ceilings are asked. tick_ns: nanoseconds of a tick, None
-    where nobody knows. planned: of a routing that is made for a demand, the routes in what is left by the hash of that,
-    as they were found beforehand.
+    topology: the whole network. epochs: in ascending order. reroutes: ticks, ascending. routing: builds the routes of
+    the surviving network; None where only ceilings are computed. tick_ns: duration of a tick in nanoseconds, None if
+    unknown. planned: for a routing that is optimised for a demand, the precomputed routes by the content hash of the
+    surviving network.
     """
 
     topology: Topology
@@ -88,104 +92,129 @@ class Timeline:
         parts = [part for epoch in self.epochs for part in (epoch.tick, epoch.rate, epoch.links, epoch.switches)]
         return content_hash(*parts, list(self.reroutes), routing)
 
-    def at(self, tick: int) -> Epoch:
-        """The epoch that a tick belongs to."""
+    def epoch_at(self, tick: int) -> Epoch:
+        """Return the epoch of a tick."""
         return [epoch for epoch in self.epochs if epoch.tick <= tick][-1]
 
-    def left(self, epoch: Epoch) -> Left:
-        """What is left of the network in an epoch: switches and channels that work and that hosts can reach.
+    def surviving(self, epoch: Epoch) -> SurvivingNetwork:
+        """Return the surviving network of an epoch: working switches and channels that hosts can reach.
 
-        It is the network itself where all works as it was built. Raises
-        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        It is the network itself where everything works as built.
+
+        Raises
+        ------
+        SpecError: some hosts cannot reach others.
         """
         works, whole = epoch.works(self.topology), self.topology
         if works.all() and epoch.switches.all() and (epoch.rate == 1).all():
-            return Left(whole, np.arange(whole.channels), np.arange(whole.switches))
-        tagged = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
-        reached = _joined(whole, works)
-        left = restricted(tagged, reached, works & reached[whole.src] & reached[whole.dst])
+            return SurvivingNetwork(whole, np.arange(whole.channels), np.arange(whole.switches))
+        with_ids = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
+        reached = _connected_switches(whole, works)
+        reduced = subtopology(with_ids, reached, works & reached[whole.src] & reached[whole.dst])
         intact = works.all() and epoch.switches.all()
-        found = replace(left, delay=whole.delay[left.delay], grid=whole.grid if intact else None)
-        return Left(found, left.delay, np.flatnonzero(reached))
+        topology = replace(reduced, delay=whole.delay[reduced.delay], grid=whole.grid if intact else None)
+        return SurvivingNetwork(topology, reduced.delay, np.flatnonzero(reached))
 
-    def routes(self, left: Left, whole: Routes) -> Routes:
-        """The routes in what is left of the network, of which ``whole`` are those as it was built.
+    def routes(self, surviving: SurvivingNetwork, whole: Routes) -> Routes:
+        """Return the routes of a surviving network.
 
-        Raises :class:`~flitlab.models.registry.SpecError` where the routing does not serve it.
+        Parameters
+        ----------
+        surviving: the network to route on.
+        whole: the routes of the network as built.
+
+        Raises
+        ------
+        SpecError: the routing does not support the surviving network.
         """
-        if left.topology is self.topology:
+        if surviving.topology is self.topology:
             return whole
         assert self.routing is not None
-        if (planned := self.planned.get(left.topology.content_hash)) is not None:
+        if (planned := self.planned.get(surviving.topology.content_hash)) is not None:
             return planned
         try:
-            with recorded_warnings():  # those of the network as it was built have been shown
-                return self.routing.build(left.topology)
+            with recorded_warnings():  # the warnings of the network as built have been shown
+                return self.routing.build(surviving.topology)
         except SpecError as error:
-            raise SpecError(f"{self.routing.kind} does not serve what is left: {error}", key="timeline") from error
+            raise SpecError(
+                f"{self.routing.kind} does not support the remaining network: {error}", key="timeline"
+            ) from error
 
     def instance(self, epoch: Epoch, whole: Instance) -> Instance:
-        """The network, the demand and the routes of an epoch, of which ``whole`` are those as it was built.
+        """Return the network, the demand and the routes of an epoch.
 
-        There are no routes where the routing does not serve what is left. Raises
-        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        Parameters
+        ----------
+        epoch: one of the timeline.
+        whole: the instance of the network as built.
+
+        Returns
+        -------
+        The instance; without routes where the routing does not support the surviving network.
+
+        Raises
+        ------
+        SpecError: some hosts cannot reach others.
         """
-        left = self.left(epoch)
-        if left.topology is self.topology:
+        surviving = self.surviving(epoch)
+        if surviving.topology is self.topology:
             return whole
         routes = None
         with suppress(SpecError):
-            routes = None if whole.routes is None else self.routes(left, whole.routes)
-        return Instance(left.topology, moved(whole.traffic, left.topology), routes)
+            routes = None if whole.routes is None else self.routes(surviving, whole.routes)
+        return Instance(surviving.topology, renumbered_traffic(whole.traffic, surviving.topology), routes)
 
     def capacity(self, first: int, last: int) -> Floats:
-        """The capacity of each channel on average from one tick to another, float64 [channels]."""
+        """Return the mean capacity of each channel, float64 [channels], flits per tick, between two ticks."""
         ends = [*(epoch.tick for epoch in self.epochs[1:]), last]
-        found = np.zeros(self.topology.channels)
+        capacity_ticks = np.zeros(self.topology.channels)
         for epoch, end in zip(self.epochs, ends, strict=True):
             ticks = max(0, min(end, last) - max(epoch.tick, first))
-            found += ticks * (epoch.rate * epoch.works(self.topology))
-        return self.topology.capacity * found / max(1, last - first)
+            capacity_ticks += ticks * (epoch.rate * epoch.works(self.topology))
+        return self.topology.capacity * capacity_ticks / max(1, last - first)
 
 
-def moved(traffic: Traffic, topology: Topology) -> Traffic:
-    """Give the demand of the same hosts on a topology in which their switches have other numbers."""
-    others = tuple(moved(other, topology) for other in traffic.alternates)
-    background = None if traffic.background is None else moved(traffic.background, topology)
-    return replace(traffic, topology=topology, alternates=others, background=background)
+def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
+    """Return the demand of the same hosts on a topology that numbers their switches differently."""
+    alternates = tuple(renumbered_traffic(alternate, topology) for alternate in traffic.alternates)
+    background = None if traffic.background is None else renumbered_traffic(traffic.background, topology)
+    return replace(traffic, topology=topology, alternates=alternates, background=background)
 
 
-def _joined(topology: Topology, works: Bools) -> Bools:
-    """The switches that all hosts reach, and that reach them, by channels that work, bool [switches].
+def _connected_switches(topology: Topology, works: Bools) -> Bools:
+    """Return the switches that every host reaches and that reach every host, bool [switches].
 
     Raises ``SpecError`` where hosts do not reach each other.
     """
     root = int(topology.host_switch[0]) if topology.hosts else 0
-    ahead, behind = (_reached(topology, works, root, back) for back in (False, True))
+    from_root, to_root = (_reachable(topology, works, root, reverse) for reverse in (False, True))
     hosts = topology.host_count > 0
-    for found, text in ((ahead, "from switch {} to switch {}"), (behind, "to switch {} from switch {}")):
-        if (off := np.flatnonzero(hosts & ~found)).size:
-            ends = map(switch_names(topology).label, (root, off[0]))
+    for reached, text in ((from_root, "from switch {} to switch {}"), (to_root, "to switch {} from switch {}")):
+        if (unreachable := np.flatnonzero(hosts & ~reached)).size:
+            ends = map(switch_names(topology).label, (root, unreachable[0]))
             raise SpecError(f"cuts hosts off: no path is left {text.format(*ends)}", key="timeline")
-    return ahead & behind
+    return from_root & to_root
 
 
-def _reached(topology: Topology, works: Bools, root: int, back: bool) -> Bools:
-    """The switches that channels lead to from one, or, ``back``, from which they lead to it, bool [switches]."""
-    tail, head = (topology.dst, topology.src) if back else (topology.src, topology.dst)
-    found = np.zeros(topology.switches, bool)
-    found[root] = True
+def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bools:
+    """Return the switches reachable from a switch, or with ``reverse`` those that reach it, bool [switches].
+
+    works: bool [channels], the channels that count.
+    """
+    src, dst = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
+    reached = np.zeros(topology.switches, bool)
+    reached[root] = True
     while True:
-        more = found.copy()
-        more[head[works & found[tail]]] = True
-        if (more == found).all():
-            return found
-        found = more
+        extended = reached.copy()
+        extended[dst[works & reached[src]]] = True
+        if (extended == reached).all():
+            return reached
+        reached = extended
 
 
 @dataclass
-class _Present:
-    """A network as events change it; arrays as in :class:`Epoch`, of which a new one is made for every change."""
+class _NetworkState:
+    """The current state of a network; every event replaces the arrays, which are those of :class:`Epoch`."""
 
     topology: Topology
     rate: Floats = field(init=False)
@@ -197,11 +226,11 @@ class _Present:
         self.rate, self.links, self.switches = built.rate, built.links, built.switches
 
     def change(self, event: Event, key: str) -> str:
-        """Let an event happen; what it is in words. Raises ``SpecError`` below ``key`` where it cannot."""
+        """Apply an event; return its description. Raises ``SpecError`` below ``key`` where it cannot occur."""
         key = f"{key}.{event.what}"
         channels, switches = self._channels(event, f"{key}.links"), self._switches(event, f"{key}.switches")
         if not len(channels) and not len(switches):
-            raise SpecError("names nothing: it needs links or switches", key=key)
+            raise SpecError("lists neither links nor switches", key=key)
         self.links, self.switches, self.rate = self.links.copy(), self.switches.copy(), self.rate.copy()
         if event.what == "slow":
             self.rate[channels] = event.factor
@@ -209,53 +238,61 @@ class _Present:
             self.links[channels] = self.switches[switches] = event.what == "restore"
         if event.what == "restore":
             self.rate[channels] = 1
-        return _words(self.topology, event, channels, switches)
+        return _describe(self.topology, event, channels, switches)
 
     def _channels(self, event: Event, key: str) -> Ints:
-        """The channels of the links that an event is about."""
-        able = {"fail": self.links, "restore": ~self.links | (self.rate != 1), "slow": self.links & (self.rate == 1)}
-        links, some = event.parts.links, able[event.what]
+        """Return the channels of an event's links, int64 [channels]."""
+        allowed_by_event = {
+            "fail": self.links,
+            "restore": ~self.links | (self.rate != 1),
+            "slow": self.links & (self.rate == 1),
+        }
+        links, allowed = event.parts.links, allowed_by_event[event.what]
         if not isinstance(links, list):
-            number = numbers(self.topology)
-            known = np.unique(number[some])
-            return np.flatnonzero(np.isin(number, known[drawn(links, len(known), [event.parts.seed, _STREAM], key)]))
-        found = np.zeros(0, np.int64)
-        for place, link in enumerate(links):
-            one = channels_of(self.topology, [link], [], key)
-            if event.what != "slow" and not some[one].all():
+            number = link_numbers(self.topology)
+            candidates = np.unique(number[allowed])
+            return np.flatnonzero(
+                np.isin(number, candidates[draw_links(links, len(candidates), [event.parts.seed, _STREAM], key)])
+            )
+        channels = np.zeros(0, np.int64)
+        for index, link in enumerate(links):
+            link_channels = channels_of(self.topology, [link], [], key)
+            if event.what != "slow" and not allowed[link_channels].all():
                 why = "has failed already" if event.what == "fail" else "has not failed and is not slow"
-                raise SpecError(why, key=f"{key}[{place}]")
-            found = np.union1d(found, one)
-        return found
+                raise SpecError(why, key=f"{key}[{index}]")
+            channels = np.union1d(channels, link_channels)
+        return channels
 
     def _switches(self, event: Event, key: str) -> Ints:
-        """The switches that an event is about."""
-        names, listed = switch_names(self.topology), list[int]()
-        for place, name in enumerate(event.parts.switches):
-            where = f"{key}[{place}]"
+        """Return the switches of an event, int64 [switches]."""
+        names, switches = switch_names(self.topology), list[int]()
+        for index, name in enumerate(event.parts.switches):
+            item_key = f"{key}[{index}]"
             if event.what == "slow":
                 raise SpecError("links are slow, and switches are not", key=key)
-            switch = names.number(name, where)
-            listed.append(switch)
+            switch = names.number(name, item_key)
+            switches.append(switch)
             if self.switches[switch] == (event.what == "restore"):
-                raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=where)
+                raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=item_key)
             if self.topology.host_count[switch]:
-                raise SpecError("has hosts, which nothing could reach; only switches without hosts can fail", key=where)
-        return np.array(listed, np.int64)
+                raise SpecError(
+                    "has hosts, which nothing could reach; only switches without hosts can fail", key=item_key
+                )
+        return np.array(switches, np.int64)
 
 
-def _words(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
-    """What happens in a few words: ``link 0-8 fails``."""
-    links = np.unique(numbers(topology)[channels])
-    names, things = switch_names(topology), []
+def _describe(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
+    """Describe an event: ``link 0-8 fails``."""
+    links = np.unique(link_numbers(topology)[channels])
+    names, subjects = switch_names(topology), []
     if len(links):
         ends = join_path(map(names.label, (topology.src[links[0]], topology.dst[links[0]])))
-        things.append(f"link {ends}" if len(links) == 1 else f"{len(links)} links")
+        subjects.append(f"link {ends}" if len(links) == 1 else f"{len(links)} links")
     if len(switches):
-        things.append(f"switch {names.label(switches[0])}" if len(switches) == 1 else f"{len(switches)} switches")
-    one = len(links) + len(switches) == 1
-    verbs = {"fail": "fails" if one else "fail", "restore": "returns" if one else "return"}
-    return " and ".join(things) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")
+        subjects.append(f"switch {names.label(switches[0])}" if len(switches) == 1 else f"{len(switches)} switches")
+    singular = len(links) + len(switches) == 1
+    verbs = {"fail": "fails" if singular else "fail", "restore": "returns" if singular else "return"}
+    return " and ".join(subjects) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")
 
 
 def make_timeline(
@@ -266,59 +303,71 @@ def make_timeline(
     tick_ns: Fraction | None,
     replan: Callable[[Topology], Routes] | None = None,
 ) -> Timeline:
-    """The epochs that events make of a run, all of which a routing serves whenever it learns of them.
+    """Build the timeline of a run from its events; the routing must support every network that it learns of.
 
-    routing, routes: of the network as it was built, None where there are none. tick_ns: nanoseconds of a tick, None
-    where nobody knows. replan: finds the routes in what is left of a network, of a routing that is made for a demand.
+    Parameters
+    ----------
+    topology: the network as built.
+    events: in ascending order of time.
+    routing, routes: of the network as built; None without a routing.
+    tick_ns: duration of a tick in nanoseconds; None if unknown.
+    replan: builds the routes of a surviving network, for a routing that is optimised for a demand.
 
-    Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the event for times that are none or go
-    backwards, for links and switches that are not there or that it cannot happen to, and where hosts would be cut off.
+    Raises
+    ------
+    SpecError: a time is missing or decreases, an event names links or switches that do not exist or are not in the
+        required state, hosts are disconnected, or the routing does not support a network. ``key`` is the path to the
+        event.
     """
-    present = _Present(topology)
-    epochs = [Epoch(0, present.rate, present.links, present.switches)]
-    learned: dict[int, int] = {}
-    for place, event in enumerate(events):
-        key = f"timeline[{place}]"
+    state = _NetworkState(topology)
+    epochs = [Epoch(0, state.rate, state.links, state.switches)]
+    event_of_reroute: dict[int, int] = {}
+    for index, event in enumerate(events):
+        key = f"timeline[{index}]"
         tick = _tick(event, tick_ns, key)
         if tick < epochs[-1].tick:
-            raise SpecError("times go backwards: an event stands before this one that is later", key=key)
-        words = present.change(event, key)
+            raise SpecError("times must not decrease: the event before this one is later", key=key)
+        description = state.change(event, key)
         if tick == epochs[-1].tick:
-            words = ", ".join(filter(None, (epochs.pop().words, words)))
-        epochs.append(Epoch(tick, present.rate, present.links, present.switches, words))
-        if not isinf(after := event.learned_after):
-            learned.setdefault(tick + _duration(event, after, tick_ns), place)
+            description = ", ".join(filter(None, (epochs.pop().description, description)))
+        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description))
+        if not isinf(delay := event.learned_after):
+            event_of_reroute.setdefault(tick + _duration(event, delay, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
-    made = Timeline(topology, tuple(epochs), tuple(sorted(learned)), routing, ns, planned)
-    for tick in made.reroutes:
+    timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned)
+    for tick in timeline.reroutes:
         try:
-            left = made.left(made.at(tick))
+            surviving = timeline.surviving(timeline.epoch_at(tick))
             if routes is not None and replan is not None:
-                _plan(left, topology, replan, planned)
+                _add_planned_routes(surviving, topology, replan, planned)
             if routes is not None:
-                made.routes(left, routes)
+                timeline.routes(surviving, routes)
         except SpecError as error:
-            raise SpecError(str(error), key=f"timeline[{learned[tick]}]") from error
+            raise SpecError(str(error), key=f"timeline[{event_of_reroute[tick]}]") from error
     if routes is not None and replan is not None:
-        for epoch in epochs:  # also those that no routing learns of, for their ceilings
+        for epoch in epochs:  # including epochs that no routing learns of, for their ceilings
             with suppress(SpecError):
-                _plan(made.left(epoch), topology, replan, planned)
-    return made
+                _add_planned_routes(timeline.surviving(epoch), topology, replan, planned)
+    return timeline
 
 
-def _plan(left: Left, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]) -> None:
-    """Find the routes in what is left of a network, unless it is all of it or they are known. Raises ``SpecError``."""
-    if left.topology is whole or left.topology.content_hash in planned:
+def _add_planned_routes(
+    surviving: SurvivingNetwork, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]
+) -> None:
+    """Add the routes of a surviving network to ``planned``, unless they are known or nothing failed. Raises
+    ``SpecError``.
+    """
+    if surviving.topology is whole or surviving.topology.content_hash in planned:
         return
     try:
-        planned[left.topology.content_hash] = replan(left.topology)
+        planned[surviving.topology.content_hash] = replan(surviving.topology)
     except SpecError as error:
-        raise SpecError(f"no routes for the demand in what is left: {error}", key="timeline") from error
+        raise SpecError(f"no routes for the demand in the remaining network: {error}", key="timeline") from error
 
 
 def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
-    """The tick of an event, rounded up."""
+    """Return the tick of an event, rounded up."""
     if event.at_tick is not None:
         return event.at_tick
     if tick_ns is None:
@@ -328,9 +377,9 @@ def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
 
 
 def _duration(event: Event, time: float, tick_ns: Fraction | None) -> int:
-    """Ticks of a time in the unit of an event's, rounded up."""
-    given = Fraction(repr(float(time)))
+    """Convert a time in the unit of an event's to ticks, rounded up."""
+    exact = Fraction(repr(float(time)))
     if event.at_tick is not None:
-        return ceil(given)
+        return ceil(exact)
     assert tick_ns is not None
-    return ceil(given * 1000 / tick_ns)
+    return ceil(exact * 1000 / tick_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events as a configuration writes them: what fails, returns or becomes slow, and when."""
+"""Events of a configuration: which links or switches fail, return or slow down, and when."""
 
 from math import inf
 from typing import Annotated, Self
@@ -15,10 +15,10 @@ Time = Annotated[float, Field(ge=0)]
 
 
 class Parts(BaseModel):
-    """What an event is about: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
+    """What an event affects: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
 
     links: as in :class:`~flitlab.models.topology.rates.CapacityOf`, always both directions; a share or a number is
-    drawn from ``seed`` among the links that the event can happen to. switches: their numbers or labels, each with all
+    drawn from ``seed`` among the links to which the event can happen. switches: their numbers or labels, each with all
     its links.
     """
 
@@ -30,12 +30,11 @@ class Parts(BaseModel):
 
 
 class Event(BaseModel):
-    """An entry of ``timeline:``: something happens at ``at_us`` microseconds, or at the tick ``at_tick``.
+    """An entry of ``timeline:``: an event at ``at_us`` microseconds, or at the tick ``at_tick``.
 
-    fail: links and switches are out of order from then on. restore: those that failed, or were slow, are as they were
-    built. slow: links run at ``factor`` of the rate that they were built with. reroute_after: how long after that the
-    routing learns of it, in the unit of the time given; ``.inf``: never. By default it does at once; of slow links it
-    does only if that is asked for.
+    fail: links and switches stop working. restore: those that failed, or were slow, are as built again. slow: links run
+    at ``factor`` of the rate as built. reroute_after: delay until the routing learns of the event, in the unit of its
+    time; ``.inf``: never. By default the routing learns of failures and returns at once, and of slow links never.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -51,27 +50,27 @@ class Event(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.at_us is None) == (self.at_tick is None):
-            raise PydanticCustomError("when", "an event needs a time: at_us or at_tick, one of them")
+            raise PydanticCustomError("when", "an event needs exactly one of at_us and at_tick")
         if sum(part is not None for part in (self.fail, self.restore, self.slow)) != 1:
-            raise PydanticCustomError("what", "an event says what happens: one of fail, restore and slow")
+            raise PydanticCustomError("what", "an event needs exactly one of fail, restore and slow")
         if (self.slow is None) != (self.factor is None):
             raise PydanticCustomError("factor", "factor goes with slow: the part of its rate that a link keeps")
         return self
 
     @property
     def what(self) -> str:
-        """The key that says what happens: ``fail``, ``restore`` or ``slow``."""
+        """The key that names the event: ``fail``, ``restore`` or ``slow``."""
         return next(name for name in ("fail", "restore", "slow") if getattr(self, name) is not None)
 
     @property
     def learned_after(self) -> float:
-        """How long after the event the routing learns of it, in the unit of its time; infinite: never."""
+        """Delay until the routing learns of the event, in the unit of its time; infinite: never."""
         if self.reroute_after is None:
             return inf if self.what == "slow" else 0.0
         return self.reroute_after
 
     @property
     def parts(self) -> Parts:
-        """What it happens to."""
+        """The links and switches of the event."""
         parts: Parts = getattr(self, self.what)
         return parts

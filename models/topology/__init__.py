@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interconnect graphs: :class:`~flitlab.models.topology.graph.Topology`, what is known of any, and files of them."""
+"""Interconnect graphs (:class:`~flitlab.models.topology.graph.Topology`), their properties and their file formats."""

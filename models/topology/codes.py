@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Binary linear codes of large distance: classical families, shortened and adjusted, and a local search.
+"""Binary linear codes of large distance: classical families, shortened and resized, and a tabu search.
 
-A code [m, k, D] is held as the columns of a generator matrix, int64 [m]: distinct integers in 1 .. 2**k - 1
-whose bits are the k rows. Word u = 1 .. 2**k - 1 has at position j the parity of u & columns[j].
+A code [m, k, D] is stored as the columns of a generator matrix, int64 [m]: distinct integers in 1 .. 2**k - 1 whose
+bits are the k rows. Word u = 1 .. 2**k - 1 has at position j the parity of u & columns[j].
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,21 +16,23 @@ from scipy.linalg import hadamard
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.topology.galois import field
 
-STARTS = 6
-"""Codes of the classical families that are adjusted to the wanted length."""
+START_CODES = 6
+"""Codes of the classical families that are resized to the required length."""
 
 SEARCH_STEPS = 6000
-"""Exchanges that the local search tries at most,"""
+"""Most steps of the tabu search."""
 
 SEARCH_WORK = 2.0**21
-"""and at most this many divided by the number of words."""
+"""Most steps of the tabu search times the number of words."""
 
-BARRED = 1e9
-"""Above what any column can matter."""
+TABU_PENALTY = 1e9
+"""Penalty of a tabu column, above the importance of any column."""
 
 
 class Code(NamedTuple):
-    """columns: int64 [m], see above. distance: the least weight. name: how the code was made."""
+    """A binary linear code. columns: int64 [m], see the module. distance: the minimum weight. name: its
+    construction.
+    """
 
     columns: Ints
     distance: int
@@ -38,7 +40,16 @@ class Code(NamedTuple):
 
 
 def walsh_hadamard(values: np.ndarray) -> Floats:
-    """float64 [2**k]: for every u, the sum over c of values[c] * (-1)**(parity of u & c)."""
+    """Compute the Walsh-Hadamard transform: for every u, the sum over c of values[c] * (-1)**(parity of u & c).
+
+    Parameters
+    ----------
+    values: float64 [2**k].
+
+    Returns
+    -------
+    float64 [2**k].
+    """
     bits = len(values).bit_length() - 1
     while bits:
         step = min(bits, 4)
@@ -55,18 +66,33 @@ def _hadamard(size: int) -> Floats:
 
 
 def weights(columns: np.ndarray, k: int) -> Ints:
-    """int64 [2**k]: the number of ones in every word; word 0 has none."""
+    """Return the number of ones in every word, int64 [2**k]; word 0 has none.
+
+    Parameters
+    ----------
+    columns: int64 [m], see the module.
+    k: dimension of the code.
+    """
     transform = walsh_hadamard(np.bincount(columns, minlength=2**k).astype(float))
     return (len(columns) - transform.astype(np.int64)) // 2
 
 
 def minimum_distance(columns: np.ndarray, k: int) -> int:
-    """Least weight of a word other than 0, among all of them; 0 if the columns do not span F_2^k."""
+    """Return the least weight of a word other than 0; 0 if the columns do not span F_2^k.
+
+    Parameters
+    ----------
+    columns: int64 [m], see the module.
+    k: dimension of the code.
+    """
     return int(weights(columns, k)[1:].min())
 
 
 def griesmer_bound(m: int, k: int) -> int:
-    """The largest D with sum_{i < k} ceil(D / 2**i) <= m: no binary linear [m, k] code has a larger distance."""
+    """Return the largest D with sum_{i < k} ceil(D / 2**i) <= m: no binary linear [m, k] code has a larger distance.
+
+    Source: Griesmer, IBM J. Research and Development 4, 1960, doi:10.1147/rd.45.0532.
+    """
     distance = 0
     while sum(-(-(distance + 1) // 2**i) for i in range(k)) <= m:
         distance += 1
@@ -74,7 +100,7 @@ def griesmer_bound(m: int, k: int) -> int:
 
 
 def _reduced(rows: Iterable[int]) -> list[int]:
-    """A basis of the space of the rows (bit j = position j); the highest bit of each is 0 in all others."""
+    """Return a basis of the row space (bit j = position j); the highest bit of each basis row is 0 in all others."""
     basis: list[int] = []
     for row in rows:
         for other in basis:
@@ -87,13 +113,15 @@ def _reduced(rows: Iterable[int]) -> list[int]:
 
 
 def _extended_cyclic(polynomials: Iterable[int], n: int) -> list[int]:
-    """Basis of the cyclic code of length n that polynomials (bit i: x**i) generate, with a parity bit at the end."""
+    """Return a basis of the cyclic code of length n that polynomials (bit i: x**i) generate, with a parity bit at the
+    end.
+    """
     shifts = ((p << i | p >> n - i) & (1 << n) - 1 for p in polynomials for i in range(n))
     return _reduced(row | (row.bit_count() & 1) << n for row in shifts)
 
 
 def bch(r: int, t: int) -> list[int]:
-    """Basis of the extended primitive BCH code of length 2**r and distance at least 2 t + 2."""
+    """Return a basis of the extended primitive BCH code of length 2**r and distance at least 2 t + 2."""
     f, n = field(2**r), 2**r - 1
     polynomial = np.array([1])
     for exponent in {i * 2**j % n for i in range(1, 2 * t, 2) for j in range(r)}:
@@ -103,7 +131,7 @@ def bch(r: int, t: int) -> list[int]:
 
 
 def quadratic_residue(p: int) -> list[int]:
-    """Basis of the extended quadratic residue code [p + 1, (p + 1) / 2], p prime and +-1 modulo 8.
+    """Return a basis of the extended quadratic residue code [p + 1, (p + 1) / 2], p prime and +-1 modulo 8.
 
     p = 23: the Golay code [24, 12, 8].
     """
@@ -112,7 +140,7 @@ def quadratic_residue(p: int) -> list[int]:
 
 
 def reed_muller(order: int, r: int) -> list[int]:
-    """Basis of RM(order, r), of length 2**r and distance 2**(r - order)."""
+    """Return a basis of RM(order, r), of length 2**r and distance 2**(r - order)."""
     points = range(2**r)
     monomials = (sum(1 << i for i in chosen) for size in range(order + 1) for chosen in combinations(range(r), size))
     return _reduced(sum(1 << x for x in points if x & monomial == monomial) for monomial in monomials)
@@ -120,7 +148,7 @@ def reed_muller(order: int, r: int) -> list[int]:
 
 @lru_cache(maxsize=1)
 def classical() -> dict[str, list[int]]:
-    """Name -> basis of the codes that the search starts from, of length at most 128."""
+    """Return the bases of the codes from which the search starts, by name, of length at most 128."""
     codes = {f"extended quadratic residue code, p = {p}": quadratic_residue(p)
              for p in (7, 17, 23, 31, 41, 47, 71, 73, 79, 89, 97, 103, 113, 127)}  # fmt: skip
     for r in range(3, 8):
@@ -134,17 +162,19 @@ def classical() -> dict[str, list[int]]:
 
 
 def shortened(basis: list[int], k: int) -> np.ndarray:
-    """Columns of a k-dimensional shortened code: the words that are 0 where the other basis words have their tops."""
+    """Return the columns of a k-dimensional shortened code: the words that are 0 at the highest bits of the other basis
+    words.
+    """
     bits = [[row >> j & 1 for row in basis[:k]] for j in range(max(basis).bit_length())]
     columns = np.unique(np.array(bits, np.int64) @ (1 << np.arange(k)))
     return columns[columns > 0]
 
 
-def _starts(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
-    """Columns of codes of dimension k and about m columns, the most promising first, and their names."""
+def _start_codes(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
+    """Yield (columns, name) of codes of dimension k and about m columns, the most promising first."""
     if 2 * m >= 2**k:
         yield np.arange(1, 2**k), "simplex code"
-    found = []
+    candidates = []
     for name, basis in classical().items():
         dropped = len(basis) - k
         length = max(basis).bit_length() - dropped
@@ -154,17 +184,17 @@ def _starts(m: int, k: int) -> Iterator[tuple[np.ndarray, str]]:
         distance = minimum_distance(columns, k)
         excess = len(columns) - m
         name += f", shortened (times {dropped})" if dropped else ""
-        found.append((min(distance, distance - excess), -abs(excess), name, columns))
-    found.sort(key=lambda entry: entry[:3], reverse=True)
-    yield from ((columns, name) for *_, name, columns in found[:STARTS])
+        candidates.append((min(distance, distance - excess), -abs(excess), name, columns))
+    candidates.sort(key=lambda entry: entry[:3], reverse=True)
+    yield from ((columns, name) for *_, name, columns in candidates[:START_CODES])
     yield 1 << np.arange(k), "unit vectors"
 
 
 class _Adjustable:
-    """A code whose columns are added and removed one by one, always the one that matters most or least.
+    """A code whose columns are added and removed one by one, always the most or the least important one.
 
-    What a column matters is the sum of 4**-weight over the words that have a one there: light words count.
-    All the sums are one Walsh-Hadamard transform.
+    The importance of a column is the sum of 4**-weight over the words that have a one there, so light words dominate.
+    One Walsh-Hadamard transform computes all of these sums.
     """
 
     def __init__(self, columns: np.ndarray, k: int):
@@ -184,8 +214,8 @@ class _Adjustable:
         distance = self.weights[1:].min()
         return int(distance), -int((self.weights[1:] == distance).sum())
 
-    def matters(self) -> Floats:
-        """float64 [2**k], for every possible column, relative to the lightest word."""
+    def importance(self) -> Floats:
+        """Return the importance of every possible column, float64 [2**k], relative to the lightest word."""
         light = 4.0 ** np.minimum(self.weights[1:].min() - self.weights, 0.0)
         light[0] = 0
         transform = walsh_hadamard(light)
@@ -198,26 +228,26 @@ class _Adjustable:
         self.weights += -ones if self.present[column] else ones
         self.present[column] ^= True
 
-    def add(self, barred: np.ndarray | None = None) -> int:
-        """Add and return the most valuable column, a ``barred`` one (bool [2**k]) only if there is no other."""
-        gain = self.matters() - (0 if barred is None else BARRED * barred)
+    def add(self, tabu: np.ndarray | None = None) -> int:
+        """Add and return the most important column, a ``tabu`` one (bool [2**k]) only if there is no other."""
+        gain = self.importance() - (0 if tabu is None else TABU_PENALTY * tabu)
         gain[self.present] = -np.inf
         gain[0] = -np.inf
         column = int(gain.argmax())
         self.flip(column)
         return column
 
-    def remove(self, barred: np.ndarray | None = None) -> int:
-        """Remove and return the least valuable column, a ``barred`` one only if there is no other."""
-        loss = self.matters() + (0 if barred is None else BARRED * barred)
+    def remove(self, tabu: np.ndarray | None = None) -> int:
+        """Remove and return the least important column, a ``tabu`` one only if there is no other."""
+        loss = self.importance() + (0 if tabu is None else TABU_PENALTY * tabu)
         loss[~self.present] = np.inf
         column = int(loss.argmin())
         self.flip(column)
         return column
 
 
-def _fitted(columns: np.ndarray, m: int, k: int) -> _Adjustable:
-    """The code with columns added or removed until there are m."""
+def _resized(columns: np.ndarray, m: int, k: int) -> _Adjustable:
+    """Return the code with columns added or removed until there are m."""
     code = _Adjustable(columns, k)
     for _ in range(m - len(columns)):
         code.add()
@@ -226,18 +256,18 @@ def _fitted(columns: np.ndarray, m: int, k: int) -> _Adjustable:
     return code
 
 
-def _exchanged(code: _Adjustable, target: int, rng: np.random.Generator) -> np.ndarray:
-    """Columns of the best code met while exchanging columns (tabu search), until its distance is the target."""
+def _tabu_search(code: _Adjustable, target: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the columns of the best code of a tabu search that exchanges columns, until its distance is the target."""
     size, m = 2**code.k, int(code.present.sum())
     free_from = np.zeros(size, np.int64)  # the step from which a column may be moved again
     best, best_rank = code.columns, code.rank
     for step in range(int(min(SEARCH_STEPS, SEARCH_WORK / size))):
         if best_rank[0] >= target:
             break
-        barred = free_from > step
-        removed = code.remove(barred)
-        barred[removed] = True
-        added = code.add(barred)
+        tabu = free_from > step
+        removed = code.remove(tabu)
+        tabu[removed] = True
+        added = code.add(tabu)
         free_from[removed] = step + 2 + rng.integers(1 + m // 2)
         free_from[added] = step + 2 + rng.integers(1 + m // 4)
         if code.rank > best_rank:
@@ -247,26 +277,33 @@ def _exchanged(code: _Adjustable, target: int, rng: np.random.Generator) -> np.n
 
 @lru_cache(maxsize=64)
 def find_code(m: int, k: int, seed: int = 1) -> Code:
-    """A binary linear [m, k] code of large distance, with distinct columns.
+    """Search for a binary linear [m, k] code of large distance with distinct columns.
 
-    The best of: classical codes shortened to k dimensions, with columns then removed or added greedily; the
-    simplex code with columns removed; unit vectors with columns added; and a tabu search from the best of
-    these, which draws its tenures from ``seed``. Stops when the distance reaches the Griesmer bound.
+    Candidates are classical codes shortened to k dimensions and resized greedily, the simplex code with columns
+    removed, unit vectors with columns added, and a tabu search from the best of these. The search stops when the
+    distance reaches the Griesmer bound.
 
-    Raises ``ValueError`` unless k <= m < 2**k: otherwise there is no such code.
+    Parameters
+    ----------
+    m: length. k: dimension.
+    seed: seed of the tenures of the tabu search.
+
+    Raises
+    ------
+    ValueError: unless k <= m < 2**k; otherwise no such code exists.
     """
     if not 1 <= k <= m < 2**k:
         raise ValueError(f"no [{m}, {k}] code has distinct columns")
     bound = griesmer_bound(m, k)
     rank, best, name = (-1, 0), np.zeros(0, np.int64), ""
-    for columns, start in _starts(m, k):
-        code = _fitted(columns, m, k)
+    for columns, start in _start_codes(m, k):
+        code = _resized(columns, m, k)
         if code.rank > rank:
             change = m - len(columns)
             edit = f", {abs(change)} columns {'added' if change > 0 else 'removed'}" if change else ""
             rank, best, name = code.rank, code.columns, start + edit
         if rank[0] == bound:
             break
-    found = _exchanged(_Adjustable(best, k), bound, np.random.default_rng(seed))
-    distance = minimum_distance(found, k)
-    return Code(found, distance, name if distance == rank[0] else f"{name}, columns exchanged")
+    columns_after_search = _tabu_search(_Adjustable(best, k), bound, np.random.default_rng(seed))
+    distance = minimum_distance(columns_after_search, k)
+    return Code(columns_after_search, distance, name if distance == rank[0] else f"{name}, columns exchanged")

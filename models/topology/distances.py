@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hop distances in a topology: all pairs, their histogram, diameter and average.
+"""Hop distances in a topology: all pairs, their histogram, diameter and mean.
 
-Hops are channels between switches; capacities and delays play no part.
+Hops are channels between switches; capacities and delays do not matter.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 
 WORDS = 8
-"""Words of 64 sources that one search serves: a cache line."""
+"""Words of 64 sources per search: a cache line."""
 
 BATCH = 64 * WORDS
 
@@ -23,93 +23,110 @@ BATCH = 64 * WORDS
 def _search(
     in_start: Integers, neighbour: Integers, sources: Integers, weight: Ints, counts: Ints, group: Ints, table: Integers
 ) -> int:
-    """Breadth-first search from at most BATCH sources at once, one bit each.
+    """Search breadth-first from up to BATCH sources at once, one bit each.
 
+    Parameters
+    ----------
     in_start, neighbour: the switches with a channel into v are neighbour[in_start[v]:in_start[v + 1]].
-    weight: int64 [switches]. counts: int64 [switches], counts[h] grows by weight[s] weight[v] for every
-    source s and switch v at h hops. group: int64 [WORDS], grows by the hops from each 64 sources to all.
-    table: [sources, switches], table[i, v] becomes the hops from sources[i] to v; left alone if it has no rows.
+    sources: integers [sources], switches.
+    weight: int64 [switches].
+    counts: int64 [switches]; counts[h] grows by weight[s] weight[v] for every source s and switch v at h hops.
+    group: int64 [WORDS]; grows by the hops from each 64 sources to all switches.
+    table: [sources, switches]; table[i, v] becomes the hops from sources[i] to v; unused if it has no rows.
 
-    Returns the number of pairs (source, switch) found, which falls short where some switch is out of reach.
+    Returns
+    -------
+    The number of connected pairs (source, switch); below sources * switches where a switch is unreachable.
+
+    Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, PVLDB 8, 2014,
+    doi:10.14778/2735496.2735507.
     """
     n = len(in_start) - 1
     frontier = np.zeros((n, WORDS), np.uint64)
-    fresh = np.zeros((n, WORDS), np.uint64)
-    everything = np.zeros(WORDS, np.uint64)
+    next_frontier = np.zeros((n, WORDS), np.uint64)
+    all_sources = np.zeros(WORDS, np.uint64)
     bits = 1
     while np.int64(1) << bits <= weight.max():
         bits += 1
     planes = np.zeros((bits, WORDS), np.uint64)  # bit b of the weight of each source
     for i in range(len(sources)):
-        one = np.uint64(1) << np.uint64(i % 64)
-        frontier[sources[i], i // 64] |= one
-        everything[i // 64] |= one
+        bit = np.uint64(1) << np.uint64(i % 64)
+        frontier[sources[i], i // 64] |= bit
+        all_sources[i // 64] |= bit
         counts[0] += weight[sources[i]] ** 2
         for b in range(bits):
             if weight[sources[i]] >> b & 1:
-                planes[b, i // 64] |= one
-    seen = frontier.copy()
+                planes[b, i // 64] |= bit
+    reached = frontier.copy()
     arriving = np.zeros(WORDS, np.uint64)
-    pairs, found, hops = len(sources), len(sources), 0
-    while found > 0:
+    pairs, new_pairs, hops = len(sources), len(sources), 0
+    while new_pairs > 0:
         hops += 1
-        found = 0
+        new_pairs = 0
         for v in range(n):
             missing = np.uint64(0)
             for w in range(WORDS):
-                missing |= everything[w] ^ seen[v, w]
+                missing |= all_sources[w] ^ reached[v, w]
                 arriving[w] = np.uint64(0)
             if missing != np.uint64(0):
                 for k in range(in_start[v], in_start[v + 1]):
                     for w in range(WORDS):
                         arriving[w] |= frontier[neighbour[k], w]
             for w in range(WORDS):
-                new = arriving[w] & ~seen[v, w]
-                fresh[v, w] = new
-                seen[v, w] |= new
-                if new == np.uint64(0):
+                new_sources = arriving[w] & ~reached[v, w]
+                next_frontier[v, w] = new_sources
+                reached[v, w] |= new_sources
+                if new_sources == np.uint64(0):
                     continue
-                size = popcount(new)
-                found += size
+                size = popcount(new_sources)
+                new_pairs += size
                 group[w] += hops * size
                 for b in range(bits):
-                    counts[hops] += weight[v] * popcount(new & planes[b, w]) << b
+                    counts[hops] += weight[v] * popcount(new_sources & planes[b, w]) << b
                 if len(table) > 0:
-                    while new != np.uint64(0):
-                        table[64 * w + lowest(new), v] = hops
-                        new &= new - np.uint64(1)
-        pairs += found
-        frontier, fresh = fresh, frontier
+                    while new_sources != np.uint64(0):
+                        table[64 * w + lowest(new_sources), v] = hops
+                        new_sources &= new_sources - np.uint64(1)
+        pairs += new_pairs
+        frontier, next_frontier = next_frontier, frontier
     return pairs
 
 
 def _search_all(
     topology: Topology, sources: Ints, weight: Ints | None = None, table: Integers | None = None
 ) -> tuple[Ints, Ints]:
-    """(counts [switches], hops from each 64 sources to all switches), batch after batch."""
+    """Return (counts [switches], hops from each 64 sources to all switches), batch by batch."""
     n = topology.switches
     counts = np.zeros(n, np.int64)
     groups = np.zeros((-(-len(sources) // BATCH), WORDS), np.int64)
     weight = np.ones(n, np.int64) if weight is None else np.asarray(weight, np.int64)
     tails = topology.src[topology.in_channels]
-    nowhere = np.zeros((0, 0), np.uint8)
+    no_table = np.zeros((0, 0), np.uint8)
     for batch, group in enumerate(groups):
         rows = slice(batch * BATCH, min((batch + 1) * BATCH, len(sources)))
-        part = nowhere if table is None else table[rows]
-        if _search(topology.in_start, tails, sources[rows], weight, counts, group, part) < n * len(sources[rows]):
+        rows_of_table = no_table if table is None else table[rows]
+        if _search(topology.in_start, tails, sources[rows], weight, counts, group, rows_of_table) < n * len(
+            sources[rows]
+        ):
             u, v = topology.unreachable_pair() or (0, 0)
             raise ValueError(f"no path from switch {u} to switch {v}")
     return counts, groups.ravel()[: -(-len(sources) // 64)]
 
 
 def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
-    """int64 [diameter + 1]: how many ordered pairs of switches are h hops apart (h = 0: the switches).
+    """Count the ordered pairs of switches at h hops, int64 [diameter + 1]; h = 0: the switches.
 
-    weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times, so that the hosts at
-    each switch as weights give the ordered pairs of hosts, each host with itself included. Zeros at the
-    end are cut off.
+    The memory is proportional to the number of channels.
 
-    Needs memory for the channels only. Raises ``ValueError`` if the topology is not strongly connected.
+    Parameters
+    ----------
+    topology: the network.
+    weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times. With the hosts at each switch as
+        weights, the result counts ordered pairs of hosts, each host with itself included.
+
+    Raises
+    ------
+    ValueError: the topology is not strongly connected.
     """
     sources = np.arange(topology.switches)
     if weight is not None:
@@ -119,11 +136,11 @@ def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
 
 @dataclass(frozen=True)
 class SampledDistances:
-    """Distances from a sample of the switches to all.
+    """Distances from a sample of the switches to all switches.
 
-    counts: int64 [hops], ordered pairs (source, switch) by distance. mean: over pairs of different switches.
-    stderr: standard error of the mean; 0 if every switch was a source, None with too few to tell.
-    sources: how many there were.
+    counts: int64 [hops], ordered pairs (source, switch) by distance. mean: over pairs of different switches. stderr:
+    standard error of the mean; 0 if every switch is a source, None if the sample is too small. sources: number of
+    sources.
     """
 
     counts: Ints
@@ -133,29 +150,29 @@ class SampledDistances:
 
 
 def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
-    """Distances from ``sources`` switches, rounded up to a multiple of 64 and drawn without repetition.
+    """Compute distances from ``sources`` switches, rounded up to a multiple of 64 and drawn without repetition.
 
-    The draw is always the same. With as many sources as switches, or more, it is exact; else the standard
-    error comes from the scatter of the means of 64 sources each. The largest distance found is then a
-    lower bound on the diameter. Raises ``ValueError`` where some switch is out of reach.
+    The sample is always the same. With at least as many sources as switches the result is exact; else the standard
+    error comes from the variance of the means of 64 sources each, and the largest distance is a lower bound on the
+    diameter. Raises ``ValueError`` where a switch is unreachable.
     """
     n = topology.switches
     count = -(-sources // 64) * 64
     if count >= n:
         counts = distance_counts(topology)
         return SampledDistances(counts, mean_hops(counts), 0.0, n)
-    drawn = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
-    found, groups = _search_all(topology, np.sort(drawn))
+    sample = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
+    histogram, groups = _search_all(topology, np.sort(sample))
     means = groups / (64 * (n - 1))
     stderr = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None
-    counts = np.trim_zeros(found, "b")
+    counts = np.trim_zeros(histogram, "b")
     return SampledDistances(counts, mean_hops(counts), stderr, count)
 
 
 def distances(topology: Topology) -> np.ndarray:
-    """[switches, switches]: element [s, t] is the number of hops *from* s *to* t.
+    """Return the hops *from* s *to* t, [switches, switches]; uint8, or uint16 where the diameter exceeds 255.
 
-    uint8, or uint16 where the diameter exceeds 255. Raises ``ValueError`` if not strongly connected.
+    Raises ``ValueError`` if not strongly connected.
     """
     n = topology.switches
     diameter = len(distance_counts(topology)) - 1
@@ -165,12 +182,12 @@ def distances(topology: Topology) -> np.ndarray:
 
 
 def diameter(topology: Topology) -> int:
-    """Largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
+    """Return the largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
     return len(distance_counts(topology)) - 1
 
 
 def nearest_hosts(topology: Topology) -> int:
-    """Least distance between two different hosts, in hops; 0 also where there are no two.
+    """Return the least distance between two different hosts, in hops; 0 if there are fewer than two.
 
     Raises ``ValueError`` if the topology is not strongly connected.
     """
@@ -185,7 +202,7 @@ def nearest_hosts(topology: Topology) -> int:
 
 
 def aspl(topology: Topology) -> float:
-    """Mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
+    """Return the mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
 
     Raises ``ValueError`` if not strongly connected.
     """
@@ -193,6 +210,11 @@ def aspl(topology: Topology) -> float:
 
 
 def mean_hops(counts: np.ndarray) -> float:
-    """Mean over pairs of different switches, from a histogram of :func:`distance_counts`; 0 without pairs."""
+    """Return the mean distance over pairs of different switches; 0 without pairs.
+
+    Parameters
+    ----------
+    counts: int64 [hops], as :func:`distance_counts` returns.
+    """
     pairs = int(counts[1:].sum())
     return int(counts @ np.arange(len(counts))) / pairs if pairs else 0.0

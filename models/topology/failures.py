@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that are out of order."""
+"""Failed links and switches."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -11,12 +11,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import Links, amount, channels_of, drawn, is_name, numbers
+from flitlab.models.topology.links import Links, amount, channels_of, draw_links, is_name, link_numbers
 from flitlab.models.topology.names import Name, names_of_part, switch_names
 
 
 def _switches_form(value: Any) -> Any:
-    """Refuses, in one sentence, what is no form of ``switches``."""
+    """Reject, with one message, anything that is no form of ``switches``."""
     if isinstance(value, list) and all(map(is_name, value)):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -25,19 +25,18 @@ def _switches_form(value: Any) -> Any:
 
 
 Switches = Annotated[list[Name] | int | float, BeforeValidator(_switches_form)]
-"""Switches by name, a share below 1 of all switches, or how many of them: what is written with a point is a share."""
+"""Switches by name, a share below 1 of all switches, or their number; a number with a decimal point is a share."""
 
 
 class Failures(BaseModel):
     """What fails in a network: ``failures: {links: 0.15, switches: 0, seed: 3}``, or ``{links: [[0, 8]]}``.
 
-    ``links`` and ``switches`` are a fraction in [0, 1), of which the nearest whole number fails, a number, written
-    without a point, or a list: of pairs of switches, and of switches, by their numbers or labels. What is not listed is
-    drawn uniformly, without replacement, from the seed alone:
-    the switches first, then links among those that join working switches. With the same seed, more failures
-    include the fewer. A bi-directional link fails in both directions, parallel links fail each on its own (a pair of
-    switches means all of theirs), and a
-    switch fails with its hosts and channels; the others are renumbered in their order.
+    ``links`` and ``switches`` are a share in [0, 1), rounded to the nearest whole number, a number, written without a
+    decimal point, or a list: of pairs of switches, and of switches, by their numbers or labels. What is not listed is
+    drawn uniformly, without replacement, from the seed alone: the switches first, then links among those that join
+    working switches. With the same seed, a larger number includes the smaller one. A bi-directional link fails in both
+    directions, parallel links fail independently (a pair of switches means all of its links), and a switch fails with
+    its hosts and channels; the others are renumbered in order.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,54 +45,68 @@ class Failures(BaseModel):
     switches: Switches = 0
     seed: int = Field(default=1, ge=0)
 
-    def strike(self, topology: Topology) -> Topology:
-        """The network that is left.
+    def apply_to(self, topology: Topology) -> Topology:
+        """Return the network without what fails.
 
-        ``notes["failed"]`` has the number of failed links and the names that the failed switches had. A
-        network in which anything failed is no grid any more. Of the other notes ``tiers``, ``clusters`` and names
-        are adapted; the rest tell of the network as it was built.
+        ``notes["failed"]`` has the number of failed links and the former names of the failed switches. A network with
+        any failure is no grid. Of the other notes ``tiers``, ``clusters`` and names are adapted; the rest describe the
+        network as built.
 
-        Raises :class:`~flitlab.models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
-        there is not as much to fail or if not every switch reaches every other one afterwards.
+        Raises
+        ------
+        SpecError: (keys: failures, failures.links, failures.switches) there are fewer links or switches than should
+            fail, or the remaining network is not strongly connected.
         """
         names, switches = switch_names(topology), self._failed_switches(topology)
         works = np.ones(topology.switches, bool)
         works[switches] = False
-        left = works[topology.src] & works[topology.dst]
-        link = numbers(topology)
-        failed = self._failed_links(topology, link, np.unique(link[left]))
-        rest = restricted(topology, works, left & ~np.isin(link, failed))
+        working_channels = works[topology.src] & works[topology.dst]
+        link = link_numbers(topology)
+        failed = self._failed_links(topology, link, np.unique(link[working_channels]))
+        remaining = subtopology(topology, works, working_channels & ~np.isin(link, failed))
         listed = isinstance(self.links, list) and isinstance(self.switches, list)
-        _check_connected(rest, names.values(np.flatnonzero(works)), listed)
-        broken = {"links": int(np.isin(failed, link[left]).sum()), "switches": names.values(np.sort(switches))}
+        _check_connected(remaining, names.values(np.flatnonzero(works)), listed)
+        failed_note = {
+            "links": int(np.isin(failed, link[working_channels]).sum()),
+            "switches": names.values(np.sort(switches)),
+        }
         intact = works.all() and not len(failed)
-        return replace(rest, notes=rest.notes | {"failed": broken}, grid=topology.grid if intact else None)
+        return replace(
+            remaining, notes=remaining.notes | {"failed": failed_note}, grid=topology.grid if intact else None
+        )
 
     def _failed_switches(self, topology: Topology) -> Ints:
-        """The switches that fail, int64."""
+        """Return the switches that fail, int64."""
         key = "failures.switches"
         if not isinstance(self.switches, list):
-            return drawn(self.switches, topology.switches, [self.seed, 0], key)
+            return draw_links(self.switches, topology.switches, [self.seed, 0], key)
         names = switch_names(topology)
-        listed = [names.number(name, f"{key}[{place}]") for place, name in enumerate(self.switches)]
+        listed = [names.number(name, f"{key}[{index}]") for index, name in enumerate(self.switches)]
         return np.unique(np.array(listed, np.int64))
 
     def _failed_links(self, topology: Topology, link: Ints, working: Ints) -> Ints:
-        """The links that fail, int64.
+        """Return the links that fail, int64.
 
-        link: int64 [channels], the number of the link of each channel. working: int64, those between working switches.
+        link: int64 [channels], the link number of each channel. working: int64, the links between working switches.
         """
         key = "failures.links"
         if isinstance(self.links, list):
             return np.unique(link[channels_of(topology, self.links, [], key)])
-        return working[drawn(self.links, len(working), [self.seed, 1], key)]
+        return working[draw_links(self.links, len(working), [self.seed, 1], key)]
 
 
-def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
-    """The working switches (bool [switches]) and channels (bool [channels]) of a topology, with notes of these."""
+def subtopology(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
+    """Return the part of a topology with some of its switches and channels, with adapted notes.
+
+    Parameters
+    ----------
+    topology: the network.
+    switches: bool [switches], those to keep.
+    channels: bool [channels], those to keep; both ends are kept switches.
+    """
     number = np.cumsum(switches) - 1
-    place = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
-    stays = switches[topology.host_switch]
+    new_index = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
+    host_stays = switches[topology.host_switch]
     return replace(
         topology,
         switches=int(switches.sum()),
@@ -102,35 +115,37 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
         capacity=topology.capacity[channels],
         delay=topology.delay[channels],
         columns=topology.columns_of(channels),
-        reverse=place[topology.reverse[channels]],
-        host_switch=number[topology.host_switch[stays]],
-        host_delay=None if topology.host_delay is None else topology.host_delay[stays],
+        reverse=new_index[topology.reverse[channels]],
+        host_switch=number[topology.host_switch[host_stays]],
+        host_delay=None if topology.host_delay is None else topology.host_delay[host_stays],
         notes=_notes(topology, switches),
     )
 
 
 def _check_connected(topology: Topology, names: list[Name], listed: bool) -> None:
-    """Raise unless strongly connected. names: of the switches, before the failures. listed: whether none is drawn."""
+    """Raise ``SpecError`` unless strongly connected. names: of the switches as built. listed: whether no failure is
+    drawn.
+    """
     n = topology.switches
     if not n:
         raise SpecError("no switch is left", key="failures")
     matrix = scipy.sparse.csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
-    _, part = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
+    _, component_of = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
     pair = topology.unreachable_pair()
     if pair is not None:
         u, v = (names[end] for end in pair)
         raise SpecError(
-            f"cut {n - np.bincount(part).max()} of {n} switches off: no path from switch {u} to switch {v} "
+            f"cut {n - np.bincount(component_of).max()} of {n} switches off: no path from switch {u} to switch {v} "
             f"(names before the failures){'' if listed else '; other seeds may leave the network connected'}",
             key="failures",
         )
 
 
 def _notes(topology: Topology, works: Bools) -> dict[str, Any]:
-    """Notes without the failed switches. works: bool [switches]."""
+    """Return the notes without the failed switches. works: bool [switches]."""
     notes = topology.notes | names_of_part(topology, works, works[topology.host_switch])
-    before = np.append(0, np.cumsum(works))
+    new_index = np.append(0, np.cumsum(works))
     for key in {"tiers", "clusters"} & notes.keys():
-        parts = [[name, int(before[a]), int(before[a + k] - before[a])] for name, a, k in notes[key]]
+        parts = [[name, int(new_index[a]), int(new_index[a + k] - new_index[a])] for name, a, k in notes[key]]
         notes[key] = [part for part in parts if part[2]]
     return notes

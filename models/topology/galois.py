@@ -10,7 +10,7 @@ from flitlab.models.arrays import Ints
 
 
 def prime_power(q: int) -> tuple[int, int] | None:
-    """(p, m) with q = p**m and p prime; None if q is no prime power."""
+    """Return (p, m) with q = p**m and p prime; None if q is no prime power."""
     p = next((p for p in range(2, int(q**0.5) + 1) if q % p == 0), q)
     m = 0
     while q > 1 and q % p == 0:
@@ -49,7 +49,7 @@ class GaloisField:
 
 
 def _primitive_powers(p: int, m: int) -> Ints:
-    """int64 [p**m - 1]: 1, x, x**2, ... modulo the first polynomial for which these are all distinct."""
+    """Return 1, x, x**2, ... modulo the first polynomial for which these are all distinct, int64 [p**m - 1]."""
     top = p ** (m - 1)
     for coefficients in product(range(p), repeat=m):
         # x**m is the polynomial with these coefficients, highest first; with a constant, or x has no inverse
@@ -73,5 +73,5 @@ def _primitive_powers(p: int, m: int) -> Ints:
 
 @lru_cache(maxsize=8)
 def field(q: int) -> GaloisField:
-    """The field of q elements, kept for the next use. Raises ``ValueError`` if q is no prime power."""
+    """Return the field of q elements, cached. Raises ``ValueError`` if q is no prime power."""
     return GaloisField(q)

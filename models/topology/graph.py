@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interconnect graph: switches, directed channels between them, and hosts on switches."""
+"""The interconnect graph: switches, directed channels between them, and hosts at switches."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -14,19 +14,19 @@ from flitlab.models.arrays import Bools, Floats, Ints, to_floats, to_integers
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
 from flitlab.models.registry import SpecError, warn
-from flitlab.models.topology.attributes import labels_of, unread, unread_problem
-from flitlab.models.topology.limits import MOST
-from flitlab.models.topology.pairing import left_over, opposite_pairs, pairs_problem
+from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
+from flitlab.models.topology.limits import MAX_SIZE
+from flitlab.models.topology.pairing import opposite_pairs, pairs_warning, unpaired_warning
 
 NAMES = ("labels", "ids", "nodes", "names")
-"""Notes that name switches and hosts; see :mod:`flitlab.models.topology.names`."""
+"""Notes with names of switches and hosts; see :mod:`flitlab.models.topology.names`."""
 
 if TYPE_CHECKING:  # only conversions need it, and it takes long to import
     import networkx as nx
 
 
 HOPS, DELAY = "hops", "delay"
-"""Weights of channels by which routings find shortest paths: 1 each, or the latency that a file gives, delay + 1."""
+"""Weights of channels for shortest paths: 1 each, or the latency that a file states, delay + 1."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,15 @@ class Grid:
 class Topology:
     """Directed channels between switches, and the hosts attached to them.
 
-    Channels are sorted by (src, dst); a bi-directional link is two channels that name each other
-    in ``reverse``, a uni-directional one has reverse -1; parallel channels are allowed, self-loops
-    are not. Hosts are numbered switch by switch; each has an injection and an ejection channel of
-    its own, of capacity ``host_capacity``.
+    Channels are sorted by (src, dst); a bi-directional link is two channels that name each other in ``reverse``, a
+    uni-directional one has reverse -1; parallel channels are allowed, self-loops are not. Hosts are numbered switch by
+    switch; each has an injection and an ejection channel of its own, of capacity ``host_capacity``.
 
-    src, dst: int64 [channels]. capacity: float64 [channels], relative to 1 = one flit per tick.
-    delay: int64 [channels], ticks added to the link delay of the switching model.
-    reverse: int64 [channels]. host_switch: int64 [hosts], non-decreasing.
-    host_delay: int64 [hosts], ticks added to the injection and to the ejection delay of each host's channels; None
-    where no host's channels have a delay of their own. default_weight: ``HOPS`` or ``DELAY``, by which routings find
-    shortest paths unless they are told. columns: float64 [channels] by name, what a file says of channels besides.
+    src, dst: int64 [channels]. capacity: float64 [channels], relative to 1 = one flit per tick. delay: int64
+    [channels], ticks added to the link delay of the switching model. reverse: int64 [channels]. host_switch: int64
+    [hosts], non-decreasing. host_delay: int64 [hosts], ticks added to the delays of each host's injection and ejection
+    channel; None where no host has such a delay. default_weight: ``HOPS`` or ``DELAY``, the default weight of shortest
+    paths. columns: float64 [channels] by name, further attributes of channels in a file.
     """
 
     kind: str
@@ -69,13 +67,15 @@ class Topology:
     host_switch: Ints
     host_capacity: float = 1.0
     hosts_stated: bool = False
-    """Whether it has been said how many hosts stand where, be it none; without, a configuration puts them."""
+    """Whether the number of hosts at each switch is specified, even if it is 0; if not, a configuration places
+    hosts.
+    """
     host_delay: Ints | None = None
     default_weight: str = HOPS
     columns: dict[str, Floats] = field(default_factory=dict)
     grid: Grid | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    """What the construction chose or found (JSON-able), for the manifest and ``simrun topology``."""
+    """Choices and results of the construction (JSON-able), for the manifest and ``simrun topology``."""
 
     @classmethod
     def from_arcs(
@@ -88,7 +88,20 @@ class Topology:
         delay: npt.ArrayLike = 0,
         **more: Any,
     ) -> "Topology":
-        """Uni-directional channels from pairs (src, dst); self-loops are dropped."""
+        """Build a topology of uni-directional channels; self-loops are dropped.
+
+        Parameters
+        ----------
+        kind: name of the family.
+        switches: number of switches.
+        arcs: integers [channels, 2], (src, dst).
+        capacity, delay: a number, or one for each channel.
+        more: further fields of :class:`Topology`.
+
+        Raises
+        ------
+        SpecError: an array has another form, or a value is out of range.
+        """
         arcs = _pairs("arcs", arcs)
         reverse = np.full(len(arcs), -1, np.int64)
         return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
@@ -104,7 +117,18 @@ class Topology:
         delay: npt.ArrayLike = 0,
         **more: Any,
     ) -> "Topology":
-        """Two channels, each the reverse of the other, for every pair (u, v)."""
+        """Build a topology of bi-directional links: two channels, each the reverse of the other, for every pair (u, v).
+
+        Parameters
+        ----------
+        kind, switches, more: as in :meth:`from_arcs`.
+        links: integers [links, 2].
+        capacity, delay: a number, or one for each link.
+
+        Raises
+        ------
+        SpecError: as :meth:`from_arcs`.
+        """
         links = _pairs("links", links)
         count = len(links)
         arcs = np.concatenate([links, links[:, ::-1]])
@@ -119,7 +143,18 @@ class Topology:
         cls, kind: str, switches: int, arcs: npt.ArrayLike, reverse: npt.ArrayLike, *,
         capacity: npt.ArrayLike = 1.0, delay: npt.ArrayLike = 0, **more: Any,
     ) -> "Topology":  # fmt: skip
-        """Channels from pairs (src, dst) and, for each, the index of its reverse in ``arcs`` or -1."""
+        """Build a topology of channels with their reverses.
+
+        Parameters
+        ----------
+        kind, switches, capacity, delay, more: as in :meth:`from_arcs`.
+        arcs: integers [channels, 2], (src, dst).
+        reverse: integers [channels], the index of each channel's reverse in ``arcs``, or -1.
+
+        Raises
+        ------
+        SpecError: as :meth:`from_arcs`.
+        """
         arcs = _pairs("arcs", arcs)
         return cls._canonical(kind, switches, arcs, to_integers("reverse", reverse, len(arcs)), capacity, delay, more)
 
@@ -144,8 +179,8 @@ class Topology:
             raise SpecError(f"channel ends must lie in 0..{switches - 1}", "arcs")
         keep = np.flatnonzero(arcs[:, 0] != arcs[:, 1])
         order = keep[np.lexsort((arcs[keep, 1], arcs[keep, 0]))]
-        place = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
-        place[order] = np.arange(len(order))
+        new_index = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
+        new_index[order] = np.arange(len(order))
         return cls(
             kind=kind,
             switches=switches,
@@ -153,7 +188,7 @@ class Topology:
             dst=arcs[order, 1].copy(),
             capacity=capacity[order],
             delay=delay[order],
-            reverse=place[reverse[order]],
+            reverse=new_index[reverse[order]],
             host_switch=more.pop("host_switch", np.zeros(0, np.int64)),
             columns={name: np.asarray(values, float)[order] for name, values in more.pop("columns", {}).items()},
             **more,
@@ -162,13 +197,21 @@ class Topology:
     def with_hosts(
         self, per_switch: npt.ArrayLike, host_capacity: float = 1.0, host_delay: npt.ArrayLike | None = None
     ) -> "Topology":
-        """A copy of the graph that has ``per_switch`` hosts (a number, or one for each switch).
+        """Return a copy of the graph with hosts.
 
-        host_delay: int64 [hosts], see the class; None where all are 0.
+        Parameters
+        ----------
+        per_switch: a number, or one for each switch.
+        host_capacity: flits per tick of injection and ejection channels.
+        host_delay: int64 [hosts], ticks, see the class; None where all are 0.
+
+        Raises
+        ------
+        SpecError: a value is out of range, or there are too many hosts.
         """
         counts = to_integers("per_switch", per_switch, self.switches)
-        if (counts < 0).any() or (total := sum(counts.tolist())) > MOST:
-            raise SpecError(f"per_switch must hold numbers from 0 that add up to {MOST:,} at most", "per_switch")
+        if (counts < 0).any() or (total := sum(counts.tolist())) > MAX_SIZE:
+            raise SpecError(f"per_switch must hold numbers from 0 that add up to {MAX_SIZE:,} at most", "per_switch")
         hosts = np.repeat(np.arange(self.switches), counts)
         delay = None if host_delay is None else to_integers("host_delay", host_delay, total)
         delay = delay if delay is not None and delay.any() else None
@@ -189,26 +232,31 @@ class Topology:
 
     @cached_property
     def access_delay(self) -> Ints:
-        """int64 [hosts]: ``host_delay``, 0 for all hosts where that is None."""
+        """``host_delay``, int64 [hosts], 0 for all hosts where it is None."""
         return np.zeros(self.hosts, np.int64) if self.host_delay is None else self.host_delay
 
     def columns_of(self, channels: Ints | Bools) -> dict[str, Floats]:
-        """The ``columns`` of some channels, int64 or bool [channels], in that order."""
+        """Return the ``columns`` of some channels, in their order.
+
+        Parameters
+        ----------
+        channels: int64 [n], channels, or bool [channels].
+        """
         return {name: values[channels] for name, values in self.columns.items()}
 
     @property
     def has_delays(self) -> bool:
-        """Whether some channel, between switches or of a host, has a delay of its own."""
+        """Whether a channel, between switches or of a host, has a delay of its own."""
         return bool(self.delay.any() or self.access_delay.any())
 
     @property
     def longest_delay(self) -> int:
-        """The longest delay, in ticks, that a channel between switches or of a host has of its own."""
+        """Longest delay in ticks that a channel between switches or of a host has of its own."""
         return int(max(self.delay.max(initial=0), self.access_delay.max(initial=0)))
 
     @property
     def directed(self) -> bool:
-        """Whether some channel has no reverse."""
+        """Whether a channel has no reverse."""
         return bool((self.reverse < 0).any())
 
     @cached_property
@@ -247,37 +295,41 @@ class Topology:
         return np.diff(self.host_start)
 
     def unreachable_pair(self) -> tuple[int, int] | None:
-        """Two switches (u, v) without a path from u to v; None if strongly connected."""
+        """Return two switches (u, v) without a path from u to v; None if strongly connected."""
         ones = np.ones(self.channels)
         shape = (self.switches, self.switches)
         for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
             matrix = scipy.sparse.csr_array((ones, (tail, head)), shape=shape)
-            found = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
-            if len(found) < self.switches:
-                other = int(np.setdiff1d(np.arange(self.switches), found)[0])
+            reached = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
+            if len(reached) < self.switches:
+                other = int(np.setdiff1d(np.arange(self.switches), reached)[0])
                 return (other, 0) if flip else (0, other)
         return None
 
     def pair_directions(self) -> "Topology":
-        """A copy in which opposite uni-directional channels are links, one channel of either direction each.
+        """Return a copy in which opposite uni-directional channels form links.
 
-        The two channels of a link may differ in capacity and delay; those that are alike are paired first. Channels
-        without an opposite one stay uni-directional, and links stay as they are.
+        The two channels of a link may differ in capacity and delay; equal ones are paired first. Channels without an
+        opposite one stay uni-directional; existing links stay.
         """
-        one, other = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
+        first, second = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
         reverse = self.reverse.copy()
-        reverse[one], reverse[other] = other, one
+        reverse[first], reverse[second] = second, first
         return replace(self, reverse=reverse)
 
     @property
     def paired_count(self) -> tuple[int, int]:
-        """How many of the uni-directional channels :meth:`pair_directions` would pair, and how many there are."""
+        """Number of uni-directional channels that :meth:`pair_directions` would pair, and of all uni-directional
+        channels.
+        """
         one, _ = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
         return 2 * len(one), int((self.reverse < 0).sum())
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of everything that results depend on, names of switches and hosts among it, which tables contain."""
+        """Hash of everything that results depend on, including the names of switches and hosts, which tables
+        contain.
+        """
         names = [self.notes[key] for key in NAMES if key in self.notes]
         return content_hash(
             self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
@@ -293,10 +345,11 @@ class Topology:
         return content_hash(self.switches, self.src, self.dst)
 
     def to_networkx(self) -> "nx.MultiDiGraph":
-        """A MultiDiGraph with one edge per channel (key: channel; attributes: capacity, delay, reverse, the columns).
+        """Convert to a MultiDiGraph with one edge per channel (key: channel; attributes: capacity, delay, reverse, the
+        columns).
 
-        Nodes are the numbers of switches; their attributes are ``hosts`` and, where they have one, ``label``, and
-        ``host_delay``, a list, where hosts have delays.
+        Nodes are switch numbers; their attributes are ``hosts``, ``label`` where there is one, and the list
+        ``host_delay`` where hosts have delays.
         """
         import networkx as nx
 
@@ -321,23 +374,23 @@ class Topology:
     def from_networkx(
         cls, graph: "nx.Graph", kind: str = "networkx", pair_directions: bool | None = None
     ) -> "Topology":
-        """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
+        """Convert a networkx graph; nodes are numbered in their order; attributes capacity, delay and hosts are read.
 
-        Undirected edges become two channels each; in a directed graph that carries ``reverse``, pairs are kept. Where
-        no node says how many ``hosts`` it has, hosts are not stated; ``host_delay`` of a node lists the delays of its
-        hosts. Other numbers that every edge has become ``columns``. ``notes`` keep the labels of nodes (their
-        attribute ``label`` or ``name``, else the nodes themselves) unless these are 0, 1, 2, ...
+        Undirected edges become two channels each; in a directed graph with ``reverse``, pairs are kept. Where no node
+        has ``hosts``, hosts are not stated; ``host_delay`` of a node lists the delays of its hosts. Other numbers that
+        every edge has become ``columns``. ``notes`` keep the labels of nodes (their attribute ``label`` or ``name``,
+        else the nodes themselves) unless these are 0, 1, 2, ...
 
         Parameters
         ----------
         graph: directed or not, with or without parallel edges; self-loops are dropped, with a warning.
-        kind: of the topology.
+        kind: name of the family.
         pair_directions: whether opposite edges of a directed graph are links (see :meth:`pair_directions`). None: they
-            are not, and a warning says where they are likely to be.
+            are not, and a warning is issued where they probably are.
 
         Raises
         ------
-        ValueError: a graph without nodes; attributes that are no such numbers.
+        ValueError: the graph has no nodes, or an attribute is not a valid number.
         """
         if not len(graph):
             raise ValueError("a graph without nodes is no network")
@@ -364,14 +417,14 @@ class Topology:
         if pair_directions:
             topology = topology.pair_directions()
         topology = replace(topology, notes=_names_of(graph))
-        _warn_of_graph(graph, topology, pair_directions)
+        _warn_of_unread(graph, topology, pair_directions)
         if not any("hosts" in data for _, data in of_nodes):
             return topology
         counts = _attribute(of_nodes, "hosts", 0, int)
         return topology.with_hosts(counts, host_delay=_host_delays(of_nodes, counts))
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks, as a table of what it is made of."""
+        """Return a table of properties, for notebooks."""
         degrees, capacities = np.unique(self.out_degree), np.unique(self.capacity)
         about = {
             "switches": self.switches, "channels": self.channels, "hosts": self.hosts,
@@ -384,15 +437,15 @@ class Topology:
 
 
 def _pairs(name: str, value: npt.ArrayLike) -> Ints:
-    """Pairs of switches: int64 [pairs, 2]. Raises ``SpecError``."""
-    found = to_integers(name, value)
-    if found.size % 2:
-        raise SpecError(f"{name} must be pairs of switches, not of shape {found.shape}", name)
-    return found.reshape(-1, 2)
+    """Convert to pairs of switches, int64 [pairs, 2]. Raises ``SpecError``."""
+    pairs = to_integers(name, value)
+    if pairs.size % 2:
+        raise SpecError(f"{name} must be pairs of switches, not of shape {pairs.shape}", name)
+    return pairs.reshape(-1, 2)
 
 
 def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """The attributes that all edges have and that are finite numbers, but for those with a field of their own."""
+    """Return the attributes that all edges have and that are finite numbers, except those with a field of their own."""
     names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
 
     def is_number(value: Any) -> bool:
@@ -406,25 +459,25 @@ def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def _host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> list[int] | None:
-    """The delays of all hosts, in their order, from lists at nodes; None where no node has one.
+    """Return the delays of all hosts in order, from lists at nodes; None where no node has one.
 
-    nodes: (what has it, for messages, all its attributes). counts: hosts of each. Raises ``ValueError``.
+    nodes: (description for messages, attributes). counts: hosts of each. Raises ``ValueError``.
     """
     if not any("host_delay" in data for _, data in nodes):
         return None
-    found: list[int] = []
+    delays: list[int] = []
     for (what, data), count in zip(nodes, counts, strict=True):
         listed = data.get("host_delay", [0] * count)
         if not isinstance(listed, list) or len(listed) != count:
             raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
-        found += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
-    return found
+        delays += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
+    return delays
 
 
-def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
-    """The numbers of an attribute, at least 0. given: (what has it, for messages, all its attributes)."""
-    found = []
-    for what, data in given:
+def _attribute(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
+    """Return the numbers of an attribute, at least 0. elements: (description for messages, attributes)."""
+    numbers = []
+    for what, data in elements:
         value = data.get(name, default)
         try:
             number = kind(value)
@@ -434,37 +487,37 @@ def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: floa
         if wrong:
             must = "a positive number" if kind is float else "a whole number from 0"
             raise ValueError(f"{what}: {name} = {value!r} must be {must}")
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _names_of(graph: "nx.Graph") -> dict[str, Any]:
-    """The notes of names of a graph's nodes."""
+    """Return the notes with the names of a graph's nodes."""
     numbers, ids = [str(i) for i in range(len(graph))], [str(node) for node in graph.nodes]
     data = dict(zip(ids, (data for _, data in graph.nodes(data=True)), strict=True))
-    found, problem = labels_of(data if len(data) == len(ids) else {})
-    labels = [found.get(key, key) for key in ids]
-    if problem:
-        warn(problem)
+    label_of, warning = labels_of(data if len(data) == len(ids) else {})
+    labels = [label_of.get(key, key) for key in ids]
+    if warning:
+        warn(warning)
     if labels == numbers:
         return {}
     return {"labels": labels} | ({"ids": ids} if ids not in (numbers, labels) else {})
 
 
-def _warn_of_graph(graph: "nx.Graph", topology: Topology, pair_directions: bool | None) -> None:
-    """Say what of a graph is not read, and which of its channels are likely to be links."""
+def _warn_of_unread(graph: "nx.Graph", topology: Topology, pair_directions: bool | None) -> None:
+    """Warn of dropped loops, unread attributes, and channels that are probably links."""
     import networkx as nx
 
     if loops := nx.number_of_selfloops(graph):
         warn(f"{loops} self-loops are dropped")
     edges, nodes = [data for *_, data in graph.edges(data=True)], [data for _, data in graph.nodes(data=True)]
     for kind in ("capacity", "delay", "hosts"):
-        if problem := unread_problem(unread(nodes if kind == "hosts" else edges, kind, kind), kind):
-            warn(problem)
+        if warning := unread_warning(unread_attributes(nodes if kind == "hosts" else edges, kind, kind), kind):
+            warn(warning)
     paired, single = topology.paired_count
     if pair_directions is None:
-        problem = pairs_problem(paired, single, "Topology.from_networkx(graph, pair_directions=True)")
+        warning = pairs_warning(paired, single, "Topology.from_networkx(graph, pair_directions=True)")
     else:
-        problem = left_over(single) if pair_directions else ""
-    if problem:
-        warn(problem)
+        warning = unpaired_warning(single) if pair_directions else ""
+    if warning:
+        warn(warning)

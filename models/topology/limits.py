@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large networks may become."""
+"""Size limits of networks."""
 
 from flitlab.models.registry import SpecError
 
-MOST = 20_000_000
-"""Switches, channels and hosts of a network, each."""
+MAX_SIZE = 20_000_000
+"""Most switches, channels and hosts of a network, each."""
 
-MOST_DRAWN = 5_000_000
-"""Channels of a network whose wiring is drawn at random, link by link."""
+MAX_RANDOM_CHANNELS = 5_000_000
+"""Most channels of a network whose wiring is drawn at random, link by link."""
 
 
-def refuse_if_huge(count: int, key: str | None, what: str = "channels", most: int = MOST) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` for a network of more than ``most`` channels (or switches,
-    hosts).
+def limit_size(count: int, key: str | None, what: str = "channels", limit: int = MAX_SIZE) -> None:
+    """Raise :class:`~flitlab.models.registry.SpecError` if a network is too large; called before memory is allocated.
 
-    To be asked before anything of that size is made. count: exact, so no numpy integer, which may overflow.
+    Parameters
+    ----------
+    count: exact size; no NumPy integer, which may overflow.
+    key: configuration key, for the message.
+    what: what is counted, for the message.
+    limit: largest accepted count.
     """
-    if count > most:
+    if count > limit:
         shown = count if count < 10**18 else "more than 10**18"
-        raise SpecError(f"{shown} {what}; at most {most} are built", key=key)
+        raise SpecError(f"{shown} {what}; at most {limit} are built", key=key)
 
 
-def refuse_if_long_to_draw(channels: int, key: str | None) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` for a network of too many channels to be drawn at random."""
-    refuse_if_huge(channels, key, most=MOST_DRAWN)
+def limit_random_size(channels: int, key: str | None) -> None:
+    """Raise :class:`~flitlab.models.registry.SpecError` if a network has too many channels to be drawn at random."""
+    limit_size(channels, key, limit=MAX_RANDOM_CHANNELS)

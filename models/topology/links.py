@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which links of a network a configuration means: by their ends, by their share, or by their number."""
+"""Selection of links in a configuration: by their ends, by a share, or by a number."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from flitlab.models.topology.names import Name, switch_names
 
 
 def _form(value: Any) -> Any:
-    """Refuses, in one sentence, what is no form of ``links``."""
+    """Reject, with one message, anything that is no form of ``links``."""
     if isinstance(value, list) and all(_is_pair(pair) for pair in value):
         return [tuple(pair) for pair in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -31,7 +31,7 @@ def is_name(value: Any) -> bool:
 
 
 def amount(value: int | float) -> int | float:
-    """A share of all there are, or how many of them. Raises ``ValueError`` for what is neither."""
+    """Validate a share of all links or switches, or their number. Raises ``ValueError``."""
     if not value >= 0:
         raise ValueError("must be 0 or more")
     if isinstance(value, float) and value >= 1:
@@ -40,26 +40,38 @@ def amount(value: int | float) -> int | float:
 
 
 Amount = Annotated[int | float, AfterValidator(amount)]
-"""A share below 1 of all there are, or how many of them: what is written with a point is a share."""
+"""A share below 1 of all links or switches, or their number; a number with a decimal point is a share."""
 
 Pairs = list[tuple[Name, Name]]
 """Links by the names of the switches at their ends."""
 
 Links = Annotated[Pairs | int | float, BeforeValidator(_form)]
-"""Links by their ends, a share below 1 of all links, or how many of them: what is written with a point is a share."""
+"""Links by their ends, a share below 1 of all links, or their number; a number with a decimal point is a share."""
 
 
-def numbers(topology: Topology) -> Ints:
-    """The link that each channel belongs to, int64 [channels]: the number of the first of the link's channels."""
+def link_numbers(topology: Topology) -> Ints:
+    """Return the link of each channel, int64 [channels]: the index of the link's first channel."""
     own = np.arange(topology.channels)
     return np.minimum(np.where(topology.reverse < 0, own, topology.reverse), own)
 
 
-def drawn(amount: float, count: int, seed: list[int], key: str) -> Ints:
-    """Which of ``count`` things are meant by a share or a number, int64, drawn uniformly without replacement.
+def draw_links(amount: float, count: int, seed: list[int], key: str) -> Ints:
+    """Draw indices uniformly without replacement; with the same seed a larger number includes the smaller one.
 
-    With the same seed more of them include the fewer. Raises :class:`~flitlab.models.registry.SpecError` at ``key``
-    where there are not so many.
+    Parameters
+    ----------
+    amount: a share of ``count`` (float), or a number (int).
+    count: number of things to draw from.
+    seed: seed sequence of the draw.
+    key: configuration key, for the message.
+
+    Returns
+    -------
+    int64 [drawn], below ``count``.
+
+    Raises
+    ------
+    SpecError: ``amount`` exceeds ``count``.
     """
     number = round(amount * count) if isinstance(amount, float) else amount
     if number > count:
@@ -70,38 +82,47 @@ def drawn(amount: float, count: int, seed: list[int], key: str) -> Ints:
 def channels_of(
     topology: Topology, links: Pairs | int | float, seed: list[int], key: str, directed: bool = False
 ) -> Ints:
-    """The channels of some links, int64 and ascending.
+    """Return the channels of selected links, int64, ascending.
 
-    [u, v] means every channel from switch u to switch v and the other direction of its link, if it has one; with
-    ``directed`` not that. Of drawn links, ``directed`` takes the first channel, that from the lower switch.
+    [u, v] selects every channel from switch u to switch v and the opposite channels of these links.
 
-    Raises :class:`~flitlab.models.registry.SpecError` below ``key`` for links that are not there.
+    Parameters
+    ----------
+    topology: the network.
+    links: pairs of switches, a share, or a number.
+    seed: seed sequence of drawn links.
+    key: configuration key, for messages.
+    directed: whether to omit opposite channels; of a drawn link, the channel from the lower switch is taken.
+
+    Raises
+    ------
+    SpecError: a link does not exist.
     """
     if isinstance(links, list):
-        meant = np.zeros(topology.channels, bool)
-        for place, ends in enumerate(links):
-            meant |= _joining(topology, ends, f"{key}[{place}]")
+        selected = np.zeros(topology.channels, bool)
+        for index, ends in enumerate(links):
+            selected |= _channels_between(topology, ends, f"{key}[{index}]")
     else:
-        link = numbers(topology)
-        known = np.unique(link)
-        meant = np.zeros(topology.channels, bool)
-        meant[known[drawn(links, len(known), seed, key)]] = True
+        link = link_numbers(topology)
+        all_links = np.unique(link)
+        selected = np.zeros(topology.channels, bool)
+        selected[all_links[draw_links(links, len(all_links), seed, key)]] = True
     if not directed:
-        back = topology.reverse[meant]
-        meant[back[back >= 0]] = True
-    return np.flatnonzero(meant)
+        opposite = topology.reverse[selected]
+        selected[opposite[opposite >= 0]] = True
+    return np.flatnonzero(selected)
 
 
-def _joining(topology: Topology, ends: tuple[Name, Name], key: str) -> Bools:
-    """Whether each channel goes from the first switch to the second, bool [channels]."""
+def _channels_between(topology: Topology, ends: tuple[Name, Name], key: str) -> Bools:
+    """Return whether each channel leads from the first switch to the second, bool [channels]. Raises ``SpecError``."""
     names = switch_names(topology)
     try:
         u, v = (names.number(end) for end in ends)
     except SpecError as error:
         raise SpecError(f"names no link: {error}", key=key) from None
-    found: Bools = (topology.src == u) & (topology.dst == v)
-    if found.any():
-        return found
-    reached = [names.label(switch) for switch in dict.fromkeys(topology.dst[topology.src == u].tolist())]
-    ways = f"it has some to {', '.join(reached[:12])}" if reached else "it has none at all"
-    raise SpecError(f"names no link: switch {names.label(u)} has none to switch {names.label(v)}; {ways}", key=key)
+    channels: Bools = (topology.src == u) & (topology.dst == v)
+    if channels.any():
+        return channels
+    neighbours = [names.label(switch) for switch in dict.fromkeys(topology.dst[topology.src == u].tolist())]
+    others = f"it has some to {', '.join(neighbours[:12])}" if neighbours else "it has none at all"
+    raise SpecError(f"names no link: switch {names.label(u)} has none to switch {names.label(v)}; {others}", key=key)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an error message offers instead of a number for which no graph exists."""
+"""Suggestions in error messages for a number for which no graph exists."""
 
 from collections.abc import Callable, Iterable
 
 
-def nearest(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
-    """The largest number below ``value`` (not under ``low``), if any, and the smallest above it that are valid.
+def nearest_valid(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]:
+    """Return the largest valid number below ``value``, if any, and the smallest valid one above it.
 
-    valid: must hold for some number above ``value``.
+    Parameters
+    ----------
+    value: an invalid number.
+    valid: tells valid numbers; must hold for some number above ``value``.
+    low: smallest number to return.
     """
     below = next(([v] for v in range(value - 1, low - 1, -1) if valid(v)), [])
     above = max(value + 1, low)
@@ -17,5 +21,5 @@ def nearest(value: int, valid: Callable[[int], bool], low: int = 1) -> list[int]
 
 
 def listed(values: Iterable[int]) -> str:
-    """The values, separated by commas."""
+    """Format values with commas."""
     return ", ".join(map(str, values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are slower or faster than the others from the beginning."""
+"""Links with another capacity from the beginning."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -10,17 +10,19 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Links, channels_of
 
 _STREAM = 2
-"""Beside those of :mod:`flitlab.models.topology.failures`: slow links are not the first that fail."""
+"""Random stream, different from those of :mod:`flitlab.models.topology.failures`: slow links are not the first to
+fail.
+"""
 
 
 class CapacityOf(BaseModel):
-    """The links whose capacity is another: ``capacity_of: {links: [[0, 8]], factor: 0.1}``.
+    """Links with another capacity: ``capacity_of: {links: [[0, 8]], factor: 0.1}``.
 
-    ``links`` are pairs of switches (their numbers or labels), a share below 1 of all links, or how many of them, drawn
-    from ``seed``. The capacity of their channels is multiplied by ``factor``: in both directions, unless ``directed``
-    asks for that from the first switch to the second (of drawn links: from the lower one) alone. A pair means all its
-    parallel links. Switches have the numbers of the network as it is built;
-    :class:`~flitlab.models.topology.failures.Failures` come after that, so that a slow link may fail.
+    ``links`` are pairs of switches (their numbers or labels), a share below 1 of all links, or their number, drawn from
+    ``seed``. The capacity of their channels is multiplied by ``factor``, in both directions; with ``directed`` only
+    from the first switch to the second (of drawn links: from the lower one). A pair means all its parallel links.
+    Switches have the numbers of the network as built; :class:`~flitlab.models.topology.failures.Failures` come after
+    that, so that a slow link may fail.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,10 +32,11 @@ class CapacityOf(BaseModel):
     directed: bool = False
     seed: int = Field(default=1, ge=0)
 
-    def set_on(self, topology: Topology) -> Topology:
-        """The topology with these capacities; ``notes["capacity_of"]`` has the number of channels and the factor.
+    def apply_to(self, topology: Topology) -> Topology:
+        """Return the topology with these capacities; ``notes["capacity_of"]`` has the number of channels and the
+        factor.
 
-        Raises :class:`~flitlab.models.registry.SpecError` (key: capacity_of.links) for links that are not there.
+        Raises :class:`~flitlab.models.registry.SpecError` (key: capacity_of.links) for links that do not exist.
         """
         of = channels_of(topology, self.links, [self.seed, _STREAM], "capacity_of.links", self.directed)
         capacity = topology.capacity.copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random wiring: simple graphs with given degrees, and the nearest to them where no simple one exists."""
+"""Random wiring: simple graphs with given degrees, or with the fewest repeated links where no simple one exists."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
 DRAWS = 100
-"""Graphs drawn before the search for a suitable one is given up."""
+"""Graphs that are drawn before the search for a suitable one fails."""
 
 SIDEWAYS = 300
-"""Exchanges that change nothing, on the way to as few parallel links as possible."""
+"""Neutral exchanges on the way to the fewest parallel links."""
 
 
 def random_pairs(
@@ -25,14 +25,24 @@ def random_pairs(
     groups: Ints | None = None,
     draws: int = DRAWS,
 ) -> np.ndarray | None:
-    """Pairs int64 [m, 2] of a random simple graph, nearly uniform among those with these degrees.
+    """Draw a random simple graph, nearly uniform among those with these degrees.
 
-    Directed: ``degrees[v]`` arcs leave switch v and ``into[v]`` (default: as many) enter it. With degrees
-    that are positive in one set of switches and ``into`` in another, that is a bipartite graph: the pairs
-    lead from the first set to the second. Undirected: ``degrees[v]`` links end at v; their sum must be even.
+    Directed: ``degrees[v]`` arcs leave switch v and ``into[v]`` enter it. With degrees that are positive in one set of
+    switches and ``into`` in another, the graph is bipartite, with arcs from the first set to the second. Undirected:
+    ``degrees[v]`` links end at v.
 
-    groups: no pair joins two switches of the same group (default: each is a group of its own).
-    None if no simple graph was found in so many draws.
+    Parameters
+    ----------
+    degrees: int64 [switches]; the sum is even in an undirected graph.
+    directed: whether pairs are arcs.
+    rng: source of all draws.
+    into: int64 [switches], in-degrees; by default ``degrees``.
+    groups: int64 [switches]; no pair joins two switches of a group; by default each switch is its own group.
+    draws: most attempts.
+
+    Returns
+    -------
+    int64 [m, 2]; None if no simple graph was drawn.
     """
     n = len(degrees)
     into = degrees if into is None else into
@@ -42,15 +52,15 @@ def random_pairs(
         pairs = random_pairs(degrees[used], directed, rng, into[used], groups[used], draws)
         return None if pairs is None else used[pairs]
     sources, targets = degrees > 0, into > 0
-    together = np.bincount(groups, sources) @ np.bincount(groups, targets)
-    if 2 * degrees.sum() > sources.sum() * targets.sum() - together:
+    same_group = np.bincount(groups, sources) @ np.bincount(groups, targets)
+    if 2 * degrees.sum() > sources.sum() * targets.sum() - same_group:
         # draw the sparser complement: below half density every bad pair has one to exchange ends with
         possible = np.outer(sources, targets) & (groups[:, None] != groups)
-        lacking = possible.sum(1) - degrees, possible.sum(0) - into
-        if min(lacking[0][sources].min(), lacking[1][targets].min()) < 0:
+        missing = possible.sum(1) - degrees, possible.sum(0) - into
+        if min(missing[0][sources].min(), missing[1][targets].min()) < 0:
             return None
-        lacking = lacking[0] * sources, lacking[1] * targets
-        absent = random_pairs(lacking[0], directed, rng, lacking[1], groups, draws)
+        missing = missing[0] * sources, missing[1] * targets
+        absent = random_pairs(missing[0], directed, rng, missing[1], groups, draws)
         if absent is None:
             return None
         u, v = np.nonzero(possible if directed else np.triu(possible))
@@ -68,7 +78,7 @@ def random_pairs(
 
 
 def _keys(n: int, directed: bool) -> Callable[[int, int], int]:
-    """A function that makes one number of a pair; of an undirected one, whichever end comes first."""
+    """Return a function that maps a pair to a number, an undirected one irrespective of its order."""
 
     def key(u: int, v: int) -> int:
         return u * n + v if directed or u < v else v * n + u
@@ -85,7 +95,9 @@ def _exchange(
     groups: list[int],
     key: Callable[[int, int], int],
 ) -> bool:
-    """Exchange the second ends of two pairs, in place, if that makes neither a loop nor a repetition."""
+    """Exchange the second ends of two pairs in place, unless that makes a loop or a repetition; return whether it
+    did.
+    """
     u, x = pairs[i].tolist()
     v, y = pairs[j].tolist()
     if flip:
@@ -100,7 +112,7 @@ def _exchange(
 
 
 def _swap_until_simple(pairs: np.ndarray, groups: Ints, directed: bool, rng: np.random.Generator) -> bool:
-    """Exchange the second end of each loop or repetition with a random pair's, in place; False if stuck.
+    """Exchange the second end of each loop or repetition with a random pair's, in place; return False if that fails.
 
     A pair inside a group counts as a loop.
     """
@@ -121,11 +133,19 @@ def _swap_until_simple(pairs: np.ndarray, groups: Ints, directed: bool, rng: np.
 
 
 def random_links(degrees: Ints, directed: bool, rng: np.random.Generator, into: np.ndarray | None = None) -> np.ndarray:
-    """Pairs drawn like those of :func:`random_pairs` without groups, but a graph is found for whatever degrees.
+    """Draw a random graph with these degrees, simple where possible.
 
-    Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends find; loops
-    are left only where even that cannot avoid them (one switch has more than half of all ports). Degrees
-    so uneven that pairing at random fails: Havel and Hakimi's graph, shuffled by ten exchanges a pair.
+    Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends achieve; loops remain only
+    where they are unavoidable (one switch has more than half of all ports). Where degrees are so uneven that random
+    pairing fails, the graph is Havel and Hakimi's, shuffled by ten exchanges per pair.
+
+    Parameters
+    ----------
+    degrees, directed, rng, into: as in :func:`random_pairs`.
+
+    Returns
+    -------
+    int64 [m, 2].
     """
     import networkx as nx  # no other drawing of graphs needs it
 
@@ -148,9 +168,9 @@ def random_links(degrees: Ints, directed: bool, rng: np.random.Generator, into: 
 
 
 def _fewest_repeats(degrees: Ints, directed: bool, rng: np.random.Generator, into: np.ndarray) -> np.ndarray:
-    """A random pairing in which no exchange of ends lessens the loops or, after those, the repetitions.
+    """Draw a pairing in which no exchange of ends reduces the loops or, after those, the repetitions.
 
-    Exchanges that change nothing are made as well, :data:`SIDEWAYS` of them, which opens ways to fewer.
+    :data:`SIDEWAYS` neutral exchanges are made as well, to leave plateaus.
     """
     n, size = len(degrees), int(degrees.sum()) if directed else int(degrees.sum()) // 2
     tails, heads = np.repeat(np.arange(n), degrees), np.repeat(np.arange(n), into)
@@ -180,18 +200,24 @@ def _fewest_repeats(degrees: Ints, directed: bool, rng: np.random.Generator, int
 
 
 def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, classes: Ints | None = None) -> None:
-    """Exchange second ends of pairs, in place, until the graph is connected or nothing more can be joined.
+    """Exchange second ends of pairs, in place, until the graph is connected or no exchange joins further components.
 
-    A pair that closes a cycle and one of another part are enough to join two parts; degrees stay, and no
-    pair is repeated. classes: int64 [pairs], only pairs of equal class exchange ends. Directed graphs become
-    weakly connected; that is strongly, where as many arcs leave every switch as enter it.
+    A pair on a cycle and a pair of another component suffice to join two components; degrees stay, and no pair is
+    repeated. Directed graphs become weakly connected; that is strongly where every in-degree equals the out-degree.
+
+    Parameters
+    ----------
+    pairs: int64 [pairs, 2], changed in place.
+    switches: number of switches.
+    rng: source of all draws.
+    classes: int64 [pairs]; only pairs of equal class exchange ends.
     """
     classes = np.zeros(len(pairs), np.int64) if classes is None else classes
     while True:
-        spare, part = _parts(pairs, switches, rng)
-        apart = part[pairs[:, 0]]
+        spare, component_of = _components(pairs, switches, rng)
+        component_of_pair = component_of[pairs[:, 0]]
         for i in spare:
-            others = np.flatnonzero((apart != apart[i]) & (classes == classes[i]))
+            others = np.flatnonzero((component_of_pair != component_of_pair[i]) & (classes == classes[i]))
             if len(others):
                 j = rng.choice(others)
                 pairs[[i, j], 1] = pairs[[j, i], 1]
@@ -200,8 +226,10 @@ def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, class
             return
 
 
-def _parts(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
-    """Pairs that close a cycle of the pairs drawn before them, and the part of every switch, int64 [switches]."""
+def _components(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
+    """Return pairs that close a cycle with pairs drawn before them, and the component of every switch, int64
+    [switches].
+    """
     leader = list(range(switches))
 
     def find(v: int) -> int:
@@ -219,7 +247,7 @@ def _parts(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[
 
 
 def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Topology:
-    """The first strongly connected one of at most :data:`DRAWS` topologies; None is a draw that failed.
+    """Return the first strongly connected topology of at most :data:`DRAWS` draws; None is a failed draw.
 
     Raises :class:`~flitlab.models.registry.SpecError` with ``key`` if there is none.
     """
@@ -231,12 +259,17 @@ def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Top
 
 
 def evenly(total: int, places: int) -> Ints:
-    """int64 [places]: ``total`` shared out, any two shares (and sums of equally many in a row) differ by at most 1."""
+    """Divide ``total`` into integers, int64 [places]; any two (and sums of equally long runs) differ by at most 1."""
     return np.diff(np.arange(places + 1) * total // places)
 
 
 def wireable(degrees: Ints) -> Ints:
-    """Degrees of some graph without loops: the largest one is lowered if it exceeds the rest or the sum is odd."""
+    """Return degrees of some graph without loops: the largest is lowered if it exceeds the rest or the sum is odd.
+
+    Parameters
+    ----------
+    degrees: int64 [switches].
+    """
     lowered = max(2 * int(degrees.max()) - int(degrees.sum()), int(degrees.sum()) % 2)
     even: Ints = degrees - lowered * (np.arange(len(degrees)) == degrees.argmax())
     return even

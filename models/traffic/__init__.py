@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic: one file per pattern, :class:`~flitlab.models.traffic.traffic.Traffic` for all."""
+"""Traffic patterns, one per module; :class:`~flitlab.models.traffic.traffic.Traffic` represents all of them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adversarial traffic: the shift that is worst for the minimal routing of a structured topology."""
+"""Adversarial traffic: the worst shift for minimal routing on a structured topology."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from flitlab.models.topology.galois import field
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 from flitlab.models.traffic.units import Units
 
 ROUNDING = 1e-9
-"""Loads that differ by less, relatively, are the same."""
+"""Relative difference below which loads are equal."""
 
 
 @register("traffic", "adversarial")
 class Adversarial(TrafficSpec):
-    """Every switch sends to one other: the shift, of those natural to the topology, that loads some channel most.
+    """Every switch sends to one other: the natural shift of the topology with the greatest channel load.
 
-    The k-th host of a switch sends to the k-th host of the switch that the shift leads to. Shifts, by ``topology``:
+    The k-th host of a switch sends to the k-th host of the destination switch. Shifts, by ``topology``:
 
     *dragonfly*: to the router at the same place of the i-th next group. *torus*, *hyperx*,
     *flattened_butterfly*: i further in one coordinate, modulo its extent, i at most half of it. *slim_fly*: two hops
@@ -35,11 +35,11 @@ class Adversarial(TrafficSpec):
 
     The load is that of the channels between switches, over their capacities, if every switch splits equally over the
     next hops of shortest paths; on a dragonfly, of those with one global channel. Of equal shifts it is the one of
-    least i, and of these the one in the last coordinate. ``notes`` has what is shifted (``along``), i (``by``) and the
+    least i, and of these the one in the last coordinate. ``notes`` has the dimension (``along``), i (``by``) and the
     largest load at load 1 (``load``), so that minimal routing carries 1 / ``load``.
 
-    On an intact Slim Fly or HyperX of two dimensions no traffic loads a channel more. Elsewhere some may that is no
-    shift, in three dimensions of a HyperX much more. Needs the same number of hosts at every switch, and at most 16,384
+    On an intact Slim Fly or two-dimensional HyperX no traffic has a greater channel load. Elsewhere other traffic may,
+    in a three-dimensional HyperX far greater. Needs the same number of hosts at every switch, and at most 16,384
     switches.
 
     Example: ``traffic: {kind: adversarial}``
@@ -50,18 +50,18 @@ class Adversarial(TrafficSpec):
     """
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         shifts_of = SHIFTS.get(topology.kind)
         if shifts_of is None:
-            raise SpecError(f"serves {', '.join(SHIFTS)}, and this is a topology of kind {topology.kind}", key="kind")
+            raise SpecError(f"supports the topologies {', '.join(SHIFTS)}, not {topology.kind}", key="kind")
         count = topology.host_count
         if count.min() < count.max():
-            message = f"needs as many hosts at every switch; here it is {count.min()} to {count.max()}"
+            message = f"needs the same number of hosts at every switch, not {count.min()} to {count.max()}"
             raise SpecError(message, key="kind")
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         shifts = list(shifts_of(topology))
-        loads = units.size * heaviest_loads(topology, np.array([shift.target for shift in shifts]))
+        loads = units.size * largest_loads(topology, np.array([shift.target for shift in shifts]))
         worst = int(np.argmax(loads >= loads.max() * (1 - ROUNDING)))
         notes = {"along": shifts[worst].along, "by": shifts[worst].by, "load": float(loads[worst])}
         return fixed_traffic(self.kind, topology, units.hosts_of(shifts[worst].target), notes=notes)
@@ -69,48 +69,52 @@ class Adversarial(TrafficSpec):
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A permutation of switches: each sends to ``target`` (int64 [switches]), ``by`` places further ``along`` what."""
+    """A permutation of switches: each sends to ``target`` (int64 [switches]), ``by`` steps ``along`` a dimension."""
 
     along: str
     by: int
     target: np.ndarray
 
 
-def _refuse_incomplete(topology: Topology, complete: bool) -> None:
+def _require_complete(topology: Topology, complete: bool) -> None:
     if not complete:
-        message = f"needs the places of the switches of a {topology.kind}, and failures have removed them"
+        message = f"needs all switches of the {topology.kind}, but failures have removed some"
         raise SpecError(message, key="kind")
 
 
 def group_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a dragonfly's groups, to all other groups."""
+    """Yield the shifts of a dragonfly's groups, to all other groups."""
     groups, size = topology.notes["groups"], topology.notes["group_size"]
-    _refuse_incomplete(topology, topology.switches == groups * size)
+    _require_complete(topology, topology.switches == groups * size)
     for by in range(1, groups):
         yield Shift("groups", by, (np.arange(topology.switches) + by * size) % topology.switches)
 
 
 def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a torus or HyperX in one dimension, by at most half its extent: a longer one mirrors a shorter one."""
+    """Yield the shifts of a torus or HyperX in one dimension, by at most half its extent; longer ones are mirror
+    images.
+    """
     dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
-    _refuse_incomplete(topology, topology.switches == prod(dims))
-    place = np.arange(topology.switches).reshape(dims)
+    _require_complete(topology, topology.switches == prod(dims))
+    switches = np.arange(topology.switches).reshape(dims)
     for by in range(1, max(dims) // 2 + 1):
         for axis in reversed(range(len(dims))):
             if by <= dims[axis] // 2:
-                yield Shift(f"dimension {axis}", by, np.roll(place, -by, axis).ravel())
+                yield Shift(f"dimension {axis}", by, np.roll(switches, -by, axis).ravel())
 
 
 def two_hop_shifts(topology: Topology) -> Iterator[Shift]:
-    """Shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not 0."""
+    """Yield the shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not
+    0.
+    """
     q = isqrt(topology.switches // 2)
-    _refuse_incomplete(topology, topology.switches == 2 * q * q)
+    _require_complete(topology, topology.switches == 2 * q * q)
     f = field(q)
     x, y = np.indices((q, q))
     for by in range(1, q):
-        ahead = f.sum[x, by]
-        first = ahead * q + f.sum[y, f.product[by, x]]
-        second = q * q + ahead * q + f.sum[y, f.negative[f.product[by, ahead]]]
+        shifted = f.sum[x, by]
+        first = shifted * q + f.sum[y, f.product[by, x]]
+        second = q * q + shifted * q + f.sum[y, f.negative[f.product[by, shifted]]]
         yield Shift("columns, two hops on", by, np.concatenate([first.ravel(), second.ravel()]))
 
 
@@ -121,18 +125,29 @@ SHIFTS: dict[str, Callable[[Topology], Iterator[Shift]]] = {
 """Kind of topology -> its shifts, those of least ``by`` first."""
 
 
-def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
-    """float64 [permutations]: the largest load over capacity of a channel if every switch sends 1 to its target.
+def largest_loads(topology: Topology, targets: Ints) -> Floats:
+    """Compute the greatest channel load over capacity of permutations of switches under minimal routing.
 
-    targets: int64 [permutations, switches]. Splits are equal over the next hops at every switch: of shortest paths,
-    in a dragonfly (which must send between different groups) of the shortest ones that cross one global channel.
+    Every switch sends 1, divided evenly at every switch over the next hops of shortest paths; in a dragonfly, of the
+    shortest paths with one global channel, between different groups.
 
-    Raises ``SpecError`` where a pair has no such path.
+    Parameters
+    ----------
+    topology: the network.
+    targets: int64 [permutations, switches], the destination of each switch.
+
+    Returns
+    -------
+    float64 [permutations].
+
+    Raises
+    ------
+    SpecError: a pair has no such path.
     """
     graph, channel = _once_between_groups(topology) if topology.kind == "dragonfly" else (topology, None)
     if channel is None:
         channel = np.arange(topology.channels)
-    loads, source, target = _heaviest(
+    loads, source, target = _largest_loads(
         graph.out_start, graph.dst, graph.in_start, graph.src[graph.in_channels], channel, targets,
         graph.switches - topology.switches, topology.capacity,
     )  # fmt: skip
@@ -143,10 +158,10 @@ def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
 
 
 def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
-    """Two copies of a dragonfly, and the channel that each of the channels is.
+    """Return two copies of a dragonfly, and the original channel of each channel.
 
-    Local channels are in both, global channels lead from the first one to the second, so that paths from there to here
-    cross one.
+    Local channels are in both copies; global channels lead from the first to the second. So every path from the first
+    copy to the second crosses exactly one global channel.
     """
     n, group = topology.switches, np.arange(topology.switches) // topology.notes["group_size"]
     inside = group[topology.src] == group[topology.dst]
@@ -159,26 +174,31 @@ def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
 
 
 @njit
-def _heaviest(
+def _largest_loads(
     out_start: Integers,
     dst: Integers,
     in_start: Integers,
     in_tail: Integers,
     channel: Integers,
     targets: Integers,
-    beyond: int,
+    target_offset: int,
     capacity: Floats,
 ) -> tuple[Floats, int, int]:
-    """Largest loads [permutations], and a pair without a path or (-1, -1).
+    """Compute the greatest load over capacity of each permutation, and a pair without a path or (-1, -1).
 
-    channel: what ``capacity`` and loads of each channel of the graph are those of. beyond: the vertex of a switch
-    as a target is higher by so many than as a source.
+    Parameters
+    ----------
+    out_start, dst, in_start, in_tail: the graph, as in the topology.
+    channel: int64 [channels of the graph], the channel of the topology that each represents.
+    targets: int64 [permutations, switches].
+    target_offset: difference of a switch's vertex as a destination and as a source.
+    capacity: float64 [channels of the topology].
     """
     vertices, switches = len(out_start) - 1, targets.shape[1]
     hops = np.empty((switches, vertices), np.int16)
     distance, order = np.empty(vertices, np.int64), np.empty(vertices, np.int64)
     for t in range(switches):
-        search_to(t + beyond, in_start, in_tail, distance, order)
+        search_to(t + target_offset, in_start, in_tail, distance, order)
         hops[t] = distance
     flow = np.zeros(vertices)
     largest = np.zeros(len(targets))
@@ -188,13 +208,13 @@ def _heaviest(
             t = targets[k, s]
             if hops[t, s] < 0:
                 return largest, s, t
-            _send(s, hops[t], out_start, dst, channel, order, flow, load)
+            _add_load(s, hops[t], out_start, dst, channel, order, flow, load)
         largest[k] = (load / capacity).max()
     return largest, -1, -1
 
 
 @njit
-def _send(
+def _add_load(
     source: int,
     hops: Integers,
     out_start: Integers,
@@ -204,23 +224,32 @@ def _send(
     flow: Floats,
     load: Floats,
 ) -> None:
-    """Adds to ``load`` what 1 from the source to where ``hops`` are 0 makes; ``flow`` is 0 before and after."""
+    """Add to ``load`` the load of one unit from the source to the vertex where ``hops`` is 0.
+
+    Parameters
+    ----------
+    source: a vertex.
+    hops: [vertices], distance to the destination.
+    out_start, dst, channel: as in :func:`_largest_loads`.
+    order, flow: int64 and float64 [vertices], scratch; ``flow`` is 0 before and after.
+    load: float64 [channels of the topology].
+    """
     order[0], flow[source] = source, 1.0
-    done, found = 0, 1
-    while done < found:  # farthest first, so that all transit has arrived
+    done, queued = 0, 1
+    while done < queued:  # farthest first, so that all transit has arrived
         v = order[done]
         done += 1
-        ways = 0
+        next_hops = 0
         for c in range(out_start[v], out_start[v + 1]):
-            ways += hops[v] > 0 and hops[dst[c]] == hops[v] - 1
-        if ways > 0:
-            share = flow[v] / ways
+            next_hops += hops[v] > 0 and hops[dst[c]] == hops[v] - 1
+        if next_hops > 0:
+            share = flow[v] / next_hops
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
                 if hops[u] == hops[v] - 1:
                     if flow[u] == 0.0:
-                        order[found] = u
-                        found += 1
+                        order[queued] = u
+                        queued += 1
                     flow[u] += share
                     load[channel[c]] += share
         flow[v] = 0.0

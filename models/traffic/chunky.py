@@ -35,15 +35,15 @@ class Chunky(TrafficSpec):
         if count == 1:
             raise SpecError(f"leaves one of {len(racks)} racks in the pattern, which takes two", key="percent")
         chunky = np.sort(rng.permutation(racks)[:count])
-        place, start, size = topology.host_switch, topology.host_start, topology.host_count
+        host_switch, start, size = topology.host_switch, topology.host_start, topology.host_count
         peer = np.full(topology.switches, -1)
         peer[chunky] = chunky[random_cycle(rng, count)]
-        sender = np.flatnonzero(peer[place] >= 0)
-        fan = size[peer[place[sender]]]
+        sender = np.flatnonzero(peer[host_switch] >= 0)
+        fan = size[peer[host_switch[sender]]]
         source = np.repeat(sender, fan)
         within = np.arange(len(source)) - np.repeat(np.cumsum(fan) - fan, fan)
-        target = start[peer[place[source]]] + within
-        others = np.flatnonzero(peer[place] < 0)
+        target = start[peer[host_switch[source]]] + within
+        others = np.flatnonzero(peer[host_switch] < 0)
         permuted = others[random_cycle(rng, len(others))]
         moves = others != permuted  # a single host has none to send to
         flows = sparse.coo_array(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts send to whom: the demand matrix T and how a destination is drawn from its rows."""
+"""Traffic as a demand matrix T, and how destinations are drawn from its rows."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
 
-# How a packet's destination follows from its source.
+# How the destination of a packet is drawn, given its source.
 UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
 
 WORD = 1 << 63
@@ -21,10 +21,18 @@ WORD = 1 << 63
 
 
 def word_thresholds(cumulative: np.ndarray) -> np.ndarray:
-    """Cumulative shares float64 [entries], the last of them 1, as int64 thresholds: a draw below one is of its entry.
+    """Convert cumulative shares to thresholds of 63-bit draws: a draw below a threshold belongs to its entry.
 
-    They are in steps of 2**-53, so that products of doubles and a power of two are exact; an entry of less than that
-    is never drawn.
+    Thresholds are multiples of 2**-53 of the range, so that products of doubles and a power of two are exact. Entries
+    with a smaller share are never drawn.
+
+    Parameters
+    ----------
+    cumulative: float64 [entries], ascending, the last of them 1.
+
+    Returns
+    -------
+    int64 [entries].
     """
     steps = np.minimum(np.floor(cumulative * 2.0**53), 2.0**53 - 1).astype(np.int64)
     thresholds = steps << 10
@@ -38,16 +46,13 @@ class Traffic:
 
     At load x the pair (i, j) offers x * T[i, j] flits per tick (of a unit-capacity host channel).
 
-    law: UNIFORM (every other host), UNIFORM_SELF (every host), FIXED (one destination a host) or
-    TABLE (weighted rows).
-    rate: float64 [hosts], the row sums of T.
-    fixed: int64 [hosts], for FIXED: the destination, -1 where a host sends nothing.
-    start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64 [entries].
-    alternates: further matrices that meet the same description as well (a longest matching is not unique); a
-    ceiling is the least over all of them, a simulation uses this one.
-    background: a demand B that is there besides and does not grow: at load x all that is offered is B + x T. All other
-    fields are of T alone, so that whatever reads them asks for :meth:`at` first.
-    recorded: the messages of a trace, of which T is the sum.
+    law: UNIFORM (every other host), UNIFORM_SELF (every host), FIXED (one destination per host) or TABLE (weighted
+    rows). rate: float64 [hosts], the row sums of T. fixed: int64 [hosts], for FIXED: the destination, -1 where a host
+    sends nothing. start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64
+    [entries]. alternates: further matrices of the same description (a longest matching is not unique); a ceiling is the
+    least over all of them, a simulation uses this one. background: a demand B that does not scale: at load x, B + x T
+    is offered. All other fields describe T alone, so code that reads them calls :meth:`at` first. recorded: the
+    messages of a trace, whose sum is T.
     """
 
     kind: str
@@ -64,33 +69,36 @@ class Traffic:
     recorded: Recorded | None = None
 
     def sent(self, load: float) -> Floats:
-        """float64 [hosts]: flits per tick that each host creates at a load, the background's among them."""
+        """Return the flits per tick that each host creates at a load, float64 [hosts], including the background."""
         return load * self.rate + (0.0 if self.background is None else self.background.rate)
 
     def received(self, load: float) -> Floats:
-        """float64 [hosts]: flits per tick that are created for each host at a load, the background's among them."""
+        """Return the flits per tick that are created for each host at a load, float64 [hosts], including the
+        background.
+        """
         return load * self.column_sums + (0.0 if self.background is None else self.background.column_sums)
 
     def at(self, load: float) -> "tuple[Traffic, float]":
-        """What is offered at a load, as traffic without a background, and the load at which that offers it.
+        """Return traffic without a background that offers the same as this one at ``load``, and the load at which it
+        does.
 
-        Without a background that is this and ``load``; with one, B + load * T and 1.
+        Without a background these are this traffic and ``load``; with one, B + load * T and 1.
         """
         if self.background is None:
             return self, load
         size = (self.topology.hosts,) * 2
         parts = [(self.pairs(), load), (self.background.pairs(), 1.0)]
         fixed, growing = (scipy.sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
-        whole = scipy.sparse.csr_array(fixed + growing)
-        whole.eliminate_zeros()
-        whole.sort_indices()
-        start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
-        rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
-        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=whole.data), 1.0
+        total = scipy.sparse.csr_array(fixed + growing)
+        total.eliminate_zeros()
+        total.sort_indices()
+        start, column = total.indptr.astype(np.int64), total.indices.astype(np.int64)
+        rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), total.data, size[0])
+        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=total.data), 1.0
 
     @cached_property
     def cumulative(self) -> Ints:
-        """int64 [entries]: for TABLE, thresholds of a 63-bit word; entry k of row i is drawn below its own."""
+        """Thresholds of 63-bit draws for TABLE, int64 [entries]: entry k of row i is drawn below its threshold."""
         thresholds = np.zeros(len(self.column), np.int64)
         for i in range(len(self.start) - 1):
             row = slice(self.start[i], self.start[i + 1])
@@ -101,7 +109,7 @@ class Traffic:
 
     @cached_property
     def column_sums(self) -> Floats:
-        """float64 [hosts]: what each host receives at load 1."""
+        """Load that each host receives at load 1, float64 [hosts]."""
         hosts = self.topology.hosts
         if self.law == UNIFORM:
             received: Floats = (self.rate.sum() - self.rate) / (hosts - 1)
@@ -112,7 +120,7 @@ class Traffic:
         return sums(target, amount, hosts)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The non-zero entries of T as (source host, destination host, amount); [hosts**2] long if uniform."""
+        """Return the non-zero entries of T as (source host, destination host, amount); hosts**2 entries if uniform."""
         hosts = self.topology.hosts
         if self.law == FIXED:
             source = np.flatnonzero(self.fixed >= 0)
@@ -126,48 +134,60 @@ class Traffic:
         return source[keep], target[keep], amount[keep]
 
     def switch_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The positive entries of T between different switches, summed over their hosts, without a matrix if few.
+        """Return the positive entries of T between different switches, summed over their hosts.
 
-        Returns (source switch, destination switch, amount), sorted by destination and source.
+        Returns (source switch, destination switch, amount), sorted by destination and source. Sparse demands do not
+        need a full matrix.
         """
-        place, n = self.topology.host_switch, self.topology.switches
+        host_switch, n = self.topology.host_switch, self.topology.switches
         if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
+            share = np.bincount(host_switch, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
             matrix = np.outer(self.topology.host_count, share)
             np.fill_diagonal(matrix, 0)
             target, source = np.nonzero(matrix)
             return source, target, matrix[target, source]
         source, target, amount = self.pairs()
-        return summed_pairs(n, place[source], place[target], amount)
+        return summed_pairs(n, host_switch[source], host_switch[target], amount)
 
     @cached_property
     def switch_demand(self) -> Floats:
-        """float64 [switches, switches]: T summed over the hosts of each switch, diagonal included."""
+        """T summed over the hosts of each switch, float64 [switches, switches], including the diagonal."""
         topology = self.topology
-        n, place = topology.switches, topology.host_switch
+        n, host_switch = topology.switches, topology.host_switch
         if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n)
-            count = np.bincount(place, minlength=n).astype(float)
+            share = np.bincount(host_switch, self.rate, n)
+            count = np.bincount(host_switch, minlength=n).astype(float)
             if self.law == UNIFORM_SELF:
                 return np.outer(share, count) / topology.hosts
             return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
         source, target, amount = self.pairs()
-        flat = sums(place[source] * n + place[target], amount, n * n)
+        flat = sums(host_switch[source] * n + host_switch[target], amount, n * n)
         return flat.reshape(n, n)
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         own = (self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
-        others = [other.content_hash for other in self.alternates]
-        # a mark, as a background is no alternate
+        alternates = [alternate.content_hash for alternate in self.alternates]
+        # the label distinguishes a background from an alternate
         fixed = [] if self.background is None else ["background", self.background.content_hash]
         trace = [] if self.recorded is None else ["recorded", self.recorded.content_hash]
-        return content_hash(*own, *others, *fixed, *trace)
+        return content_hash(*own, *alternates, *fixed, *trace)
 
 
 def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:
-    """The positive sums of amounts by pair of different nodes: (source, target, sum), sorted by target and source."""
+    """Sum amounts by pair of different nodes.
+
+    Parameters
+    ----------
+    nodes: number of nodes.
+    source, target: int64 [n].
+    amount: float64 [n], 0 or more.
+
+    Returns
+    -------
+    (source, target, sum) of the positive sums, sorted by target and source.
+    """
     pair, entry = np.unique(target * nodes + source, return_inverse=True)
     total = np.bincount(entry, amount, len(pair))
     target, source = np.divmod(pair, nodes)

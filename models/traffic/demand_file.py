@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demand from files: lists of pairs, square tables with or without names, arrays of NumPy, traces."""
+"""Demand from files: lists of pairs, square tables with or without names, NumPy arrays, traces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
 
 Layout = Literal["dense", "triples"]
-"""What the lines of a table of demands are: rows of a matrix, or ``src,dst,demand``."""
+"""Layout of a table of demands: rows of a matrix, or lines ``src,dst,demand``."""
 
 Row = tuple[int, list[str]]
-"""Number of a line, and its fields."""
+"""Line number, and fields."""
 
 COLUMNS = {
     "src": ("src", "source", "from", "sender", "origin", "u"),
     "dst": ("dst", "dest", "target", "destination", "to", "receiver", "v"),
 }
-"""Names of the columns with the two ends of a demand or message."""
+"""Accepted names of the columns with the source and the destination of a demand or message."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table: what each is called here, and the names that a header may give it.
+    """The columns of a table, and the names that a header may give them.
 
-    names: in the order of a line without header; the last ``optional`` may be missing. open: whether the only column
-    that a header calls otherwise is the one that is missing.
+    names: in the order of a line without header; the last ``optional`` ones may be missing. open: whether a single
+    unknown column of a header stands for a single missing one.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -42,25 +42,25 @@ class Columns:
     open: bool = False
 
     def is_header(self, fields: Sequence[str]) -> bool:
-        """Whether a line names columns: those of both ends are among them."""
-        found = self._where(fields)
-        return found["src"] >= 0 and found["dst"] >= 0
+        """Whether a line names columns, including both ends."""
+        column_of = self._where(fields)
+        return column_of["src"] >= 0 and column_of["dst"] >= 0
 
     def order(self, fields: Sequence[str], where: str) -> list[int]:
-        """Where each column is, by the line that names them; -1: nowhere.
+        """Return the index of each column in a header line; -1 if it is absent.
 
         Raises ``SpecError`` where a column is missing, and warns of columns that are not read.
         """
-        of = self._where(fields)
-        others = [i for i in range(len(fields)) if i not in of.values()]
-        lacking = [key for key in list(self.names)[: len(self.names) - self.optional] if of[key] < 0]
-        if self.open and len(lacking) == len(others) == 1:
-            of[lacking.pop()] = others.pop()
-        if lacking:
-            raise SpecError(f"{where}: no column is called {' or '.join(self.names[lacking[0]])}", key="path")
+        column_of = self._where(fields)
+        others = [i for i in range(len(fields)) if i not in column_of.values()]
+        missing = [key for key in list(self.names)[: len(self.names) - self.optional] if column_of[key] < 0]
+        if self.open and len(missing) == len(others) == 1:
+            column_of[missing.pop()] = others.pop()
+        if missing:
+            raise SpecError(f"{where}: no column is called {' or '.join(self.names[missing[0]])}", key="path")
         if others:
             warn(f"{where}: not read: column {', '.join(fields[i] for i in others)}", "path")
-        return list(of.values())
+        return list(column_of.values())
 
     def _where(self, fields: Sequence[str]) -> dict[str, int]:
         lower = [name.lower() for name in fields]
@@ -71,20 +71,20 @@ PAIRS = Columns({**COLUMNS, "demand": ("demand",)}, open=True)
 """Columns of a list of demands."""
 
 
-def opened(path: Path | Text) -> Iterator[Row]:
-    """The rows of a file or a text. Raises ``SpecError`` for a file that is not there."""
+def open_rows(path: Path | Text) -> Iterator[Row]:
+    """Yield the rows of a file or a text. Raises ``SpecError`` if the file does not exist."""
     if isinstance(path, Path) and not path.is_file():
         raise SpecError("no such file", key="path")
     return rows_of(path)
 
 
 def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iterator[tuple[str, list[str]]]:
-    """(place for error messages, fields in the order of the columns) of every line of a table but its header.
+    """Yield (location for messages, fields in the order of the columns) of every line of a table except its header.
 
     Parameters
     ----------
     path: of the table, for messages.
-    columns: what a line holds; a header may have them in another order.
+    columns: the columns of a line; a header may reorder them.
     rows: of the table.
 
     Raises
@@ -108,39 +108,42 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
 
 
 def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
-    """A demand matrix from a table, float64 [size, size].
+    """Read a demand matrix from a table, float64 [size, size].
 
     Lines are ``src,dst,demand``, where repeated pairs add up, or the rows of a square matrix, with or without a header
-    row and a header column of names. A header says which of the two, and so does any number of columns but three.
+    row and a header column of names. A header distinguishes the two, and so does any number of columns other than
+    three.
 
     Parameters
     ----------
     path: a file, or a text.
-    names: what the ends of a demand may be called.
-    size: of the matrix; None takes that of the table, whose ends are then numbers.
-    layout: which of the two it is; None: what the table says.
+    names: accepted names of the ends.
+    size: size of the matrix; None: that of the table, whose ends are then numbers.
+    layout: the layout; None: detected.
 
     Raises
     ------
-    SpecError: names the line that is wrong, or asks for ``layout`` where a table may be both.
+    SpecError: a line is invalid, or the layout is ambiguous.
     """
-    rows = opened(path)
-    few = list(islice(rows, FEW))
-    if not few:
+    rows = open_rows(path)
+    probed = list(islice(rows, PROBED_LINES))
+    if not probed:
         raise SpecError("no demand at all", key="path")
-    table = chain(few, rows)
-    if (layout or _layout(path, few, names, size)) == "dense":
+    table = chain(probed, rows)
+    if (layout or _layout(path, probed, names, size)) == "dense":
         return _read_dense(path, list(table), names, size)
     return _read_pairs(path, table, names, size)
 
 
-FEW = 5
-"""Lines by which the layout is found: a matrix of three columns has one less, with its header."""
+PROBED_LINES = 5
+"""Lines by which the layout is detected: a matrix of three columns has one less, including its header."""
 
 
-def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | None) -> Layout:
-    """What the lines of a table are, by the first :data:`FEW`. Raises ``SpecError`` where they may be both."""
-    rows = [fields for _, fields in few]
+def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | None) -> Layout:
+    """Detect the layout of a table from its first :data:`PROBED_LINES` lines. Raises ``SpecError`` if it is
+    ambiguous.
+    """
+    rows = [fields for _, fields in probed]
     if not rows[0][0]:
         return "dense"  # the corner of a header row and a header column
     if PAIRS.is_header(rows[0]):
@@ -152,7 +155,7 @@ def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | Non
     shape = _shape(rows, names)
     if shape is None or not shape.fits(names.count, size):
         return "triples"
-    if not all(_looks_like_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
+    if not all(_may_be_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
         return "dense"
     what = f"a matrix of {shape.height} x {shape.width} or demands src,dst,demand"
     problem = f"{len(rows)} lines of 3 fields may be {what}; say layout: dense or layout: triples, or give it a header"
@@ -161,7 +164,7 @@ def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | Non
 
 @dataclass(frozen=True)
 class _Shape:
-    """What of a table is the matrix. row, column: whether there is a header row, and a header column."""
+    """The matrix within a table. row, column: whether there is a header row, and a header column."""
 
     height: int
     width: int
@@ -169,7 +172,9 @@ class _Shape:
     column: bool
 
     def fits(self, count: int, size: int | None) -> bool:
-        """Whether it may be the matrix of so many ends. size: of the matrix, None where it may be larger than that."""
+        """Whether the table may be a matrix of ``count`` ends. size: of the matrix; None where the table may be
+        larger.
+        """
         if size is None:
             return min(self.height, self.width) >= count
         largest = max(self.height, self.width)
@@ -177,7 +182,7 @@ class _Shape:
 
 
 def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
-    """The shape of the matrix in a table whose rows are equally long; None where there is none."""
+    """Return the shape of the matrix in a table with rows of equal length; None if it contains none."""
     height, width, first = len(rows), len(rows[0]), rows[0]
     shapes = []
     if height == width + 1 and all(map(names.is_name, first)):
@@ -192,12 +197,12 @@ def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
 
 
 def _is_numeric(rows: Sequence[list[str]], shape: _Shape) -> bool:
-    """Whether all that is the matrix are numbers."""
+    """Whether all fields of the matrix are numbers."""
     return all(_is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
 
 
 def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """A matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
+    """Read a matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
     width, corner = len(rows[0][1]), not _is_number(rows[0][1][0])
     for number, fields in rows:
         if len(fields) != width:
@@ -206,52 +211,54 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
     body = rows[shape.row :]
     values = np.array([_numbers(f"{path}:{number}", fields[shape.column :]) for number, fields in body], float)
     if not (shape.row and shape.column) and values.shape != (len(values),) * 2:
-        found = f"{len(rows)} lines of {width} fields"
-        raise SpecError(f"{path}: {found} are no square matrix, nor are they src,dst,demand", key="path")
+        table_size = f"{len(rows)} lines of {width} fields"
+        raise SpecError(f"{path}: {table_size} are no square matrix, nor are they src,dst,demand", key="path")
     if size is None:
-        return sparse.csr_array(_in_order(path, rows, values) if shape.row and shape.column else values)
+        return sparse.csr_array(_columns_in_row_order(path, rows, values) if shape.row and shape.column else values)
     if shape.row or shape.column:
-        return _by_name(path, rows, shape, values, names)
+        return _named_matrix(path, rows, shape, values, names)
     if len(values) != size:
-        found = f"{names.count} {plural(names.what)}"
-        raise SpecError(f"{path}: a matrix of {len(values)}; there are {found}", key="path")
+        table_size = f"{names.count} {plural(names.what)}"
+        raise SpecError(f"{path}: a matrix of {len(values)}; there are {table_size}", key="path")
     return sparse.csr_array(values)
 
 
-def _in_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
-    """The matrix with its columns in the order of its rows, of one whose names are only its own."""
+def _columns_in_row_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
+    """Reorder the columns of a matrix like its rows, where names occur only in the table."""
     names, columns = [fields[0] for _, fields in rows[1:]], rows[0][1][1:]
     if sorted(names) != sorted(columns) or len(set(names)) < len(names):
         raise SpecError(f"{path}:{rows[0][0]}: columns must have the names of the rows, each once", key="path")
     return values[:, [columns.index(name) for name in names]]
 
 
-def _by_name(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
-    """The matrix of one whose rows or columns have names; those without have the order of the others."""
+def _named_matrix(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
+    """Build the matrix of a table with named rows or columns; unnamed ones have the order of the others."""
     (number, first), body = rows[0], rows[shape.row :]
     ends = []
     if shape.column:
         ends.append([(f"{path}:{line}", fields[0]) for line, fields in body])
     if shape.row:
         ends.append([(f"{path}:{number}", field) for field in first[shape.column :]])
-    found = [np.array([names.number(name, "path", where) for where, name in listed], np.int64) for listed in ends]
-    for listed, numbers in zip(ends, found, strict=True):
-        once, count = np.unique(numbers, return_counts=True)
+    numbers_of_ends = [
+        np.array([names.number(name, "path", where) for where, name in listed], np.int64) for listed in ends
+    ]
+    for listed, numbers in zip(ends, numbers_of_ends, strict=True):
+        unique, count = np.unique(numbers, return_counts=True)
         if (count > 1).any():
-            twice = names.label(int(once[count > 1][0]))
-            raise SpecError(f"{listed[0][0]}: {names.what} {twice} has two rows or columns", key="path")
-    source, target = np.meshgrid(found[0], found[-1], indexing="ij")
+            repeated = names.label(int(unique[count > 1][0]))
+            raise SpecError(f"{listed[0][0]}: {names.what} {repeated} has two rows or columns", key="path")
+    source, target = np.meshgrid(numbers_of_ends[0], numbers_of_ends[-1], indexing="ij")
     entries = values.ravel(), (source.ravel(), target.ravel())
     return sparse.csr_array(sparse.coo_array(entries, (names.count,) * 2))
 
 
 def _numbers(where: str, fields: Sequence[str]) -> list[float]:
-    """The demands of a row. Raises ``SpecError``."""
+    """Parse the demands of a row. Raises ``SpecError``."""
     return [_demand(f"{where}: {','.join(fields)}", field) for field in fields]
 
 
 def _demand(where: str, field: str) -> float:
-    """A demand. Raises ``SpecError``."""
+    """Parse a demand. Raises ``SpecError``."""
     try:
         amount = float(field)
     except ValueError:
@@ -269,15 +276,15 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _looks_like_end(text: str, names: Names) -> bool:
-    """Whether a field may be meant as the name of an end: it is one, or a whole number."""
+def _may_be_end(text: str, names: Names) -> bool:
+    """Whether a field may be the name of an end: it is a name, or a whole number."""
     return names.is_name(text) or text.isdecimal()
 
 
 def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """The sums over equal pairs, float64 [size, size]. Raises ``SpecError``."""
+    """Sum demands by pair, float64 [size, size]. Raises ``SpecError``."""
     source, target, demand = [], [], []
-    known = names if size is not None else Names(names.what, MOST_ENDS)
+    known = names if size is not None else Names(names.what, MAX_ENDS)
     for where, (src, dst, amount) in read_lines(path, PAIRS, rows):
         demand.append(_demand(where, amount))
         source.append(known.number(src, "path", where))
@@ -285,19 +292,29 @@ def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int 
     return pair_matrix(source, target, demand, size)
 
 
-MOST_ENDS = 10**6
-"""Hosts of a matrix whose size the file says."""
+MAX_ENDS = 10**6
+"""Most hosts of a matrix whose size the file determines."""
 
 
 def pair_matrix(source: list[int], target: list[int], demand: list[float], size: int | None) -> sparse.csr_array:
-    """The sums over equal pairs, [size, size]."""
+    """Sum demands by pair.
+
+    Parameters
+    ----------
+    source, target, demand: [n].
+    size: number of ends; None: the largest number + 1.
+
+    Returns
+    -------
+    float64 [size, size], sparse.
+    """
     if size is None:
         size = max(source + target, default=-1) + 1
     return sparse.csr_array(sparse.coo_array((np.array(demand, float), (source, target)), (size, size)))
 
 
 def read_dense(path: Path, size: int | None) -> Floats:
-    """float64 [size, size] from a .npy file; any square if ``size`` is None. Raises ``SpecError``."""
+    """Read a matrix, float64 [size, size], from a .npy file; any square if ``size`` is None. Raises ``SpecError``."""
     if not path.is_file():
         raise SpecError("no such file", key="path")
     try:

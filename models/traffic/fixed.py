@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What patterns with one destination a host have in common."""
+"""Patterns with one destination per host."""
 
 from typing import Any
 
@@ -18,10 +18,21 @@ def fixed_traffic(
     weight: Floats | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Traffic:
-    """Host i sends to ``target[i]`` (int64 [hosts]); a host that would send to itself sends nothing.
+    """Build traffic in which host i sends to ``target[i]``; a host whose target is itself sends nothing.
 
-    weight: float64 [hosts] > 0, how much each sends in proportion to others (default: all the same). Rates are
-    scaled so that the busiest row or column of T is 1. Raises ``SpecError`` if no host sends.
+    Rates are scaled so that the largest row or column sum of T is 1.
+
+    Parameters
+    ----------
+    kind: of the pattern.
+    topology: the network.
+    target: int64 [hosts], -1: none.
+    weight: float64 [hosts] > 0, relative rates; equal by default.
+    notes: notes of the traffic.
+
+    Raises
+    ------
+    SpecError: no host sends.
     """
     hosts = topology.hosts
     target = np.where(target == np.arange(hosts), -1, target)
@@ -37,7 +48,7 @@ def fixed_traffic(
 
 
 def address_bits(topology: Topology) -> int:
-    """log2 of the number of hosts. Raises ``SpecError`` unless it is a power of two above 1."""
+    """Return log2 of the number of hosts. Raises ``SpecError`` unless it is a power of two above 1."""
     hosts = topology.hosts
     if hosts < 2 or hosts & (hosts - 1):
         raise SpecError(f"needs a power-of-two number of hosts; the topology has {hosts}", key="kind")

@@ -10,7 +10,7 @@ from flitlab.models.traffic.racks import Cluster
 WEB, CACHE, OTHER = 0, 1, 2
 
 DEMAND = np.array([[0.001, 1.0, 0.1], [1.0, 0.1, 0.1], [0.01, 0.1, 0.01]])
-"""From a rack of one role (row) to one of another."""
+"""Demand from a rack of one role (row) to a rack of another (column)."""
 
 
 @register("traffic", "frontend_like")

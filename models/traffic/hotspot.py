@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic of which a part goes to a few hosts."""
+"""Traffic with a share that goes to a few hosts."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, host_names
 from flitlab.models.traffic.background import with_background
 from flitlab.models.traffic.table import table_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "hotspot")
@@ -22,9 +22,9 @@ class Hotspot(TrafficSpec):
     ``hosts`` is a list of hosts (numbers or labels), or how many (the first ones). No host sends to itself. The
     matrix is scaled so that the hottest host receives 1 at load 1.
 
-    Where all grows in one proportion, a hot host's channel is soon full and limits every network alike. With
-    ``background``, another pattern at a fixed ``load`` of its own, that is offered besides and does not grow: the
-    loads of an experiment are those of the hotspot alone.
+    Where all traffic scales with the load, a hot host's channel saturates early and limits every network alike.
+    ``background`` is another pattern at a fixed ``load``, offered in addition; the loads of an experiment then
+    apply to the hotspot only.
 
     Example: ``traffic: {kind: hotspot, hosts: [0, 5], fraction: 0.2}``
 
@@ -38,7 +38,7 @@ class Hotspot(TrafficSpec):
     background: dict[str, Any] | None = None
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         count = topology.hosts
         hot = self._hot(topology)
         if len(hot) == 0 or len(hot) > count:
@@ -52,7 +52,7 @@ class Hotspot(TrafficSpec):
         return traffic if self.background is None else with_background(traffic, self.background)
 
     def _hot(self, topology: Topology) -> Ints:
-        """The hot hosts, int64."""
+        """Return the hot hosts, int64."""
         if isinstance(self.hosts, int):
             return np.arange(self.hosts)
         names = host_names(topology)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The traffic of greatest total distance that the hose model allows."""
+"""The traffic of greatest total distance in the hose model."""
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 from flitlab.models.traffic.units import Units
 
 ROUNDS = 100_000
-"""Of the scaling of rows and columns, if it does not settle before."""
+"""Most iterations of scaling rows and columns."""
 
 
 @register("traffic", "kodialam")
@@ -36,7 +36,7 @@ class Kodialam(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         switches, unit = np.unique(units.switch, return_inverse=True)
         hops = distances(topology)[np.ix_(switches, switches)]
         target = longest_assignment(hops[np.ix_(unit, unit)])
@@ -50,15 +50,23 @@ class Kodialam(TrafficSpec):
 
 
 def optimal_pairs(length: Integers, best: sparse.csr_array) -> sparse.csr_array:
-    """Which entries are positive in some optimum of the transportation problem, given one of them.
+    """Return which entries are positive in some optimum of the transportation problem, from one optimum.
 
-    length: int32 [n, n]. best: [n, n], an optimum. With the potentials p, q of the dual, every optimum uses only pairs
-    with p[s] - q[t] = length[s, t]. Such a pair can carry something if it lies on a cycle of the residual graph:
-    if both ends are in one strongly connected component.
+    With the dual potentials p, q, every optimum uses only pairs with p[s] - q[t] = length[s, t]. Such a pair can be
+    positive if it lies on a cycle of the residual graph: if both ends are in one strongly connected component.
+
+    Parameters
+    ----------
+    length: int32 [n, n].
+    best: [n, n], an optimum.
+
+    Returns
+    -------
+    [n, n], 1 where an entry may be positive.
     """
     n = len(length)
     used, to = best.nonzero()
-    # no path is longer than all the arcs together
+    # a path is at most as long as the sum of all arcs
     p: Integers = np.zeros(n, np.int32 if 2 * n * int(length.max()) < 1 << 31 else np.int64)
     while True:
         q = (p[:, None] - length).min(axis=0)
@@ -69,14 +77,19 @@ def optimal_pairs(length: Integers, best: sparse.csr_array) -> sparse.csr_array:
         p = lower
     tight = sparse.csr_array(p[:, None] - length == q)
     residual = sparse.block_array([[None, tight], [sparse.csr_array(best > 0).T, None]])
-    _, part = connected_components(residual, directed=True, connection="strong")
+    _, component_of = connected_components(residual, directed=True, connection="strong")
     row, column = tight.nonzero()
-    keep = part[row] == part[n + column]
+    keep = component_of[row] == component_of[n + column]
     return sparse.csr_array((np.ones(keep.sum()), (row[keep], column[keep])), (n, n))
 
 
 def entropy_centre(allowed: sparse.csr_array, total: np.ndarray) -> sparse.coo_array:
-    """a[s] b[t] on the allowed pairs with row and column sums ``total``, by scaling rows and columns in turn.
+    """Return the matrix a[s] b[t] on the allowed pairs with row and column sums ``total``, by alternate scaling.
+
+    Parameters
+    ----------
+    allowed: [n, n], non-zero for allowed pairs.
+    total: float64 [n], row and column sums.
 
     Source: Sinkhorn and Knopp 1967, doi:10.2140/pjm.1967.21.343.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest matchings: traffic that is near the worst case."""
+"""Longest matchings: near-worst-case traffic."""
 
 from dataclasses import replace
 from typing import Literal
@@ -19,7 +19,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 from flitlab.models.traffic.units import Units
 
 EXACT = 1 << 50
-"""Whole numbers up to here are added without rounding, a few of them at a time."""
+"""Limit up to which sums of a few whole numbers in doubles are exact."""
 
 
 class Heavy(BaseModel):
@@ -44,7 +44,7 @@ class LongestMatching(TrafficSpec):
     (``seed``), by whole numbers too small to matter for the length. ``ties: mirrored`` takes one that leads from as
     many switches i as possible to the i-th from the end, and is random in the rest: where numbers follow the
     structure, neighbours then send to neighbours, as in the matchings of MUT's own solver, and that is harder.
-    ``tie_breaks``: so many are drawn; a ceiling is the least over all, a simulation takes the first. ``heavy``:
+    ``tie_breaks``: number of draws; a ceiling is the least over all, a simulation takes the first. ``heavy``:
     ``percent`` of the flows between switches, drawn at random, are ``weight`` times as large as the others; with one
     seed a larger percent adds to the same flows.
     ``notes`` has the matching as [from switch, to switch, hosts] and its mean distance.
@@ -65,7 +65,7 @@ class LongestMatching(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
-        units.refuse_if_many()
+        units.validate_size()
         hops = distances(topology)[np.ix_(units.switch, units.switch)]
         first, *others = (self._matching(units, hops, attempt) for attempt in range(self.tie_breaks))
         return replace(first, alternates=tuple(others))
@@ -93,7 +93,14 @@ class LongestMatching(TrafficSpec):
 
 
 def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
-    """Whole numbers by which ``units`` pairs are first longer in all, then fewer within a switch (0 hops)."""
+    """Return integer lengths that order assignments of ``units`` pairs by total hops, then by few pairs with 0 hops.
+
+    Parameters
+    ----------
+    hops: [n, n], distances.
+    units: number of pairs in an assignment.
+    dtype: element type of the result.
+    """
     length: np.ndarray = hops.astype(dtype)
     length *= units + 1
     length += hops > 0
@@ -101,10 +108,15 @@ def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
 
 
 def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False) -> Ints:
-    """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
+    """Return the permutation p, int64 [n], that maximises the sum of hops[i, p[i]], with most of its terms above 0.
 
-    mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers
-    added to the lengths. Exact: doubles hold every sum.
+    Exact: doubles represent every sum.
+
+    Parameters
+    ----------
+    hops: [n, n], distances.
+    rng: breaks remaining ties at random, by small integers added to the lengths; None: arbitrary.
+    mirrored: among the optima, prefer p[i] = n - 1 - i.
     """
     n = len(hops)
     cost = lengths(hops, n, np.float64)

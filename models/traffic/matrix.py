@@ -14,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, Which, host_names, rack_names, switch_names
 from flitlab.models.traffic.demand_file import Layout, read_demand, read_dense
 from flitlab.models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
-from flitlab.models.traffic.table import per_host, refuse_scale, table_traffic
+from flitlab.models.traffic.table import per_host, table_traffic, validate_scale
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
@@ -24,8 +24,8 @@ class Matrix(TrafficSpec):
 
     In place of the ``path`` of a file, ``text`` may hold the lines of the table. Fields are separated by commas,
     semicolons, tabs or blanks. A square table is one row a line; a header row and a header column may have the names of
-    its ends, in any order. ``layout`` says which of the two a table is where that is not clear: ``triples`` or
-    ``dense``; a table of 3 x 3 numbers may be either, and is refused without.
+    its ends, in any order. ``layout`` resolves an ambiguous table: ``triples`` or ``dense``; a table of 3 x 3
+    numbers may be either, and is rejected without the key.
 
     ``level: host`` means hosts; ``level: switch`` switches and ``level: rack`` the switches that have
     hosts, and both split every entry equally over the hosts at its ends. All go by their numbers or by the labels that
@@ -72,32 +72,32 @@ class Matrix(TrafficSpec):
         elif self.level == "rack":
             matrix = on_racks(topology, matrix)
         traffic = table_traffic(self.kind, topology, matrix, hose=self.normalise == "hose")
-        refuse_scale(traffic)
+        validate_scale(traffic)
         return traffic
 
     @property
     def _key(self) -> str:
-        """The key that says where the table is."""
+        """The key that contains the table."""
         return "path" if self.text is None else "text"
 
     def _ends(self, topology: Topology) -> Names:
-        """The names of the ends of a demand."""
+        """Return the names of the ends of a demand."""
         if self.level == "rack":
             return rack_names(topology, racks_of(topology).tolist())
         return host_names(topology) if self.level == "host" else switch_names(topology)
 
     def _read(self, names: Names) -> sparse.csr_array:
         source, size = source_of(self.path, self.text), names.count
-        wanted = None if self.downsample else size
+        required_size = None if self.downsample else size
         if isinstance(source, Path) and source.suffix == ".npy":
             if self.layout == "triples":
                 raise SpecError("a .npy file is dense")
-            matrix = sparse.csr_array(read_dense(source, wanted))
+            matrix = sparse.csr_array(read_dense(source, required_size))
         else:
-            matrix = read_demand(source, names, wanted, self.layout)
+            matrix = read_demand(source, names, required_size, self.layout)
         if not self.downsample:
             return matrix
         if matrix.shape[0] < size:
             raise SpecError(f"{source}: a matrix of {matrix.shape[0]}; {size} or more are needed", key="path")
-        kept = evenly_spaced(matrix.shape[0], size)
-        return sparse.csr_array(matrix[kept][:, kept])
+        remaining = evenly_spaced(matrix.shape[0], size)
+        return sparse.csr_array(matrix[remaining][:, remaining])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several random permutations at once."""
+"""Superposed random permutations."""
 
 import numpy as np
 from pydantic import Field
@@ -9,7 +9,7 @@ from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator, random_cycle
 from flitlab.models.traffic.table import table_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "perm")
@@ -28,7 +28,7 @@ class Perm(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         hosts, rng = topology.hosts, generator(self.seed)
         target = np.concatenate([random_cycle(rng, hosts) for _ in range(self.x)])
         source = np.tile(np.arange(hosts), self.x)

@@ -7,7 +7,7 @@ from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator, random_cycle
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "permutation")
@@ -25,5 +25,5 @@ class Permutation(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         return fixed_traffic(self.kind, topology, random_cycle(generator(self.seed), topology.hosts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demand between racks, and how it is laid over the switches that have hosts."""
+"""Demand between racks, mapped to the switches with hosts."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from flitlab.models.traffic.draw import generator
 from flitlab.models.traffic.table import per_host, table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
-MEASURED = 64
-"""Racks of the clusters that were measured."""
+MEASURED_RACKS = 64
+"""Racks of the measured clusters."""
 
 
 def racks_of(topology: Topology) -> Ints:
-    """int64 [racks]: the switches that have hosts. Raises ``SpecError`` unless there are two."""
+    """Return the switches with hosts, int64 [racks]. Raises ``SpecError`` if there are fewer than two."""
     racks = np.flatnonzero(topology.host_count)
     if len(racks) < 2:
         raise SpecError("needs hosts at two switches or more", key="kind")
@@ -28,18 +28,30 @@ def racks_of(topology: Topology) -> Ints:
 
 
 def evenly_spaced(size: int, count: int) -> Ints:
-    """int64 [count]: so many of 0 .. size - 1, in order and equally far apart."""
+    """Return ``count`` evenly spaced numbers of 0 .. size - 1, int64 [count], ascending."""
     return np.arange(count) * size // count
 
 
 def shuffled(matrix: npt.NDArray[Any] | sparse.sparray, seed: int) -> sparse.csr_array:
-    """A demand matrix with its ends permuted at random, rows and columns alike."""
+    """Permute rows and columns of a demand matrix alike, at random.
+
+    Parameters
+    ----------
+    matrix: [n, n].
+    seed: seed of the permutation.
+    """
     order = generator(seed).permutation(matrix.shape[0])
     return sparse.csr_array(sparse.csr_array(matrix)[order][:, order])
 
 
 def on_racks(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
-    """Demand [hosts, hosts] from demand [racks, racks], rack i being the i-th switch that has hosts."""
+    """Convert demand [racks, racks] to demand [hosts, hosts]; rack i is the i-th switch with hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    matrix: float64 [racks, racks].
+    """
     racks = racks_of(topology)
     entries = sparse.coo_array(matrix)
     source, target = racks[entries.row], racks[entries.col]
@@ -56,14 +68,14 @@ class Cluster(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def racks(self, count: int, rng: np.random.Generator) -> Floats:
-        """float64 [count, count]: powers of ten. rng: always the same numbers, whatever ``seed``."""
+        """Return the demand between racks, float64 [count, count]; powers of ten. rng: the same for every ``seed``."""
         raise NotImplementedError
 
     def demand(self, topology: Topology) -> Traffic:
         count = len(racks_of(topology))
-        size = max(count, MEASURED)
-        kept = evenly_spaced(size, count)
-        matrix = self.racks(size, generator(0))[np.ix_(kept, kept)]
+        size = max(count, MEASURED_RACKS)
+        remaining = evenly_spaced(size, count)
+        matrix = self.racks(size, generator(0))[np.ix_(remaining, remaining)]
         np.fill_diagonal(matrix, 0)
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)

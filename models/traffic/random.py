@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic to receivers drawn at random."""
+"""Traffic to randomly drawn receivers."""
 
 import numpy as np
 from pydantic import Field
@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator
 from flitlab.models.traffic.table import table_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "random")
@@ -29,7 +29,7 @@ class Random(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         hosts, rng = topology.hosts, generator(self.seed)
         if self.x >= hosts:
             raise SpecError(f"must be less than the number of hosts, {hosts}", key="x")

@@ -17,7 +17,7 @@ from flitlab.models.traffic.units import Units
 class RandomMatching(TrafficSpec):
     """RM(servers): a random matching in which every switch has ``servers`` servers, each of which sends to one.
 
-    The servers are imagined, so that switches of any number of hosts can be given any: the switch-level demand is
+    The servers are virtual, so their number is independent of the hosts of a switch: the switch-level demand is
     (servers at s matched to servers at t) / servers, per host. The matching is one random cycle through all servers
     (no server sends to itself; two of one switch may be matched, and what they exchange needs no network). A switch
     with more hosts than others has in proportion more servers. The k-th hosts of two switches talk to each other.

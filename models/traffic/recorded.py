@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a trace, one by one."""
+"""The messages of a trace."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +12,9 @@ from flitlab.models.hashing import content_hash
 class Recorded:
     """The messages of a trace, in its order.
 
-    times: at which some start, ascending, in microseconds or, unless ``in_us``, ticks. when: int64 [messages], place of
-    the time of each among them. source, destination: hosts; size: bytes, or flits; int64 [messages].
+    times: the distinct start times, ascending, in microseconds if ``in_us``, else in ticks. when: int64 [messages],
+    index of each message's start in ``times``. source, destination: int64 [messages], hosts. size: int64 [messages],
+    bytes or flits.
     """
 
     times: tuple[Fraction, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic from every host to the one so many numbers on."""
+"""Traffic from every host to the host at a fixed offset."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "shift")
@@ -28,7 +28,7 @@ class Shift(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         by = int(generator(self.seed).integers(1, topology.hosts)) if self.by == "random" else self.by
         if by % topology.hosts == 0:
             raise SpecError(f"sends every host to itself ({topology.hosts} hosts)", key="by")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How hosts create packets."""
+"""Packet creation at hosts."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Source:
-    """How hosts create packets.
+    """Arrival process and lengths of packets.
 
-    arrivals: ``bernoulli``, ``poisson`` or ``onoff``. flits, shares: packet lengths and the
-    fraction of packets that have each. burst: mean packets of an on-period (onoff).
+    arrivals: ``bernoulli``, ``poisson`` or ``onoff``. flits, shares: packet lengths, and the share of packets of each.
+    burst: mean packets per on-period (onoff).
     """
 
     arrivals: str = "bernoulli"
@@ -21,5 +21,5 @@ class Source:
 
     @property
     def mean_flits(self) -> float:
-        """Mean packet length."""
+        """Mean packet length in flits."""
         return float(np.dot(self.flits, self.shares) / sum(self.shares))

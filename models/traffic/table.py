@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What patterns given by a weighted matrix have in common."""
+"""Patterns with a weighted matrix."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ import scipy
 from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.traffic import TABLE, Traffic
 
-MOST = 40_000_000
-"""Entries of a demand matrix between hosts: about two gigabytes while it is made."""
+MAX_ENTRIES = 40_000_000
+"""Most entries of a demand matrix between hosts: about two gigabytes during construction."""
 
 
 def table_traffic(
@@ -28,10 +28,20 @@ def table_traffic(
     notes: dict[str, Any] | None = None,
     recorded: Recorded | None = None,
 ) -> Traffic:
-    """A demand matrix [hosts, hosts] (dense or sparse, non-negative), scaled to the hose unless ``hose`` is False.
+    """Build traffic from a demand matrix, scaled to the hose model unless ``hose`` is False.
 
-    recorded: the messages that it sums up.
-    Raises ``SpecError`` for an all-zero matrix.
+    Parameters
+    ----------
+    kind: of the pattern.
+    topology: the network.
+    matrix: [hosts, hosts], dense or sparse, 0 or more.
+    hose: whether to scale the largest row or column sum to 1.
+    notes: notes of the traffic.
+    recorded: the messages whose sum it is.
+
+    Raises
+    ------
+    SpecError: all entries are 0.
     """
     rows = scipy.sparse.csr_array(matrix)
     rows.eliminate_zeros()
@@ -47,10 +57,10 @@ def table_traffic(
     )
 
 
-def refuse_scale(traffic: Traffic) -> None:
-    """Raise ``SpecError`` (key: normalise) for demands as they are given that are too small or too large for doubles.
+def validate_scale(traffic: Traffic) -> None:
+    """Raise ``SpecError`` (key: normalise) for unscaled demands that are too small or too large for doubles.
 
-    Loads, ceilings and squares of demands would vanish or overflow.
+    Loads, ceilings and squares of demands would underflow or overflow.
     """
     busiest = float(max(traffic.rate.max(), traffic.column_sums.max()))
     if not LEAST <= busiest <= LARGEST:
@@ -62,18 +72,27 @@ def refuse_scale(traffic: Traffic) -> None:
 
 
 def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray") -> "scipy.sparse.csr_array":
-    """Demand between hosts from demand [switches, switches]: split equally over the hosts at both ends.
+    """Convert demand [switches, switches] to demand [hosts, hosts], divided evenly over the hosts at both ends.
 
-    Raises ``SpecError`` where a switch without hosts has demand, and for more than MOST pairs of hosts.
+    Raises
+    ------
+    SpecError: a switch without hosts has demand, or there are more than MAX_ENTRIES pairs of hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    matrix: float64 [switches, switches], dense or sparse.
     """
     matrix = scipy.sparse.csr_array(matrix)
-    count, place = topology.host_count, topology.host_switch
-    bare = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
-    if len(bare):
-        name = switch_names(topology).label(bare[0])
+    count, host_switch = topology.host_count, topology.host_switch
+    without_hosts = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
+    if len(without_hosts):
+        name = switch_names(topology).label(without_hosts[0])
         raise SpecError(f"switch {name} has demand but no hosts", key="path")
     used = scipy.sparse.coo_array(matrix)
-    refuse_if_huge(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MOST)
+    limit_size(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MAX_ENTRIES)
     hosts = np.arange(topology.hosts)
-    share = scipy.sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
+    share = scipy.sparse.csr_array(
+        (1.0 / count[host_switch], (hosts, host_switch)), (topology.hosts, topology.switches)
+    )
     return scipy.sparse.csr_array(share @ matrix @ share.T)

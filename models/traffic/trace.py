@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demand of a recorded trace."""
+"""Traffic of a recorded trace."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -11,13 +11,13 @@ from flitlab.models.arrays import LARGEST_INTEGER, OUT_OF_RANGE, is_in_range
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
-from flitlab.models.traffic.demand_file import COLUMNS, Columns, opened, pair_matrix, read_lines
+from flitlab.models.traffic.demand_file import COLUMNS, Columns, open_rows, pair_matrix, read_lines
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 IN_US = "start_us"
-"""The name of the first column where it has microseconds instead of ticks."""
+"""Name of the first column if times are in microseconds instead of ticks."""
 
 MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes")}, optional=1)
 """Columns of a trace."""
@@ -32,12 +32,12 @@ class Trace(TrafficSpec):
     Hosts go by their numbers or labels. A header may have the columns in any order; ``start_us`` in place of ``tick``
     says that times are in microseconds.
 
-    T[i, j] is in proportion to the flits (1 a message unless given) from host i to host j over the whole trace. Most
-    disciplines use only that matrix: a simulation draws arrivals at the load asked for, with destinations in the
+    T[i, j] is in proportion to the flits (by default 1 per message) from host i to host j over the whole trace. Most
+    switching modes use only that matrix: a simulation draws arrivals at the configured load, with destinations in the
     trace's proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to
-    last, and the load at which the pattern offers what the trace did on average.
+    last, and the load at which the pattern offers as much as the trace on average.
 
-    Mode spray follows the trace, unless ``sizes`` are given: each line is a flow of so many ``bytes`` from its tick on.
+    Mode spray follows the trace, unless ``sizes`` are set: each line is a flow of ``bytes`` bytes from its tick on.
 
     Example: ``traffic: {kind: trace, path: messages.csv}``
     """
@@ -47,7 +47,7 @@ class Trace(TrafficSpec):
     def demand(self, topology: Topology) -> Traffic:
         start, source, target, amount = [], [], [], []
         in_us, names = self._in_us(), host_names(topology)
-        for where, row in read_lines(self.path, MESSAGES, opened(self.path)):
+        for where, row in read_lines(self.path, MESSAGES, open_rows(self.path)):
             start.append(self._time(row[0], where) if in_us else self._whole(row[0], where))
             amount.append(self._whole(row[3] if len(row) > 3 else "1", where))
             source.append(names.number(row[1], "path", where))
@@ -57,15 +57,15 @@ class Trace(TrafficSpec):
         demand = pair_matrix(source, target, [float(size) for size in amount], topology.hosts)
         notes = {"messages": len(start)} | ({} if in_us else self._span(start, demand))
         times = tuple(sorted({Fraction(time) for time in start}))
-        place = {time: i for i, time in enumerate(times)}
-        when = np.array([place[Fraction(time)] for time in start], np.int64)
+        index_of = {time: i for i, time in enumerate(times)}
+        when = np.array([index_of[Fraction(time)] for time in start], np.int64)
         ends = (np.array(column, np.int64) for column in (source, target, amount))
         recorded = Recorded(times, in_us, when, *ends)
         return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
 
     def _in_us(self) -> bool:
-        """Whether times are in microseconds."""
-        _, first = next(opened(self.path), (0, []))
+        """Return whether times are in microseconds."""
+        _, first = next(open_rows(self.path), (0, []))
         return IN_US in first
 
     def _span(self, ticks: list[Fraction | int], demand: Any) -> dict[str, Any]:

@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pattern of traffic is, and with it all that one is written with: its base class and its demand."""
+"""The base class of traffic patterns, and what they are written with."""
 
 from collections.abc import Callable
 
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
 from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
-from flitlab.models.traffic.sound import sound_traffic
+from flitlab.models.traffic.validation import validate_traffic
 
 __all__ = [
-    "FIXED", "TABLE", "UNIFORM", "UNIFORM_SELF", "Traffic", "TrafficSpec", "refuse_single_host", "summed_pairs",
+    "FIXED", "TABLE", "UNIFORM", "UNIFORM_SELF", "Traffic", "TrafficSpec", "require_two_hosts", "summed_pairs",
 ]  # fmt: skip
 
 
 class TrafficSpec(Spec):
-    """A pattern defines :meth:`demand`; how packets arrive and how long they are is no business of it.
+    """A pattern defines :meth:`demand`; arrival processes and packet lengths are independent of it.
 
-    A pattern that is drawn takes a ``seed`` of its own: replicates share it, and so the ceilings.
+    A random pattern has its own ``seed``: replicates share it, and so do their ceilings.
     """
 
     def demand(self, topology: Topology) -> Traffic:
-        """What hosts send to whom on a topology.
+        """Return the demand of hosts on a topology.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the pattern does not exist there.
         """
         raise NotImplementedError
 
     def build(self, topology: Topology) -> Traffic:
-        """The demand on a topology, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.demand, topology)
+        """Build and validate the demand on a topology. Raises ``SpecError``."""
+        return self.validated(self.demand, topology)
 
-    def looked_at(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
-        """What a method of the pattern gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
-        with unchanged(topology, give):
-            given = give(topology)
-        return sound_traffic(topology, given, copy=is_foreign(self), by=give.__name__)
+    def validated(self, method: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
+        """Return the demand of a method of the pattern, validated (see :mod:`flitlab.models.traffic.validation`)."""
+        with unchanged(topology, method):
+            traffic = method(topology)
+        return validate_traffic(topology, traffic, copy=is_third_party(self), method=method.__name__)
 
 
-def refuse_single_host(topology: Topology) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` where there is nobody to send to."""
+def require_two_hosts(topology: Topology) -> None:
+    """Raise :class:`~flitlab.models.registry.SpecError` if a topology has fewer than two hosts."""
     if topology.hosts < 2:
         raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "uniform")
@@ -22,6 +22,6 @@ class Uniform(TrafficSpec):
     include_self: bool = False
 
     def demand(self, topology: Topology) -> Traffic:
-        refuse_single_host(topology)
+        require_two_hosts(topology)
         law = UNIFORM_SELF if self.include_self else UNIFORM
         return Traffic(self.kind, topology, law, np.ones(topology.hosts))

@@ -10,7 +10,7 @@ from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
-from flitlab.models.timeline.rerouted import kept, steady, with_shares
+from flitlab.models.timeline.stable_paths import merged_routes, stable_paths, with_thresholds
 from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
 from flitlab.models.transport.session import check_hop, ratios
 
@@ -31,13 +31,13 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
     now = timeline.epochs[0]
     works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        worked, were, now = works, lines, timeline.at(tick)
+        worked, were, now = works, lines, timeline.epoch_at(tick)
         works, lines = now.works(topology), lines_at(session, now.rate)
         other = np.flatnonzero(works & (~worked | _differ(were, lines)))
         change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
         if tick in timeline.reroutes:
-            left = timeline.left(now)
-            found = kept(topology, routes, left, timeline.routes(left, routes))
+            left = timeline.surviving(now)
+            found = merged_routes(topology, routes, left, timeline.routes(left, routes))
             change = replace(change, routes=paths.tables(found), moved=found is not routes)
         if len(change.broken) or len(other) or change.routes is not None:
             changes.append(change)
@@ -49,8 +49,8 @@ def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
     """Raise ``SpecError`` as :func:`with_changes` does."""
     topology = timeline.topology
     for tick in timeline.reroutes:
-        left = timeline.left(timeline.at(tick))
-        kept(topology, routes, left, timeline.routes(left, routes))
+        left = timeline.surviving(timeline.epoch_at(tick))
+        merged_routes(topology, routes, left, timeline.routes(left, routes))
     _check_pace(timeline, fabric)
 
 
@@ -80,7 +80,7 @@ class _Paths:
         self.built = session.routes
         if routes.form == PATHS:
             assert routes.paths is not None
-            self._first = with_shares(routes.paths)
+            self._first = with_thresholds(routes.paths)
             self.built = _behind(session.routes, self._first, 0)
         self._last = self.built
 
@@ -91,7 +91,7 @@ class _Paths:
         assert self._first is not None and routes.paths is not None
         if routes is self._whole:
             return self._last._replace(pair_start=self.built.pair_start)
-        self._last = _behind(self._last, steady(self._first, routes.paths), len(self._last.path_start) - 1)
+        self._last = _behind(self._last, stable_paths(self._first, routes.paths), len(self._last.path_start) - 1)
         return self._last
 
 

@@ -10,7 +10,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import Amount, drawn, numbers
+from flitlab.models.topology.links import Amount, draw_links, link_numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
 from flitlab.models.transport.session import Change, Session, check_hop, check_stay, ratios
 
@@ -41,9 +41,9 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
     topology = session.topology
     at, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
-    link = numbers(topology)
+    link = link_numbers(topology)
     known = np.unique(link)
-    failed = known[drawn(failures.links, len(known), [failures.seed, 1], "failures.links")]
+    failed = known[draw_links(failures.links, len(known), [failures.seed, 1], "failures.links")]
     built = Epoch.built(topology)
     broken = replace(built, tick=at, links=~np.isin(link, failed))
     try:
@@ -64,7 +64,7 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
     now = Epoch.built(topology)
     dead, ratio, learned = _dead(session, now), session.ratio, 0
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        was_dead, was_ratio, now = dead, ratio, timeline.at(tick)
+        was_dead, was_ratio, now = dead, ratio, timeline.epoch_at(tick)
         dead, ratio = (
             _dead(session, now),
             np.append(ratios(topology, now.rate, "timeline.factor"), session.ratio[topology.channels :]),
@@ -101,7 +101,7 @@ def _learn(
     dead: bool [links]. present: the paths of all subflows until now. count: how often the routing has learned, this
     time included.
     """
-    left = timeline.left(epoch)
+    left = timeline.surviving(epoch)
     routes = timeline.routes(left, session.routes)
     first, lost = _passes(session.paths, dead), _passes(present, dead)
     home = ~first & ~_alike(session.paths, present)

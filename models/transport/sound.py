@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numba.core.ccallback import CFunc
 
-from flitlab.models.faults import Found, is_whole, rebuilt, refuse, refuse_other
 from flitlab.models.transport.control import ACK_PATHS, MEMORY, Law, Transport
+from flitlab.models.validation import Errors, copy_fields, is_whole, raise_errors, require_type
 
 KEY = "transport"
 """Key of the ``SpecError`` of a transport as a whole."""
@@ -32,14 +32,14 @@ def sound_transport(given: Transport, tried: bool = False, by: str = "build") ->
 
     by: name of the method that gave it. Raises ``FaultyError`` (key: transport).
     """
-    refuse_other(given, Transport, by, KEY)
-    refuse(_number_faults(given), KEY)
+    require_type(given, Transport, by, KEY)
+    raise_errors(_number_faults(given), KEY)
     if tried and given.law is not None:
-        refuse(_law_faults(given.law), KEY)
-    return rebuilt(Transport, given)
+        raise_errors(_law_faults(given.law), KEY)
+    return copy_fields(Transport, given)
 
 
-def _number_faults(given: Transport) -> Found:
+def _number_faults(given: Transport) -> Errors:
     if not isinstance(given.name, str):
         yield "name", f"name must be a text, and is {given.name!r}"
     for name, least in _LEAST.items():
@@ -62,7 +62,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(value)
 
 
-def _law_faults(control: Law) -> Found:
+def _law_faults(control: Law) -> Errors:
     """What a law gives for windows of 1 to 10**6 packets, where Python, which looks at bounds, runs its functions."""
     for name, calls, least in (
         ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.sim.measure.columns.registry import Column
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def dataset_of(
 
     _refuse_without_xarray()
     if unknown := [name for name in over if name not in frame.columns]:
-        meant = near(unknown[0], list(frame.columns))
+        meant = closest_match(unknown[0], list(frame.columns))
         raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {meant!r}?" if meant else ""))
     swept = pd.DataFrame([keys.get(label, {}) for label in frame.get("scenario", [])], index=frame.index)
     frame = pd.concat([swept, frame.drop(columns=["scenario", *swept.columns], errors="ignore")], axis="columns")

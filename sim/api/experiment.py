@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from flitlab.models.faults import is_whole
 from flitlab.models.files import read_text
 from flitlab.models.html import facts
 from flitlab.models.registry import SpecError
+from flitlab.models.validation import is_whole
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
 from flitlab.sim.api.given import component, configuration, plain

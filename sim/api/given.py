@@ -11,13 +11,13 @@ import numpy as np
 import scipy
 
 from flitlab.models.delimited import quoted
-from flitlab.models.faults import one_of_each
 from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make, recorded_warnings
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.models.topology.sound import topology_faults
+from flitlab.models.topology.validation import topology_errors
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.validation import error_texts
 from flitlab.sim.config.compose import DEEPEST
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
@@ -137,7 +137,7 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
             raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
     if not isinstance(value, Topology):
         return None
-    if texts := one_of_each(topology_faults(value)):
+    if texts := error_texts(topology_errors(value)):
         raise ConfigError([Mistake("configuration", "topology", "", text) for text in texts])
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
 

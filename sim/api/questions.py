@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flitlab.fluid.ceiling import Ceiling
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.sim.api.experiment import Experiment
 from flitlab.sim.config.errors import ConfigError, Mistake
 
@@ -37,7 +37,7 @@ class Simulation:
     def __getattr__(self, name: str) -> Any:
         """The value of a column, or its values."""
         if name.startswith("_") or name not in self.frame.columns:
-            meant = None if name.startswith("_") else near(name, list(self.frame.columns))
+            meant = None if name.startswith("_") else closest_match(name, list(self.frame.columns))
             hint = f"; did you mean {meant!r}?" if meant else ""
             raise AttributeError(f"a simulation has no column {name!r}{hint}")
         column = self.frame[name]

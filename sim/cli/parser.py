@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import flitlab
-from flitlab.models.near import near
-from flitlab.models.uncollected import uncollected
+from flitlab.models.closest_match import closest_match
+from flitlab.models.gc_disabled import gc_disabled
 from flitlab.sim.exit import BAD
 from flitlab.sim.threads import one_thread
 
@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, known = _parser()
     words = list(arguments)
     if words and not words[0].startswith("-") and words[0] not in known:
-        meant = near(words[0], known)
+        meant = closest_match(words[0], known)
         if meant and not Path(words[0]).exists():
             parser.error(f"{words[0]}: no such file or command; did you mean {meant!r}?")
         words.insert(0, "run")
@@ -392,7 +392,7 @@ def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
 
     def run(options: argparse.Namespace) -> int:
         one_thread()
-        with uncollected():
+        with gc_disabled():
             command = importlib.import_module(module)
         code: int = command.run(options)
         return code

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
-from flitlab.models.collective.stored import SUFFIX, described, read_schedule, write_schedule
+from flitlab.models.collective.schedule_file import SUFFIX, read_schedule, schedule_summary, write_schedule
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of, why
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD, OK
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     schedule = _schedule(file, options)
     if schedule is None or (options.out is not None and not _write(schedule, options.out)):
         return BAD
-    summary: dict[str, Any] = {"schedule": str(file)} | described(schedule)
+    summary: dict[str, Any] = {"schedule": str(file)} | schedule_summary(schedule)
     if options.json:
         print_json(summary)
     else:

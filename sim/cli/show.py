@@ -5,7 +5,7 @@ import argparse
 import re
 from textwrap import wrap
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import kind_key
 from flitlab.sim.cli.common import complain, print_table
 from flitlab.sim.cli.components import Parameter, documentation, documented, keys_in, kinds, load, parameters
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _unknown(what: str, word: str, choices: list[str]) -> int:
-    suggestion = near(word, choices)
+    suggestion = closest_match(word, choices)
     hint = f"; did you mean {suggestion!r}?" if suggestion else ""
     complain(f"simrun show: {word}: unknown {what}; choices: {', '.join(choices) or 'none yet'}{hint}")
     return BAD

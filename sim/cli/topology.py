@@ -9,8 +9,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.metrics.spec import MetricSpec, measure_all
-from flitlab.models.near import edits, near
 from flitlab.models.registry import names, spec_class
 from flitlab.models.topology.formats import SUFFIXES
 from flitlab.models.topology.graph import Topology
@@ -93,8 +93,8 @@ def _hint(word: str) -> str:
     """What to write in place of the bare name of a kind, or of one that is like it; '' if it looks like a file."""
     if not re.fullmatch(r"\w+", word):
         return ""
-    kind = near(word, names("topology"))
-    if kind is None or edits(word, kind) > max(1, len(word) // 3):
+    kind = closest_match(word, names("topology"))
+    if kind is None or edit_distance(word, kind) > max(1, len(word) // 3):
         return f"simrun topology: {word}: no such file, and no kind of topology; `simrun list topology` names them"
     keys = example("topology", kind).items()
     line = ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys)

@@ -4,7 +4,7 @@
 from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.sim.config.budget import CERTIFIED, has_budget
 from flitlab.sim.config.check import spec_of
 from flitlab.sim.config.draft import BUDGET, Draft
@@ -99,7 +99,10 @@ def varied(draft: Draft) -> Place:
         given = {part: getattr(draft.config, part) or {} for part in VARIABLE}
         known = [key_path((part, key)) for part in given for key, value in given[part].items() if _is_integer(value)]
         draft.refuse(
-            "search.vary", "names no key of topology or traffic that is given", known, near(key_path(place), known)
+            "search.vary",
+            "names no key of topology or traffic that is given",
+            known,
+            closest_match(key_path(place), known),
         )
     elif not _is_integer(value):
         problem = f"must name a key that is a whole number; {key_path(place)} is {show(value) or 'none'}"

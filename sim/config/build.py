@@ -10,10 +10,9 @@ import numpy as np
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
-from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
-from flitlab.models.registry import SpecError, is_foreign, make
+from flitlab.models.registry import SpecError, is_third_party, make
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -23,6 +22,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import PATH_DRAWS
+from flitlab.models.validation import require_type
 from flitlab.sim.config.application import (
     messages_of,
     plain_messages,
@@ -155,7 +155,7 @@ class Builder:
         if not found or plan is None:
             return None
         with_rules(draft)
-        if is_foreign(found[1]):
+        if is_third_party(found[1]):
             self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm"))
         messages = _messages(draft, parts, spec)
         if len(draft.mistakes) > before:
@@ -245,7 +245,7 @@ class Builder:
         """
         try:
             discipline = spec.build(setting)
-            refuse_other(discipline, Discipline)
+            require_type(discipline, Discipline)
             check_runs(discipline)
         except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
             if not refused:

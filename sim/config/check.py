@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from flitlab.models.near import edits, near
+from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
 from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, places_of
 from flitlab.sim.config.load import Place
@@ -25,8 +25,8 @@ def refuse_unknown(page: Page, path: Place, choices: Sequence[str]) -> None:
         page.refuse(path, not_for(page.at("switching", "mode") or USUAL["switching"], modes), choices)
         return
     places = places_of(key, {section: page.at(section, "kind") for section in SECTIONS})
-    meant = near(key, choices)
-    if places and meant is not None and edits(key, meant) > 1:
+    meant = closest_match(key, choices)
+    if places and meant is not None and edit_distance(key, meant) > 1:
         meant = None
     problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
     page.refuse(path, problem, choices, meant)
@@ -73,14 +73,14 @@ def _refuse(error: Any, model: type[BaseModel], page: Page, place: Place, keys: 
         page.refuse(path, "is missing")
     elif kind == "literal_error":
         choices = literals_at(model, inner)
-        meant = near(error["input"], choices) if isinstance(error["input"], str) else None
+        meant = closest_match(error["input"], choices) if isinstance(error["input"], str) else None
         page.refuse(path, "is not one of the choices", choices, meant)
     elif kind == "dict_type" and len(path) == 1 and path[0] in SECTIONS:
         key = kind_key(str(path[0]))
         page.refuse(path, f"must be a mapping with the key {key}", names(str(path[0])))
     elif kind == "not_a_choice":
         choices = error["ctx"]["choices"]
-        page.refuse(path, "is not one of the choices", choices, near(error["input"], choices))
+        page.refuse(path, "is not one of the choices", choices, closest_match(error["input"], choices))
     else:
         page.refuse(path, _in_our_words(error["msg"]))
 
@@ -145,7 +145,7 @@ def refuse_built(error: BaseException, section: str | Place, page: Page) -> None
     place: Place = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
         path = (*place, *parse_path(error.key)) if error.key else place
-        suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
+        suggestion = getattr(error, "suggestion", None) or closest_match(str(path[-1]), error.choices)
         page.refuse(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
         path = (*place, "path") if page.has(*place, "path") else place

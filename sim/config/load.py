@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
-from flitlab.models.uncollected import uncollected
+from flitlab.models.gc_disabled import gc_disabled
 from flitlab.sim.config.compose import compose
 from flitlab.sim.config.errors import LONGEST_VALUE, ConfigError, Mistake, key_path, show
 
@@ -157,7 +157,7 @@ def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True)
     lines: whether line numbers mean something to the user.
     """
     reader = _Reader(file, lines, mistakes)
-    with uncollected():
+    with gc_disabled():
         root = reader.composed(text)
         node = None if root is None else reader.convert(root, root, (), ())
     return Node(None, file) if node is None or node.value is None else node

@@ -19,7 +19,7 @@ from flitlab.models.routing.weights import LATENCY, WeightedSpec
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.switching.timed import TimedSpec
-from flitlab.models.timeline.epochs import moved
+from flitlab.models.timeline.epochs import renumbered_traffic
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
@@ -187,7 +187,7 @@ class PartsBuilder:
 
     def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
         """The routes for the same demand in what is left of a topology. Raises ``SpecError``."""
-        found = self._planned(spec, left, None if traffic is None else moved(traffic, left))
+        found = self._planned(spec, left, None if traffic is None else renumbered_traffic(traffic, left))
         if isinstance(found, BaseException):
             raise found
         routes: Routes = found

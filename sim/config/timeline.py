@@ -9,7 +9,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import PACKETS, Discipline
-from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
+from flitlab.models.timeline.epochs import Epoch, SurvivingNetwork, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
@@ -29,7 +29,7 @@ class EpochOf:
     number: int
     epoch: Epoch
     until: int | None
-    left: Left | None
+    surviving: SurvivingNetwork | None
     instance: Instance | None
     problem: str = ""
 
@@ -40,7 +40,7 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
     found = []
     for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
         try:
-            left, of = timeline.left(epoch), timeline.instance(epoch, instance)
+            left, of = timeline.surviving(epoch), timeline.instance(epoch, instance)
             found.append(EpochOf(number, epoch, until, left, of))
         except SpecError as error:
             found.append(EpochOf(number, epoch, until, None, None, str(error)))
@@ -138,7 +138,7 @@ def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> No
         for epoch in timeline.epochs:
             if epoch.tick >= ticks:
                 draft.refuse(
-                    "timeline", f"{epoch.words} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
+                    "timeline", f"{epoch.description} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
                 )
         return
     window = window_of(draft)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.sim.config.errors import Mistake, key_path, show
 from flitlab.sim.config.load import Node, Place
 
@@ -139,6 +139,8 @@ def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity 
         unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
         problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
         choices = tuple(quantity.units)
-        mistakes.append(Mistake(node.where, key_path(path), show(node.value), problem, choices, near(unit, choices)))
+        mistakes.append(
+            Mistake(node.where, key_path(path), show(node.value), problem, choices, closest_match(unit, choices))
+        )
         return node.with_value(None)
     return node.with_value(number)

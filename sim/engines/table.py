@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 
@@ -108,7 +108,7 @@ def check_runs(discipline: Discipline) -> None:
     """Raise ``ValueError`` where nothing runs a discipline; what does is not loaded for that."""
     mode = discipline.mode
     if mode not in _loaders:
-        meant = near(mode, list(_loaders))
+        meant = closest_match(mode, list(_loaders))
         raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {meant!r}?" if meant else ""))
 
 

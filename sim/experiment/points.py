@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.discipline import PACKETS
-from flitlab.models.timeline.epochs import Left
+from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.table import kernels_of
@@ -270,11 +270,11 @@ class PointRuns:
         for part in getattr(result, "parts", ()):
             epoch = point.case.epochs[part.epoch]
             for bound in self.ceilings.epoch_bounds(point.index, epoch.number):
-                if epoch.left is None or bound.load not in (None, point.load):
+                if epoch.surviving is None or bound.load not in (None, point.load):
                     continue
-                delivered, present = (_renumbered(count, epoch.left) for count in (part.delivered, part.present))
+                delivered, present = (_renumbered(count, epoch.surviving) for count in (part.delivered, part.present))
                 found[f"{bound.name}:epoch_{epoch.number}"] = slack(
-                    epoch.left.topology, bound.certificate, part.window, delivered, present
+                    epoch.surviving.topology, bound.certificate, part.window, delivered, present
                 )
         return found
 
@@ -448,7 +448,7 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     }
 
 
-def _renumbered(count: Flows, left: Left) -> "FlowCount":
+def _renumbered(count: Flows, left: SurvivingNetwork) -> "FlowCount":
     """What was counted in a network, with the numbers of the switches that are left of it."""
     from flitlab.fluid.crosscheck import FlowCount
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flitlab.models.cores import cores
-from flitlab.models.threads import use_threads
+from flitlab.models.threads import set_thread_limit
 from flitlab.sim.experiment.task import Outcome, start_worker
 from flitlab.sim.signals import starting_processes
 
@@ -66,13 +66,13 @@ class InProcess:
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
         """The finished future of ``call(*arguments)``."""
         future: Future[Outcome] = Future()
-        before = use_threads(self.threads)
+        before = set_thread_limit(self.threads)
         try:
             future.set_result(call(*arguments))
         except Exception as error:
             future.set_exception(error)
         finally:
-            use_threads(before)
+            set_thread_limit(before)
         return future
 
     def reopen(self) -> None:

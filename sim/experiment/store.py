@@ -16,7 +16,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from flitlab.models.files import PART, entries, read_file, replace_file, replacing
+from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.sim.experiment.folders import ForeignFolder, digest_of, refuse_foreign
@@ -256,7 +256,7 @@ def _tidy(folder: Path) -> None:
     for entry in entries(folder):
         if entry.name.startswith(SCRATCH) and entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
-        elif entry.name.startswith(".") and entry.name.endswith(PART):
+        elif entry.name.startswith(".") and entry.name.endswith(TEMPORARY_SUFFIX):
             Path(entry.path).unlink(missing_ok=True)
 
 

@@ -21,7 +21,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
-from flitlab.models.threads import use_threads
+from flitlab.models.threads import set_thread_limit
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.plugins import load_plugin
 from flitlab.sim.config.schema import MeasureConfig
@@ -117,7 +117,7 @@ def start_worker(plugins: Sequence[str] = (), threads: int = 1) -> None:
     plugins: of the study (``Study.plugins``); their classes and functions may be part of a task. threads: that a
     ceiling may use.
     """
-    use_threads(threads)
+    set_thread_limit(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()

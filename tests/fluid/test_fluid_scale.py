@@ -187,11 +187,11 @@ def test_any_number_of_threads_gives_the_same_split():
     problem = Problem.of(*demanded(built("rrg", n=128, degree=4)))
     results = []
     for number in (1, 2, 3):
-        threads.use_threads(number)
+        threads.set_thread_limit(number)
         try:
             found = solve(problem, 0.05, "approx")
         finally:
-            threads.use_threads(0)
+            threads.set_thread_limit(0)
         results.append((found.lower, found.upper, found.load.tobytes(), found.lengths.tobytes()))
     assert results == results[:1] * 3
 

@@ -73,7 +73,7 @@ def test_every_link_fails_as_often():
     torus = build("torus", dims=[3, 3])
     counts = Counter()
     for seed in range(1800):
-        left = channels_of(Failures(links=1, seed=seed).strike(torus))
+        left = channels_of(Failures(links=1, seed=seed).apply_to(torus))
         (lost,) = {(min(u, v), max(u, v)) for u, v, *_ in channels_of(torus) - left}
         counts[lost] += 1
     assert len(counts) == 18
@@ -82,14 +82,14 @@ def test_every_link_fails_as_often():
 
 def test_more_failures_include_fewer():
     torus = build("torus", dims=[6, 6])
-    left = [channels_of(Failures(links=links, seed=4).strike(torus)) for links in (0.05, 0.1, 0.2)]
+    left = [channels_of(Failures(links=links, seed=4).apply_to(torus)) for links in (0.05, 0.1, 0.2)]
     assert not left[1] - left[0]
     assert not left[2] - left[1]
 
 
 def test_parallel_links_fail_each_on_its_own():
     double = Topology.from_links("x", 2, [[0, 1]] * 4, capacity=[1, 2, 3, 4]).with_hosts(1)
-    kept = {tuple(Failures(links=2, seed=seed).strike(double).capacity.tolist()) for seed in range(60)}
+    kept = {tuple(Failures(links=2, seed=seed).apply_to(double).capacity.tolist()) for seed in range(60)}
     assert all(len(capacities) == 4 for capacities in kept)
     assert len({tuple(sorted(set(capacities))) for capacities in kept}) == 6
 

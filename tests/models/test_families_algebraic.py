@@ -28,7 +28,7 @@ from flitlab.models.topology.families.slim_fly import slim_fly_links
 from flitlab.models.topology.families.swdc import lattice_dims, random_links
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import nearest
+from flitlab.models.topology.nearest import nearest_valid
 
 PRIME_POWERS = [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27]
 
@@ -82,7 +82,7 @@ def test_prime_fields_are_the_residues():
 def test_nearest_values_enclose(value):
     squares = [i * i for i in range(1, 30)]
     below = [max(s for s in squares if s < value)] if value > 1 else []
-    assert nearest(value, squares.__contains__) == [*below, min(s for s in squares if s > value)]
+    assert nearest_valid(value, squares.__contains__) == [*below, min(s for s in squares if s > value)]
 
 
 # Slim Fly

@@ -427,7 +427,7 @@ def test_attributes_that_are_no_numbers_or_mean_something_else_are_not_mentioned
         ("x.txt", "digraph G {\n a -> b;\n}\n", "DOT is written, not read"),
         ("x.txt", "graph [ node [ id 0 ] ]", "this is GML, which format: gml reads"),
         ("x.dot", "graph { a -- b }", "networkx reads them and writes GraphML"),
-        ("x.txt", "a b black\n", "a header, as in source,target,name, says what else columns are"),
+        ("x.txt", "a b black\n", "a header, as in source,target,name, names other columns"),
         ("x.gml", "graph [ node [ id 0 label \"Z\xfcrich\" ] ]", "not UTF-8 text; save the file in this encoding"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from flitlab.models.layout.constants import load
-from flitlab.models.layout.floor import cabinet_places, cables_of, in_order, lengths, optimised
+from flitlab.models.layout.floor import cabinet_places, cables_of, lengths, optimised_cabinets, ordered_cabinets
 from flitlab.models.layout.prices import is_optical, ports
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
@@ -135,11 +135,11 @@ def test_optimised_placement_fills_the_same_cabinets_and_is_never_longer(n, per_
     links = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(n, size=(n, 2)).tolist()
     network = Topology.from_links("random", n, links)
     floor = load({"floor": {"switches_per_cabinet": per_cabinet}}).floor
-    ends, order = cables_of(network).ends, in_order(n, floor)
-    found = optimised(network, floor, seed)
+    ends, order = cables_of(network).ends, ordered_cabinets(n, floor)
+    found = optimised_cabinets(network, floor, seed)
     assert (np.bincount(found) == np.bincount(order)).all()
     assert lengths(found, ends, floor).sum() <= lengths(order, ends, floor).sum() + 1e-9
-    assert (optimised.__wrapped__(network, floor, seed) == found).all()
+    assert (optimised_cabinets.__wrapped__(network, floor, seed) == found).all()
 
 
 def test_optimised_placement_against_all_placements_of_seven_switches():
@@ -147,7 +147,7 @@ def test_optimised_placement_against_all_placements_of_seven_switches():
     network = topology("rrg", n=7, degree=2, seed=4)
     ends = cables_of(network).ends
     best = min(lengths(np.array(cabinet), ends, floor).sum() for cabinet in permutations(range(7)))
-    found = lengths(optimised(network, floor, 1), ends, floor).sum()
+    found = lengths(optimised_cabinets(network, floor, 1), ends, floor).sum()
     assert found == pytest.approx(best)
 
 

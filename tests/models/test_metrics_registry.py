@@ -26,7 +26,7 @@ def test_the_example_of_every_metric_runs(kind, topology):
     assert json.loads(json.dumps(found)) == found
     own = metrics[0].columns(built)
     assert own and own.items() <= found.items()
-    if metrics[0].spoken:
+    if metrics[0].unprefixed:
         own = metrics[0].model_copy(update={"label": kind}).columns(built)
     assert all(name == kind or name.startswith(f"{kind}_") for name in own)
 

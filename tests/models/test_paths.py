@@ -50,12 +50,12 @@ def test_k_shortest_paths_are_k_shortest_paths(topology, k, seed):
     equal = k_shortest_paths(topology, list(every), 1000, extra=0, seed=seed)
     longer = k_shortest_paths(topology, list(every), 1000, extra=1, seed=seed)
     for i, expected in enumerate(every.values()):
-        paths = as_tuples(found.of(i))
+        paths = as_tuples(found.paths_of(i))
         assert [len(path) for path in paths] == [len(path) for path in expected[:k]]
         assert len(set(paths)) == len(paths)
         assert set(paths) <= set(expected)
-        assert set(as_tuples(equal.of(i))) == {path for path in expected if len(path) == len(expected[0])}
-        assert set(as_tuples(longer.of(i))) == {path for path in expected if len(path) <= len(expected[0]) + 1}
+        assert set(as_tuples(equal.paths_of(i))) == {path for path in expected if len(path) == len(expected[0])}
+        assert set(as_tuples(longer.paths_of(i))) == {path for path in expected if len(path) <= len(expected[0]) + 1}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def test_ties_are_drawn_with_equal_probability(parameters, pair, k):
     tied = [path for path in (tuple(c for _, _, c in path) for path in paths) if len(path) == limit]
     choices = Counter(
         frozenset(
-            path for path in as_tuples(k_shortest_paths(topology, [pair], k, seed=seed).of(0)) if len(path) == limit
+            path
+            for path in as_tuples(k_shortest_paths(topology, [pair], k, seed=seed).paths_of(0))
+            if len(path) == limit
         )
         for seed in range(4000)
     )
@@ -118,7 +120,7 @@ def test_paths_within_are_all_paths_within(topology, hops):
     every = every_path(topology)
     found = paths_within(topology, list(every), hops)
     for i, ((source, target), expected) in enumerate(every.items()):
-        paths = as_tuples(found.of(i))
+        paths = as_tuples(found.paths_of(i))
         assert sorted(paths) == sorted(path for path in expected if len(path) <= hops)
         assert [len(path) for path in paths] == sorted(len(path) for path in paths)
         counts = counts_within(topology, source, hops)[:, target]
@@ -165,7 +167,7 @@ def test_lengths_equal_networkx(parameters):
     found = k_shortest_paths(topology, pairs, 12)
     for i, (s, t) in enumerate(pairs):
         expected = [len(path) - 1 for path in islice(nx.shortest_simple_paths(graph, s, t), 12)]
-        assert [len(path) for path in found.of(i)] == expected
+        assert [len(path) for path in found.paths_of(i)] == expected
         for path in found.switches(topology, i):
             assert path[0] == s and path[-1] == t
             assert nx.is_simple_path(graph, path.tolist())
@@ -201,8 +203,8 @@ def test_a_pair_has_the_same_paths_in_any_company():
     alone = k_shortest_paths(topology, [(3, 28)], 4, seed=5)
     among = k_shortest_paths(topology, [(1, 2), (3, 28), (9, 28), (3, 28)], 4, seed=5)
     for i in (1, 3):
-        assert as_tuples(among.of(i)) == as_tuples(alone.of(0))
-    draws = {tuple(as_tuples(k_shortest_paths(topology, [(3, 28)], 4, seed=seed).of(0))) for seed in range(10)}
+        assert as_tuples(among.paths_of(i)) == as_tuples(alone.paths_of(0))
+    draws = {tuple(as_tuples(k_shortest_paths(topology, [(3, 28)], 4, seed=seed).paths_of(0))) for seed in range(10)}
     assert len(draws) > 5  # 120 paths are equally short
 
 

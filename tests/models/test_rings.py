@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from flitlab.models.application.placement import PlacementSpec
-from flitlab.models.collective.cycle import cycle_cover, cycles_of, hamiltonian_cycle, joints, patch
-from flitlab.models.collective.descent import least_loaded
-from flitlab.models.collective.ring import find_ring, part_of, ring_of
-from flitlab.models.collective.ways import Ways
+from flitlab.models.collective.cycle import count_joined, cycle_cover, cycles_of, hamiltonian_cycle, join_cycles
+from flitlab.models.collective.local_search import least_loaded_order
+from flitlab.models.collective.minimal_path_load import MinimalPathLoad
+from flitlab.models.collective.ring import find_ring, ring_of, ring_segment
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -51,7 +51,7 @@ def random_digraph(rng, count, degree):
 
 def has_cycle(out):
     """Whether one of all orders is a cycle."""
-    return any(joints(out, (0, *rest)) == len(out) for rest in permutations(range(1, len(out))))
+    return any(count_joined(out, (0, *rest)) == len(out) for rest in permutations(range(1, len(out))))
 
 
 @pytest.mark.parametrize("keys", HAMILTONIAN, ids=lambda keys: f"{keys['kind']}{keys.get('n', '')}")
@@ -83,7 +83,7 @@ def test_a_cycle_is_found_where_there_is_one_and_only_there():
         out = arcs_of(graph)
         order, found = hamiltonian_cycle(out, rng)
         assert sorted(order) == list(range(7))
-        assert found == (joints(out, order) == 7) == has_cycle(out)
+        assert found == (count_joined(out, order) == 7) == has_cycle(out)
         seen.append(found)
     assert 10 < sum(seen) < 50
 
@@ -92,7 +92,7 @@ def test_petersen_has_only_a_path():
     topology = Topology.from_networkx(nx.petersen_graph())
     out = [sorted(nx.petersen_graph()[v]) for v in range(10)]
     order, found = hamiltonian_cycle(out, np.random.default_rng(1))
-    assert not found and joints(out, order) == 9
+    assert not found and count_joined(out, order) == 9
     ring = find_ring(topology.with_hosts(1))
     assert (ring.hamiltonian, ring.load) == (False, 1.0)
 
@@ -110,7 +110,7 @@ def test_patching_leaves_one_cycle_of_a_line_digraph():
         if cover is None:
             continue
         assert sorted(cover) == list(range(len(out))) and all(w in out[v] for v, w in enumerate(cover))
-        assert len(cycles_of(patch(out, cover))) == 1
+        assert len(cycles_of(join_cycles(out, cover))) == 1
 
 
 def test_no_cycle_cover_is_a_proof():
@@ -150,7 +150,7 @@ def test_loads_are_those_of_equal_shares_of_all_next_hops():
 
     for i in range(20):
         follow(order[i - 1], order[i], 1.0)
-    load = Ways(topology).load(order)
+    load = MinimalPathLoad(topology).load(order)
     assert load == pytest.approx([expected[u, v] for u, v in zip(topology.src, topology.dst, strict=True)])
 
 
@@ -185,11 +185,11 @@ def test_the_least_loaded_order_is_no_worse_than_any_it_is_given():
     rng = np.random.default_rng(4)
     for seed in range(4):
         topology = build("random_digraph", n=30, degree=2, seed=seed)
-        ways = Ways(topology)
+        ways = MinimalPathLoad(topology)
         orders = [rng.permutation(30).tolist() for _ in range(3)]
-        found = least_loaded(ways, orders, 1.0, rng)
+        found = least_loaded_order(ways, orders, 1.0, rng)
         assert sorted(found) == list(range(30))
-        assert ways.busiest(found) < min(map(ways.busiest, orders))
+        assert ways.max_load(found) < min(map(ways.max_load, orders))
 
 
 def test_the_least_loaded_order_is_the_best_of_all_small_ones():
@@ -197,9 +197,9 @@ def test_the_least_loaded_order_is_the_best_of_all_small_ones():
     for seed in range(8):
         tree = nx.random_labeled_tree(7, seed=seed)
         tree.add_edge(*rng.choice(7, 2, replace=False).tolist())
-        ways = Ways(Topology.from_networkx(tree))
-        best = min(ways.busiest((0, *rest)) for rest in permutations(range(1, 7)))
-        assert ways.busiest(least_loaded(ways, [list(range(7))], 0.0, rng)) == pytest.approx(best)
+        ways = MinimalPathLoad(Topology.from_networkx(tree))
+        best = min(ways.max_load((0, *rest)) for rest in permutations(range(1, 7)))
+        assert ways.max_load(least_loaded_order(ways, [list(range(7))], 0.0, rng)) == pytest.approx(best)
 
 
 def test_pods_of_a_fat_tree_stay_together():
@@ -242,7 +242,7 @@ def test_a_part_of_a_ring_is_closed_where_it_can_be():
     topology = build("torus", dims=[4, 4], hosts=2)
     order = find_ring(topology).order
     for ranks in range(1, 32):
-        part = part_of(topology, order, ranks)
+        part = ring_segment(topology, order, ranks)
         start = order.tolist().index(part[0])
         assert start % 2 == 0 and part.tolist() == np.roll(order, -start)[:ranks].tolist()
         switches = (ranks + 1) // 2
@@ -254,7 +254,7 @@ def test_a_part_of_a_ring_is_closed_where_it_can_be():
         assert ring_of(topology, part).hamiltonian == (closes or switches == 1)
         assert not (closes and switches % 2)
     host = make("placement", kind="ring").build(topology, idle(7))
-    assert host.tolist() == part_of(topology, order, 7).tolist()
+    assert host.tolist() == ring_segment(topology, order, 7).tolist()
 
 
 CONFIG = """

@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from flitlab.models.application.matching import check as check_program
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import CALC, RECV, SEND
-from flitlab.models.collective.build import gathered, reduced, scattered, scheduled
-from flitlab.models.collective.program import chunk_bytes, program_of
-from flitlab.models.collective.schedule import ALL, ScheduleError, check, copied
+from flitlab.models.collective.build import (
+    all_gather_streams,
+    all_reduce_streams,
+    build_schedule,
+    reduce_scatter_streams,
+)
+from flitlab.models.collective.program import build_program, chunk_bytes
+from flitlab.models.collective.schedule import ALL, ScheduleError, check, complete_sends
 from flitlab.models.collective.tree import Tree
 
 
@@ -33,17 +38,17 @@ def streams_of(kind: str, ranks: int, out, into):
     """The streams of a collective along trees out of roots, or against those into them, or along both."""
     rank = {v: v for v in range(ranks)}
     if kind == "all_gather":
-        return gathered(out, rank)
+        return all_gather_streams(out, rank)
     if kind == "reduce_scatter":
-        return scattered(into, rank)
-    return reduced(list(zip(into, out, strict=True)), rank)
+        return reduce_scatter_streams(into, rank)
+    return all_reduce_streams(list(zip(into, out, strict=True)), rank)
 
 
 def schedule(kind: str, ranks: int, chunks: int, trees, backs=None):
     streams = streams_of(kind, ranks, trees, backs or trees)
     parts = sum(tree.count for tree in trees if kind == "all_reduce" or tree.root == 0)
     rate = {arc: 1.0 for stream in streams for arc in stream.arcs}
-    return scheduled(kind, ranks, parts, streams, chunks, rate)
+    return build_schedule(kind, ranks, parts, streams, chunks, rate)
 
 
 @settings(deadline=None, max_examples=40)
@@ -58,7 +63,7 @@ def test_schedules_of_random_trees_deliver_everything(kind, ranks, chunks, data)
     check(made)
 
     piece, window = int(rng.integers(5000)), int(rng.integers(1, 5))
-    program = program_of(made, piece, window, ns_per_byte=float(rng.choice([0.0, 1.0])))
+    program = build_program(made, piece, window, ns_per_byte=float(rng.choice([0.0, 1.0])))
     check_program(program)
     check_order(program, 1 << 40)
     sizes = chunk_bytes(made, piece)
@@ -105,7 +110,7 @@ def test_what_is_complete_is_only_kept():
     """Of an all-reduce along a line 0 - 1 - 2 with root 1, the way back is no reduction."""
     into, out = Tree(1, 1, ((1, 0), (1, 2))), Tree(1, 1, ((1, 0), (1, 2)))
     made = schedule("all_reduce", 3, 1, [out], [into])
-    np.testing.assert_array_equal(copied(made), made.source == 1)
+    np.testing.assert_array_equal(complete_sends(made), made.source == 1)
     assert (made.start == ALL).all()
     assert (made.goal == ALL).all()
 
@@ -113,7 +118,7 @@ def test_what_is_complete_is_only_kept():
 def test_a_window_holds_sends_back():
     """With three chunks along 0 - 1 and a window of one, every send waits for the one before it."""
     made = schedule("all_gather", 2, 3, [Tree(0, 1, ((0, 1),)), Tree(1, 1, ((1, 0),))])
-    program = program_of(made, 30, 1)
+    program = build_program(made, 30, 1)
     sends, receives = np.flatnonzero(program.kind == SEND), np.flatnonzero(program.kind == RECV)
     assert program.need[receives].tolist() == [0] * 6
     assert sorted(program.need[sends].tolist()) == [0, 0, 2, 2, 2, 2]  # the end of the one before, and its begin

@@ -61,7 +61,7 @@ def test_a_share_is_of_links_and_more_include_fewer(base, share, seed):
 
 def test_parallel_links_are_meant_together():
     topology = Topology.from_links("pair", 2, [(0, 1), (0, 1), (1, 0)])
-    slow = CapacityOf(links=[(0, 1)], factor=0.1).set_on(topology)
+    slow = CapacityOf(links=[(0, 1)], factor=0.1).apply_to(topology)
     assert slow.capacity == pytest.approx(0.1)
 
 

@@ -15,7 +15,7 @@ from flitlab.models.routing.costs import route_costs
 from flitlab.models.topology.formats import read, write
 from flitlab.models.topology.formats.anynet import read_anynet
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import sound_topology
+from flitlab.models.topology.validation import validate_topology
 
 WG10 = """
 router 0 node 0 router 1 4 router 2 16 router 4 2 router 9 10
@@ -304,4 +304,4 @@ def test_files_give_columns_back(tmp_path, suffix):
 def test_columns_cannot_have_the_names_of_fields():
     topology = Topology.from_links("two", 2, [(0, 1)], columns={"delay": [3]}).with_hosts(1)
     with pytest.raises(FaultyError, match="delay is a field of its own"):
-        sound_topology(topology)
+        validate_topology(topology)

@@ -14,9 +14,9 @@ from flitlab.fluid.kinds.spec import asked
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.packets import make_packets
-from flitlab.models.traffic.sound import sound_traffic
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.validation import validate_traffic
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
@@ -37,7 +37,7 @@ def traffic(on, **parameters):
 @pytest.mark.parametrize("kind", ["uniform", "permutation", "incast", "hotspot"])
 def test_the_demand_at_a_load_is_the_background_and_the_load_times_the_hotspot(kind):
     on = build("torus", dims=[3, 3], hosts=2)
-    both = sound_traffic(on, traffic(on, fraction=0.7, background={"kind": kind, "load": 0.25}))
+    both = validate_traffic(on, traffic(on, fraction=0.7, background={"kind": kind, "load": 0.25}))
     fixed = 0.25 * dense(make("traffic", kind=kind).build(on))
     for load in (0.1, 0.6):
         expected = fixed + load * dense(make("traffic", kind="hotspot", hosts=[1], fraction=0.7).build(on))
@@ -48,7 +48,7 @@ def test_the_demand_at_a_load_is_the_background_and_the_load_times_the_hotspot(k
             assert sent == pytest.approx(expected.sum(axis=1))
         for received in (both.received(load), at.column_sums):
             assert received == pytest.approx(expected.sum(axis=0))
-        sound_traffic(on, at)
+        validate_traffic(on, at)
     alone = make("traffic", kind="hotspot", hosts=[1], fraction=0.7).build(on)
     assert alone.at(0.3) == (alone, 0.3)
     others = {one.content_hash for one in (alone, both, replace(both, background=both.at(0.1)[0]))}

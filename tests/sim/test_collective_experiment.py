@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from flitlab.models.collective.stored import read_schedule
+from flitlab.models.collective.schedule_file import read_schedule
 from flitlab.sim.cli.__main__ import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read

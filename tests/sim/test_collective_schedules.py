@@ -11,8 +11,8 @@ from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.collective.latency import Latency
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.collective.build import scheduled
-from flitlab.models.collective.program import program_of
+from flitlab.models.collective.build import build_schedule
+from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import check
 from flitlab.models.collective.tree import Tree
 from flitlab.models.instance import Instance
@@ -60,7 +60,7 @@ def schedule(rng: np.random.Generator, kind: str, topology: Topology):
     into = [tree(rng, topology, root, back=True) for root in roots]
     streams = streams_of(kind, n, out, into)
     rate = {arc: 1.0 for stream in streams for arc in stream.arcs}
-    return scheduled(kind, n, each, streams, int(rng.integers(1, 4)), rate)
+    return build_schedule(kind, n, each, streams, int(rng.integers(1, 4)), rate)
 
 
 def efficiency(seed: int) -> float:
@@ -70,7 +70,7 @@ def efficiency(seed: int) -> float:
     made = schedule(rng, kind, topology)
     check(made)
     piece = int(rng.integers(1, 200)) * FLIT
-    program = program_of(made, piece, int(rng.integers(1, 4)))
+    program = build_program(made, piece, int(rng.integers(1, 4)))
     switching = Flow(header=int(rng.integers(1, 4)), switch=int(rng.integers(3)), link=int(rng.integers(4)))
     messages = Messages(4 * FLIT, FLIT, 0, 4, False, 1 << 40, 0, Fraction(1), confirmed=bool(rng.random() < 0.5))
     host = np.arange(program.ranks)

@@ -4,7 +4,7 @@
 import pytest
 
 from flitlab.fluid.kinds.spec import kinds
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import CATEGORIES, names
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
@@ -130,7 +130,7 @@ def test_two_letters_exchanged_still_mean_that_kind(category):
     for kind in KINDS[category]:
         for i in range(len(kind) - 1):
             word = kind[:i] + kind[i + 1] + kind[i] + kind[i + 2 :]
-            assert word in KINDS[category] or near(word, KINDS[category]) == kind, word
+            assert word in KINDS[category] or closest_match(word, KINDS[category]) == kind, word
 
 
 def test_a_ceiling_whose_letters_are_exchanged(mistakes):

@@ -12,7 +12,7 @@ from flitlab.models.registry import FaultyError, SpecWarning, make
 from flitlab.models.topology.formats import read, write
 from flitlab.models.topology.formats.anynet import read_anynet
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import sound_topology
+from flitlab.models.topology.validation import validate_topology
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
 from flitlab.sim.engines.start import start
@@ -111,7 +111,7 @@ def test_delays_of_hosts_stay_with_them(tmp_path):
     failed = make("topology", **given, failures={"switches": 1}).build()
     assert failed.host_delay.tolist() == np.delete([2, 3, 4], failed.notes["failed"]["switches"]).tolist()
     assert make("topology", **given, hosts_per_switch=1).build().host_delay.tolist() == [2, 3, 4]
-    with pytest.warns(SpecWarning, match="replaces hosts of which 3 have channels with delays of their own"):
+    with pytest.warns(SpecWarning, match="the delays of 3 hosts' channels are dropped"):
         other = make("topology", **given, hosts=[2, 0, 1]).build()
     assert other.host_delay is None
     planes = make("topology", kind="planes", count=2, of=given).build()
@@ -125,7 +125,7 @@ def test_delays_of_hosts_must_be_one_for_each_and_not_negative():
         ([0, 1, -2, 3], "delay of host 2"),
     ):
         with pytest.raises(FaultyError, match=match):
-            sound_topology(Topology(**{**vars(topology), "host_delay": np.array(wrong)}))
+            validate_topology(Topology(**{**vars(topology), "host_delay": np.array(wrong)}))
 
 
 CONFIG = """
@@ -159,6 +159,4 @@ def test_hosts_that_replace_those_with_delays_are_warned_of(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(CONFIG.replace("star.anynet", "star.anynet, hosts_per_switch: 3"))
     assert main(["check", str(tmp_path / "c.yaml")]) == 0
     said = capsys.readouterr().err
-    assert (
-        "c.yaml:2: topology.hosts_per_switch = 3: warning: replaces hosts of which 2 have channels with delays" in said
-    )
+    assert "c.yaml:2: topology.hosts_per_switch = 3: warning: replaces the hosts; the delays of 2 hosts'" in said

@@ -14,7 +14,7 @@ from flitlab.fluid.mcf.shortest import Split, nearest_weights
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
-from flitlab.models.paths.bounded import paths_bounded, some_shortest
+from flitlab.models.paths.bounded import all_paths_within, sampled_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
 from flitlab.models.routing.optimal import Optimal
 from flitlab.models.routing.planned import equal_thresholds, thresholds
@@ -110,18 +110,18 @@ def test_wide_path_sets_come_from_the_solver_and_carry_as_much(kind):
 def test_bounded_paths_are_those_of_networkx(hops):
     topology = build("hyperx", dims=[2, 3], multiplicity=2)
     pairs = np.array([(s, t) for s in range(6) for t in range(6) if s != t])
-    found = paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 10**6)
+    found = all_paths_within(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 10**6)
     graph = topology.to_networkx()
     for i, (s, t) in enumerate(pairs.tolist()):
         every = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, hops)}
-        own = [tuple(path.tolist()) for path in found.of(i)]
+        own = [tuple(path.tolist()) for path in found.paths_of(i)]
         assert set(own) == every and len(own) == len(every)
         assert [len(path) for path in own] == sorted(map(len, own))
-    assert paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 5, 10**6) is None
-    assert paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 50) is None
-    some = some_shortest(topology, pairs[:, 0], pairs[:, 1], 3, 0)
+    assert all_paths_within(topology, pairs[:, 0], pairs[:, 1], hops, 5, 10**6) is None
+    assert all_paths_within(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 50) is None
+    some = sampled_shortest(topology, pairs[:, 0], pairs[:, 1], 3, 0)
     for i, (s, t) in enumerate(pairs.tolist()):
-        own, least = [tuple(path.tolist()) for path in some.of(i)], nx.shortest_path_length(graph, s, t)
+        own, least = [tuple(path.tolist()) for path in some.paths_of(i)], nx.shortest_path_length(graph, s, t)
         shortest = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, least)}
         assert 0 < len(own) == len(set(own)) <= 3 and set(own) <= shortest
 

@@ -219,5 +219,5 @@ def test_a_network_may_be_cut_in_two_if_no_routing_has_to_serve_it():
 
 def test_a_routing_of_grids_does_not_serve_what_is_left_of_one():
     case = session(build("torus", dims=[3, 3]), [(0, 1)])
-    with pytest.raises(SpecError, match="dor does not serve what is left"):
+    with pytest.raises(SpecError, match="dor does not support the remaining network"):
         happening(case, [FAIL], {"kind": "dor"})

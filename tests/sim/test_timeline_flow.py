@@ -131,7 +131,7 @@ def test_both_engines_do_the_same(number):
 
 def assert_fair(case: Scenario, run, tick: int) -> None:
     """Rates are max-min fair with the capacities that channels have in the tick before, and 0 on those that fail."""
-    epoch = case.timeline.at(tick - 1)
+    epoch = case.timeline.epoch_at(tick - 1)
     capacity = capacity_of(case.topology)
     capacity[: case.topology.channels] *= epoch.rate * epoch.works(case.topology)
     if case.switching.half_duplex:

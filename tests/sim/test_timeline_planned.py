@@ -67,7 +67,7 @@ def test_other_modes_and_routings_are_planned_anew_too(tmp_path, sets):
 
 
 def test_a_demand_that_no_paths_serve_in_what_is_left_is_refused(tmp_path):
-    expected = r"timeline\[0\]: no routes for the demand in what is left: .* 3 channels .*paths have at most 2"
+    expected = r"timeline\[0\]: no routes for the demand in the remaining network: .* 3 channels .*paths have at most 2"
     with pytest.raises(ConfigError, match=expected):
         study(tmp_path, "routing.hops=2")
 

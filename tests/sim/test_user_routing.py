@@ -201,7 +201,7 @@ def test_what_does_not_build_is_shown():
         raise SpecError("too long a line", key="switches")
 
     assert problems(topology, crash).startswith("build() raises IndexError: list index out of range; ")
-    assert problems(topology, refuse) == "build() refuses: switches: too long a line"
+    assert problems(topology, refuse) == "build() rejects its parameters: switches: too long a line"
     assert problems(topology, 3) == "routes() must return a Routes, not int"
 
 
@@ -353,7 +353,7 @@ def test_the_example_of_the_documentation_passes_its_checks(topology, routing):
 def test_the_example_says_what_it_cannot_serve():
     load_plugin(str(EXAMPLE))
     assert check_routing(make("routing", kind="trees"), one_way_ring(4)) == [
-        "build() refuses: kind: needs bi-directional links: a tree is used in both directions"
+        "build() rejects its parameters: kind: needs bi-directional links: a tree is used in both directions"
     ]
     assert check_routing(make("routing", kind="first_shortest"), one_way_ring(4)) == []
 

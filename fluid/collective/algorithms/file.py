@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
-from flitlab.models.collective.program import program_of
+from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import KINDS, Schedule, ScheduleError
-from flitlab.models.collective.stored import read_schedule
+from flitlab.models.collective.schedule_file import read_schedule
 from flitlab.models.registry import SpecError, register
 
 
@@ -34,7 +34,7 @@ class File(AlgorithmSpec):
             raise SpecError(f"{problem} among {question.count}", "path")
         if schedule.root != question.root:
             raise SpecError(f"has the root {schedule.root}, not {question.root}", "path")
-        program = program_of(
+        program = build_program(
             schedule, question.piece, self.window, self.kind, question.size, question.ns_per_byte
         )  # fmt: skip
         return Plan(program, in_order(question), schedule=schedule)

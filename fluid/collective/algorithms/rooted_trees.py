@@ -6,7 +6,7 @@ from typing import ClassVar
 from flitlab.fluid.collective.algorithms.spec import Question
 from flitlab.fluid.collective.algorithms.trees import Scheduled, Ways, numbered, ways_of
 from flitlab.fluid.collective.rooted import rooted_trees
-from flitlab.models.collective.build import reduced
+from flitlab.models.collective.build import all_reduce_streams
 from flitlab.models.registry import SpecError, register
 
 MOST = 64
@@ -32,5 +32,5 @@ class RootedTrees(Scheduled):
         if network.ranks > MOST:
             raise SpecError(f"has a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
         forest = rooted_trees(network)
-        streams = reduced([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
+        streams = all_reduce_streams([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
         return ways_of(question, streams, forest.parts, forest.reached)

@@ -15,12 +15,20 @@ from flitlab.models.application.placement import host_faults
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.schedule import KINDS, CollectiveName, Schedule
-from flitlab.models.faults import Found, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
+from flitlab.models.topology.validation import unchanged
+from flitlab.models.validation import (
+    Errors,
+    contiguous,
+    copy_fields,
+    is_whole,
+    notes_errors,
+    raise_errors,
+    require_type,
+)
 
 Once = Callable[[Hashable, Callable[[], Any]], Any]
 """Gives what a function makes, or what it made when it was first asked for under the same key, with another size."""
@@ -103,21 +111,21 @@ class AlgorithmSpec(Spec):
             raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
         with unchanged(question.topology, self.plan):
             plan = self.plan(question, once)
-        return self._looked_at(plan, question) if is_foreign(self) else plan
+        return self._looked_at(plan, question) if is_third_party(self) else plan
 
     def _looked_at(self, plan: Plan, question: Question) -> Plan:
         """What a user's own algorithm gives, its arrays as compiled code takes them. Raises ``FaultyError``."""
         topology = question.topology
-        refuse_other(plan, Plan, "plan")
-        refuse_other(plan.program, Program, "plan", "program")
+        require_type(plan, Plan, "plan")
+        require_type(plan.program, Program, "plan", "program")
         check(plan.program)
-        refuse(_plan_faults(plan, question.count))
-        refuse(host_faults(plan.host, plan.program.ranks, topology.hosts))
+        raise_errors(_plan_faults(plan, question.count))
+        raise_errors(host_faults(plan.host, plan.program.ranks, topology.hosts))
         routes = None if plan.routes is None else sound_routes(topology, plan.routes, copy=True, by="plan")
-        return rebuilt(Plan, plan, host=plain(plan.host, np.int64, copy=True), routes=routes)
+        return copy_fields(Plan, plan, host=contiguous(plan.host, np.int64, copy=True), routes=routes)
 
 
-def _plan_faults(plan: Plan, ranks: int) -> Found:
+def _plan_faults(plan: Plan, ranks: int) -> Errors:
     """What is wrong with a plan besides its program, its hosts and its routes."""
     if plan.program.ranks != ranks:
         yield "ranks", f"the program has {plan.program.ranks} ranks, and the collective {ranks}"
@@ -128,7 +136,7 @@ def _plan_faults(plan: Plan, ranks: int) -> Found:
         yield "reaches", "reaches must be a Fraction or None"
     if plan.schedule is not None and not isinstance(plan.schedule, Schedule):
         yield "schedule", "schedule must be a Schedule or None"
-    yield from notes_faults(plan.notes)
+    yield from notes_errors(plan.notes)
 
 
 def for_kind(collective: str) -> list[str]:

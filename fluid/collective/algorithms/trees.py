@@ -15,9 +15,14 @@ from flitlab.fluid.collective.along import routes_along
 from flitlab.fluid.collective.balanced import balanced_trees
 from flitlab.fluid.collective.forest import all_gather_trees, broadcast_trees
 from flitlab.fluid.collective.network import Network
-from flitlab.models.collective.build import gathered, reduced, scattered, scheduled
-from flitlab.models.collective.pipeline import Lane, Stream
-from flitlab.models.collective.program import program_of
+from flitlab.models.collective.build import (
+    all_gather_streams,
+    all_reduce_streams,
+    build_schedule,
+    reduce_scatter_streams,
+)
+from flitlab.models.collective.pipeline import RankPair, Stream
+from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import Schedule, check
 from flitlab.models.collective.tree import Tree
 from flitlab.models.registry import register
@@ -73,7 +78,7 @@ class Scheduled(AlgorithmSpec):
         chunks = self.chunks or _chunks(found, question.piece)
         key = (self.kind, "schedule", *network, repr(self), chunks)
         schedule: Schedule = made(once(key, lambda: _schedule(question, found, chunks)))
-        program = program_of(
+        program = build_program(
             schedule, question.piece, self.window, self.kind, question.size, question.ns_per_byte
         )  # fmt: skip
         return Plan(
@@ -103,18 +108,18 @@ class Trees(Scheduled):
         network, kind, count = question.network(), question.collective, question.count
         if kind in ("broadcast", "reduce"):
             forest = broadcast_trees(network if kind == "broadcast" else network.reversed(), question.root, self.parts)
-            along = gathered if kind == "broadcast" else scattered
+            along = all_gather_streams if kind == "broadcast" else reduce_scatter_streams
             return ways_of(question, along(forest.trees, numbered(forest.network)), forest.parts, forest.reached)
         out = self._forest(question, network) if kind != "reduce_scatter" else None
         into = self._forest(question, network.reversed()) if kind != "all_gather" else None
         if into is None:
             assert out is not None
-            return ways_of(question, gathered(out.trees, out.rank), out.parts, out.time)
+            return ways_of(question, all_gather_streams(out.trees, out.rank), out.parts, out.time)
         if out is None:
-            return ways_of(question, scattered(into.trees, into.rank), into.parts, into.time)
+            return ways_of(question, reduce_scatter_streams(into.trees, into.rank), into.parts, into.time)
         parts = lcm(out.parts, into.parts)
         pairs = list(_paired(_scaled(into.trees, parts // into.parts), _scaled(out.trees, parts // out.parts)))
-        return ways_of(question, reduced(pairs, out.rank), parts * count, (into.time + out.time) / count)
+        return ways_of(question, all_reduce_streams(pairs, out.rank), parts * count, (into.time + out.time) / count)
 
     def _forest(self, question: Question, network: Network) -> "_Forest":
         """Trees of every rank; a network that is its own reverse has the same ones.
@@ -183,16 +188,16 @@ def _chunks(ways: Ways, piece: int) -> int:
 
 def _schedule(question: Question, ways: Ways, chunks: int) -> Schedule:
     """The schedule of streams, once it has been followed to see that it does what it should."""
-    schedule = scheduled(
+    schedule = build_schedule(
         question.collective, question.count, ways.parts, ways.streams, chunks, _rates(question, ways), question.root
     )  # fmt: skip
     check(schedule)
     return schedule
 
 
-def _rates(question: Question, ways: Ways) -> dict[Lane, float]:
+def _rates(question: Question, ways: Ways) -> dict[RankPair, float]:
     """Parts that ranks can send each other in a unit of time: what a channel carries, or what streams ask of a path."""
-    network, asked, single = question.network(), Counter[Lane](), dict[Lane, float]()
+    network, asked, single = question.network(), Counter[RankPair](), dict[RankPair, float]()
     real = (network.capacity.astype(float) / float(network.scale) * ways.parts).tolist()
     carries = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), real, strict=True))
     for stream in ways.streams:

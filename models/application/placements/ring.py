@@ -9,7 +9,7 @@ from pydantic import Field
 from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
-from flitlab.models.collective.ring import find_ring, part_of, ring_of
+from flitlab.models.collective.ring import find_ring, ring_of, ring_segment
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
@@ -33,7 +33,7 @@ class Ring(PlacementSpec):
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         refuse_if_crowded(topology, program)
-        return part_of(topology, find_ring(topology, self.seed).order, program.ranks)
+        return ring_segment(topology, find_ring(topology, self.seed).order, program.ranks)
 
     def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
         found = ring_of(topology, host)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -32,7 +32,7 @@ class BCube(TopologySpec):
 
     def graph(self) -> Topology:
         digits, servers, row = self.k + 1, self.n ** (self.k + 1), self.n**self.k
-        refuse_if_huge(2 * digits * servers, "k")
+        limit_size(2 * digits * servers, "k")
         server = np.arange(servers)
         links = []
         for level in range(digits):

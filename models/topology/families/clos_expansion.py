@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Clos network expanded under a budget: what an expanded Jellyfish is compared with."""
+"""A Clos network expanded under a budget, as a baseline for an expanded Jellyfish."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from flitlab.models.arrays import LARGEST_INTEGER
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.expanded import Prices, repeated
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -27,7 +27,7 @@ Switch = tuple[str, int, int]
 
 
 class Stage(BaseModel):
-    """``hosts_total`` more hosts, and the money that this and better connections may cost."""
+    """An expansion stage: ``hosts_total`` more hosts, and a budget for them and for better connections."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -78,30 +78,30 @@ class Clos:
 
     def links(self) -> list[tuple[Switch, Switch]]:
         """Every pod is spread evenly over its aggregation switches, and these over the core."""
-        found: list[tuple[Switch, Switch]] = []
+        links: list[tuple[Switch, Switch]] = []
         for pod in range(self.pods):
-            found += [
+            links += [
                 (("edge", pod, i), ("aggregation", pod, j))
                 for i, j in _spread(self.lower, self.edges, self.aggregation)
             ]
-        return found + [
+        return links + [
             (("aggregation", i // self.aggregation, i % self.aggregation), ("core", 0, j))
             for i, j in _spread(self.pods * self.upper, self.pods * self.aggregation, self.core)
         ]
 
 
 def _spread(links: int, left: int, right: int) -> list[tuple[int, int]]:
-    """Ends of ``links`` links between two tiers of so many switches: the left ones in order, the right ones in turn.
+    """Return ends of ``links`` links between two tiers: the left switches in order, the right ones round-robin.
 
-    Numbers of links at a switch, and between two switches, differ by at most 1. So do those between a right
-    switch and as many left ones in a row.
+    Numbers of links at a switch, and between two switches, differ by at most 1. So do those between a right switch and
+    equally many consecutive left ones.
     """
     tails = np.repeat(np.arange(left), evenly(links, left))
     return [(tail, k % right) for k, tail in enumerate(tails.tolist())]
 
 
 def changes(old: Clos, new: Clos) -> tuple[int, int]:
-    """(cables moved, cables bought) on the way from one network to another."""
+    """Return (cables moved, cables bought) between one network and another."""
     before, after = old.links(), new.links()
     gone = (Counter(before) - Counter(after)).total()
     bought = max(0, len(after) - len(before))
@@ -120,7 +120,7 @@ class ClosExpansion(TopologySpec):
     ``steps`` hosts_total more hosts come, in new pods, and ``budget`` may be spent: of all numbers of
     aggregation and core switches that are affordable (none are removed) those of most bisection are bought,
     the cheapest among equals. What is left is kept for the next step. ``times`` repeats a step; ``stage``
-    carries out so many only.
+    carries out only that many.
 
     Assumptions, ours: pods stay alike, so aggregation switches are bought for all pods at once. Bisection is
     estimated as half of pods * min(links below aggregation, links above it) of a pod, which is exact but for
@@ -151,7 +151,7 @@ class ClosExpansion(TopologySpec):
     prices: Prices = Prices()
 
     def graph(self) -> Topology:
-        self.refuse_other_hosts("hosts_total")
+        self.reject_other_hosts("hosts_total")
         if self.servers >= self.ports:
             raise SpecError(f"leaves no uplink; at most {self.ports - 1}", key="servers")
         network = self._first()
@@ -180,7 +180,7 @@ class ClosExpansion(TopologySpec):
         if hosts % pod:
             near = [k for k in (hosts // pod * pod, -(-hosts // pod) * pod) if k]
             raise SpecError(f"pods have {pod} hosts each; nearest {', '.join(map(str, near))}", key=key)
-        refuse_if_huge(hosts // self.servers * self.ports, key)
+        limit_size(hosts // self.servers * self.ports, key)
         return hosts // pod
 
     def _first(self) -> Clos:
@@ -200,7 +200,7 @@ class ClosExpansion(TopologySpec):
         return max(options, key=lambda option: (option.bisection, option.switches))
 
     def _expanded(self, old: Clos, hosts: int, money: float, key: str) -> tuple[Clos, float]:
-        """The best affordable network with so many more hosts, and what it costs."""
+        """Return the best affordable network with that many more hosts, and its cost."""
         least = replace(old, pods=old.pods + (self._pods(hosts, f"{key}.hosts_total") if hosts else 0)).best_split()
         most = least.edges * least.uplinks  # more than that above the edge cannot be used
         options = [least]
@@ -239,7 +239,7 @@ class ClosExpansion(TopologySpec):
 
 
 def _built(kind: str, network: Clos, servers: int, notes: dict[str, Any]) -> Topology:
-    """The topology, its switches numbered tier by tier and pod by pod."""
+    """Return the topology, its switches numbered tier by tier and pod by pod."""
     edges, aggregation = network.pods * network.edges, network.pods * network.aggregation
     first = {"edge": 0, "aggregation": edges, "core": edges + aggregation}
     size = {"edge": network.edges, "aggregation": network.aggregation, "core": network.core}

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import first_connected, random_pairs
 
@@ -56,7 +56,7 @@ class Clustered(TopologySpec):
         half, inside = self.n // 2, self.degree - self.cross
         if self.n % 2:
             raise SpecError(f"must be even; nearest {self.n - 1}, {self.n + 1}", key="n")
-        refuse_if_long_to_draw(self.n * self.degree, "n")
+        limit_random_size(self.n * self.degree, "n")
         if self.cross > min(self.degree, half):
             raise SpecError(f"must be at most {min(self.degree, half)}", key="cross")
         if inside >= half:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -38,7 +38,7 @@ class DCell(TopologySpec):
         for _ in range(self.k):
             sizes.append(sizes[-1] * (sizes[-1] + 1))
         servers = sizes[-1]
-        refuse_if_huge((self.k + 2) * servers, "k")
+        limit_size((self.k + 2) * servers, "k")
         server = np.arange(servers)
         links = [np.column_stack([server, servers + server // self.n])]
         for inner, whole in pairwise(sizes):

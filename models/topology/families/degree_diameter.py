@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Degree-diameter graphs: as many switches as known within a degree and a diameter."""
+"""Degree-diameter graphs: the largest known graphs of a degree and a diameter."""
 
 from functools import partial
 from math import isqrt
@@ -18,7 +18,7 @@ from flitlab.models.topology.degree_diameter_graphs import (
     record_orders,
 )
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.topology.nearest import listed
 from flitlab.models.topology.spec import TopologySpec
 
@@ -26,7 +26,7 @@ MAX_DIAMETER = 64
 
 
 def largest_digraph(degree: int, diameter: int) -> Construction:
-    """The largest known digraph: a Kautz graph, but a ring for degree 1 and Alegre's order for degree 2."""
+    """Return the largest known digraph: a Kautz graph, but a ring for degree 1 and Alegre's order for degree 2."""
     if degree == 1:
         return Construction(diameter + 1, "ring", partial(cycle_links, diameter + 1))
     if degree == 2 and diameter >= 4:
@@ -38,7 +38,7 @@ def largest_digraph(degree: int, diameter: int) -> Construction:
 
 @register("topology", "degree_diameter")
 class DegreeDiameter(TopologySpec):
-    """The largest graph at hand of given degree (links of a switch, at most) and diameter (hops of a pair, at most).
+    """The largest available graph of a degree (most links of a switch) and a diameter (most hops of a pair).
 
     Uni-directional (``directed: true``): the Kautz graph, of degree**diameter + degree**(diameter - 1) switches,
     the largest known from degree 3; for degree 2 and diameter k from 4, 25 * 2**(k - 4) switches, the order of
@@ -50,7 +50,7 @@ class DegreeDiameter(TopologySpec):
     the polarity quotient of W(8) and its duplications, 585 + 65 (degree - 9); edge lists and voltage graphs
     that were found by search for the rest. In polarity graphs some switches have a free port.
 
-    ``notes`` tell the construction, the largest order known (Combinatorics Wiki, July 2022, undirected only to
+    ``notes`` state the construction, the largest order known (Combinatorics Wiki, July 2022, undirected only to
     degree 16 and diameter 10; null where unknown), whether it is reached, and the Moore bound.
 
     Valid: directed, every degree and diameter; otherwise diameter 1 with every degree, 2 and 3 with degrees from
@@ -76,7 +76,7 @@ class DegreeDiameter(TopologySpec):
             smaller = [k for k in range(1, self.diameter) if (graph := self._best(k)) and self._fits(graph)]
             what = f"{best.order} switches of degree {self.degree}: too many"
             if not smaller:
-                raise SpecError(f"{what}; valid up to {isqrt(MOST) - 1}, with diameter 1", key="degree")
+                raise SpecError(f"{what}; valid up to {isqrt(MAX_SIZE) - 1}, with diameter 1", key="degree")
             raise SpecError(f"{what}; nearest {smaller[-1]}", key="diameter")
         record = self._record(best)
         notes = {
@@ -90,7 +90,7 @@ class DegreeDiameter(TopologySpec):
         return make(self.kind, best.order, best.links(), notes=notes)
 
     def _fits(self, graph: Construction) -> bool:
-        return graph.order * self.degree <= MOST
+        return graph.order * self.degree <= MAX_SIZE
 
     def _best(self, diameter: int) -> Construction | None:
         """The largest graph of this degree at hand."""

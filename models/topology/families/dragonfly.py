@@ -10,32 +10,39 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
 
 def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> Ints:
-    """Place, from 0, of group j among the other groups in the order in which the ports of group i reach them."""
-    ahead = (j - i) % groups
+    """Return the position, from 0, of group j in the order in which the ports of group i reach the other groups.
+
+    Parameters
+    ----------
+    i, j: different groups.
+    groups: number of groups.
+    arrangement: arrangement of global links, as in the family.
+    """
+    distance = (j - i) % groups
     if arrangement == "consecutive":
         return j - (j > i)
     if arrangement == "palmtree":
-        rank: Ints = ahead - 1
+        rank: Ints = distance - 1
         return rank
-    folded: Ints = np.where(ahead <= groups // 2, 2 * ahead - 2, 2 * (groups - ahead) - 1)
+    folded: Ints = np.where(distance <= groups // 2, 2 * distance - 2, 2 * (groups - distance) - 1)
     return folded
 
 
 def group_pairs(groups: int, degree: int) -> Ints:
-    """int64 [m, 2]: pairs of groups such that each is in ``degree`` different ones.
+    """Return pairs of groups such that each is in ``degree`` different ones, int64 [m, 2].
 
-    Groups up to degree // 2 apart, and those groups // 2 apart if the degree is odd; the last group is in
-    one pair less if the number of groups is odd too.
+    Groups up to degree // 2 apart are paired, and groups // 2 apart if the degree is odd; the last group is in one pair
+    less if the number of groups is odd too.
     """
     group = np.arange(groups)
-    pairs = [np.column_stack([group, (group + ahead) % groups]) for ahead in range(1, degree // 2 + 1)]
+    pairs = [np.column_stack([group, (group + distance) % groups]) for distance in range(1, degree // 2 + 1)]
     if degree % 2:
         near = group[: groups // 2]
         pairs.append(np.column_stack([near, near + groups // 2]))
@@ -43,16 +50,24 @@ def group_pairs(groups: int, degree: int) -> Ints:
 
 
 def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> Ints:
-    """int64 [m, 2]: links between routers of different groups, a routers of h ports in each."""
+    """Return links between routers of different groups, int64 [m, 2]; groups have a routers of h ports each.
+
+    Parameters
+    ----------
+    groups: number of groups.
+    a: routers per group.
+    h: global ports per router.
+    arrangement: arrangement of global links, as in the family.
+    """
     links = []
     for first_port in range(0, a * h, groups - 1):
         pairs = group_pairs(groups, min(groups - 1, a * h - first_port))
-        here, there = np.concatenate([pairs, pairs[:, ::-1]]).T
-        order = np.lexsort((group_rank(here, there, groups, arrangement), here))
-        start = np.searchsorted(here[order], here[order])
+        src_router, dst_router = np.concatenate([pairs, pairs[:, ::-1]]).T
+        order = np.lexsort((group_rank(src_router, dst_router, groups, arrangement), src_router))
+        start = np.searchsorted(src_router[order], src_router[order])
         port = np.empty_like(order)
         port[order] = first_port + np.arange(len(order)) - start
-        links.append((here * a + port // h).reshape(2, -1).T)
+        links.append((src_router * a + port // h).reshape(2, -1).T)
     return np.concatenate(links)
 
 
@@ -94,8 +109,8 @@ class Dragonfly(TopologySpec):
         groups = self.groups or most
         if groups > most:
             raise SpecError(f"more than a * h + 1; nearest {most}", key="groups")
-        refuse_if_huge(groups * a * (a - 1 + h), "a")
-        refuse_if_huge(groups * a * (self.p or h), "p", "hosts")
+        limit_size(groups * a * (a - 1 + h), "a")
+        limit_size(groups * a * (self.p or h), "p", "hosts")
         routers = np.arange(groups * a).reshape(groups, a)
         links = np.concatenate([clique_links(routers, 1), global_links(groups, a, h, self.arrangement)])
         notes = {"groups": groups, "group_size": a}

@@ -8,7 +8,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.dragonfly import Arrangement, global_links
 from flitlab.models.topology.families.leaf_spine import leaf_spine_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -47,8 +47,8 @@ class DragonflyPlus(TopologySpec):
         groups = self.groups or most
         if groups > most:
             raise SpecError(f"more than spines * h + 1; nearest {most}", key="groups")
-        refuse_if_huge(groups * spines * (2 * leaves + h), "spines")
-        refuse_if_huge(groups * leaves * p, "p", "hosts")
+        limit_size(groups * spines * (2 * leaves + h), "spines")
+        limit_size(groups * leaves * p, "p", "hosts")
         size = leaves + spines
         first = np.arange(groups)[:, None, None] * size
         local = (first + leaf_spine_links(leaves, spines, 1)).reshape(-1, 2)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -18,10 +18,10 @@ REACH = 2
 class DRing(TopologySpec):
     """DRing: a flat network of supernodes on a ring, each fully linked to the next two on either side.
 
-    The ``switches`` are shared out evenly over the ``supernodes``. Every switch is linked to every switch of the
+    The ``switches`` are divided evenly over the ``supernodes``. Every switch is linked to every switch of the
     supernodes one and two places away on the ring, and to none of its own. Supernodes of equal size n make degree
-    4 n. With ``ports`` every switch has as many ports, of which those without links take hosts; else
-    ``hosts_per_switch`` says how many hosts each has.
+    4 n. With ``ports``, the ports of each switch without links take hosts; else ``hosts_per_switch`` sets
+    the hosts of each.
 
     Switches are numbered supernode by supernode. m supernodes of n switches have 2 m n**2 links; supernodes k places
     apart are ceil(k / 2) hops from one another, switches of the same supernode 2.
@@ -46,13 +46,13 @@ class DRing(TopologySpec):
         if switches < supernodes:
             raise SpecError(f"fewer than one for each supernode; at least {supernodes}", key="switches")
         largest = -(-switches // supernodes)
-        refuse_if_huge(switches * largest * 2 * REACH, "switches")
+        limit_size(switches * largest * 2 * REACH, "switches")
         sizes = evenly(switches, supernodes)
         first = np.cumsum(sizes) - sizes
         links = []
-        for ahead in range(1, REACH + 1):
+        for distance in range(1, REACH + 1):
             for here in range(supernodes):
-                there = (here + ahead) % supernodes
+                there = (here + distance) % supernodes
                 pair = np.indices((sizes[here], sizes[there])).reshape(2, -1).T
                 links.append(pair + np.array([first[here], first[there]]))
         clusters = [[f"supernode {i}", int(first[i]), int(sizes[i])] for i in range(supernodes)]
@@ -62,9 +62,9 @@ class DRing(TopologySpec):
 
     def _filled(self, topology: Topology, ports: int) -> Topology:
         """The network with a host on every port that has no link."""
-        self.refuse_other_hosts("ports")
+        self.reject_other_hosts("ports")
         most = int(topology.out_degree.max())
         if ports < most:
             raise SpecError(f"a switch has {most} links; at least {most}", key="ports")
-        refuse_if_huge(topology.switches * ports, "ports", "hosts")
+        limit_size(topology.switches * ports, "ports", "hosts")
         return topology.with_hosts(ports - topology.out_degree)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks grown step by step, as Jellyfish is expanded."""
+"""Random networks that grow step by step, as Jellyfish does."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
+from flitlab.models.topology.limits import MAX_RANDOM_CHANNELS, limit_random_size
 from flitlab.models.topology.names import extended_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.topology.wiring import evenly
 
 
 class Prices(BaseModel):
-    """Price of a switch, of a new cable between switches and of moving one, in one unit of one's choice."""
+    """Prices of a switch, of a new cable between switches and of moving one, in any common unit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +26,7 @@ class Prices(BaseModel):
 
 
 class Step(BaseModel):
-    """``switches`` new switches, or as many as ``budget`` buys; all of this, ``times`` times."""
+    """An expansion step: ``switches`` new switches, or as many as ``budget`` buys; repeated ``times`` times."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ MOST_STEPS = 100_000
 
 
 class Repeated(Protocol):
-    """A step that is carried out ``times`` times."""
+    """A step with repetitions."""
 
     @property
     def times(self) -> int:
@@ -54,9 +54,15 @@ R = TypeVar("R", bound=Repeated)
 
 
 def repeated(steps: Sequence[R], stage: int | None, most: int = MOST_STEPS) -> list[tuple[int, R]]:
-    """The first ``stage`` steps, repetitions counted, or all: each with its place in ``steps``.
+    """Return the first ``stage`` steps, repetitions counted, or all of them: each with its index in ``steps``.
 
-    Raises ``SpecError`` for more than ``most`` steps, and for a stage that there is not.
+    Parameters
+    ----------
+    steps: the steps with their repetitions.
+    stage: number of steps to carry out; None: all.
+    most: largest accepted number of steps.
+
+    Raises ``SpecError`` for more than ``most`` steps, and for a stage that does not exist.
     """
     count = sum(step.times for step in steps)
     if count > most:
@@ -75,7 +81,7 @@ class Expanded(TopologySpec):
     p takes a random link (x, y), x and y not being neighbours of p: (x, y) is removed, (p, x) and (p, y) are
     added, with its capacity and delay. Only when no such link is left, one of x and y may be a neighbour already
     (``parallel_links``). An odd port stays free. ``times`` repeats a step; ``stage`` carries out
-    so many steps only, repetitions counted (default: all).
+    only that many steps, repetitions counted (default: all).
 
     A step may have a ``budget`` instead of ``switches``: it buys and connects as many switches as that pays
     for, with ``hosts_total`` hosts spread evenly on them; what is not spent is kept for the next such step.
@@ -115,7 +121,7 @@ class Expanded(TopologySpec):
         for number, step in self._steps():
             saved += step.budget or 0
             new = _servers(step, saved, self.prices, f"steps[{number}]")
-            refuse_if_long_to_draw(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
+            limit_random_size(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
             moved = sum(_insert(links, origin, len(hosts) + i, step.ports - k, rng) for i, k in enumerate(new))
             hosts += new
             cost = self.prices.switch * len(new) + (self.prices.cable + self.prices.rewiring) * moved
@@ -148,14 +154,14 @@ class Expanded(TopologySpec):
             if step.servers > step.ports - 2:
                 raise SpecError(f"leaves no two ports for links; at most {step.ports - 2}", key=f"steps[{i}].servers")
         listed = repeated(self.steps, self.stage)
-        refuse_if_long_to_draw(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
+        limit_random_size(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
         return listed
 
 
 def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
     """Hosts at each of the new switches of a step. key: of the step, for errors."""
     if step.switches is not None:
-        refuse_if_long_to_draw(step.switches * step.ports, key)
+        limit_random_size(step.switches * step.ports, key)
         return [step.servers] * step.switches
 
     def cost(count: int) -> float:
@@ -171,16 +177,16 @@ def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
             key=f"{key}.budget",
         )
     count = least
-    while count * step.ports <= MOST_DRAWN and cost(count + 1) <= money:
+    while count * step.ports <= MAX_RANDOM_CHANNELS and cost(count + 1) <= money:
         count += 1
-    refuse_if_long_to_draw(count * step.ports, key)
+    limit_random_size(count * step.ports, key)
     return evenly(step.hosts_total, count).tolist() if count else []
 
 
 def _insert(links: list[list[int]], origin: list[int], new: int, ports: int, rng: np.random.Generator) -> int:
-    """Put switch ``new`` into ports // 2 random links, in place; how many that were.
+    """Put switch ``new`` into ports // 2 random links, in place; return their number.
 
-    The links have no end in common unless there are too few of that kind.
+    The links have no end in common, unless there are too few such links.
     """
     joined: set[int] = set()
     for placed in range(ports // 2):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -32,7 +32,7 @@ class FatTree(TopologySpec):
     def graph(self) -> Topology:
         if self.k % 2:
             raise SpecError(f"must be even; nearest {self.k - 1}, {self.k + 1}", key="k")
-        refuse_if_huge(self.k**3, "k")
+        limit_size(self.k**3, "k")
         pods, half = self.k, self.k // 2
         edge = np.arange(pods * half).reshape(pods, half)
         aggregation = edge + edge.size

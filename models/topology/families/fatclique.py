@@ -9,24 +9,29 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.dragonfly import global_links
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
 def clique_of_groups(groups: int, size: int, ports: int) -> Ints:
-    """int64 [m, 2]: links that join every group of ``size`` switches to every other one, ``ports`` a switch.
+    """Return links that join every group of ``size`` switches to every other one, int64 [m, 2], ``ports`` per switch.
 
-    Pairs of groups have equally many links, or numbers that differ by one. One port stays free if all are odd in
-    number. As long as every switch has a link to each other group left, it gets one: to the switch at the same place
-    in that group, in the next turn to the one a place further, and so on.
+    Numbers of links of two pairs of groups differ by at most one. One port stays free if all numbers are odd. In round
+    r, a switch links to the switch r positions further in each other group, as long as ports remain for all groups.
+
+    Parameters
+    ----------
+    groups: number of groups.
+    size: switches per group.
+    ports: ports of a switch for links to other groups.
     """
     whole, rest = divmod(ports, groups - 1)
     switch = np.arange(groups * size).reshape(groups, size)
     i, j = np.triu_indices(groups, 1)
     links = [np.zeros((0, 2), np.int64)]
     for turn in range(whole):
-        ahead = np.roll(switch, -turn, axis=1)
-        links.append(np.column_stack([switch[i].ravel(), ahead[j].ravel()]))
+        neighbour = np.roll(switch, -turn, axis=1)
+        links.append(np.column_stack([switch[i].ravel(), neighbour[j].ravel()]))
     if rest:
         links.append(global_links(groups, size, rest, "palmtree"))
     return np.concatenate(links)
@@ -67,7 +72,7 @@ class FatClique(TopologySpec):
         switches = block * self.blocks
         block_ports = self._ports("block_ports", self.sub_blocks, self.size, "sub_blocks")
         global_ports = self._ports("global_ports", self.blocks, block, "blocks")
-        refuse_if_huge(switches * (self.size - 1 + block_ports + global_ports), "blocks")
+        limit_size(switches * (self.size - 1 + block_ports + global_ports), "blocks")
         links = [clique_links(np.arange(switches).reshape(-1, self.size), 1)]
         if self.sub_blocks > 1:
             inner = clique_of_groups(self.sub_blocks, self.size, block_ports)
@@ -82,8 +87,8 @@ class FatClique(TopologySpec):
 
     def _ports(self, key: str, groups: int, size: int, what: str) -> int:
         """Ports of a switch that link it to other groups; raises SpecError if they cannot link every two groups."""
-        given = getattr(self, key)
-        ports: int = groups - 1 if given is None else given
+        port_count = getattr(self, key)
+        ports: int = groups - 1 if port_count is None else port_count
         if groups == 1 and ports:
             raise SpecError(f"there is nothing to link with {what} = 1: leave this out, or give 0", key=key)
         least = -(-(groups - 1) // size)

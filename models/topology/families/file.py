@@ -12,7 +12,7 @@ from flitlab.models.topology.component import largest_component
 from flitlab.models.topology.formats import Attributes, FormatError, ReadFormat, read
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.names import Which, switch_names
-from flitlab.models.topology.pairing import left_over, pairs_problem
+from flitlab.models.topology.pairing import pairs_warning, unpaired_warning
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -21,7 +21,7 @@ class File(TopologySpec):
     """The topology in a file, ``path``, or in a ``text`` that stands in the configuration itself.
 
     ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
-    .topobench_capacities, an edge list otherwise; a text of JSON, XML or GML is known by how it begins):
+    .topobench_capacities, an edge list otherwise; a text of JSON, XML or GML is recognised by its beginning):
 
     * edgelist: lines ``u v [capacity] [delay]``, with tabs, semicolons, commas or blanks between them and quotes around
       names that contain some; ``#`` and ``%`` start comments; ``directed`` tells whether a line is a uni-directional
@@ -29,41 +29,40 @@ class File(TopologySpec):
       else channels); ``u -> v`` is a channel, ``u -- v`` a link; a header such as ``source,target,delay`` names the
       columns; lines of networkx may end with ``{'capacity': 2.0}``;
     * graphml, gml: node attributes label and hosts, edge attributes capacity, delay, reverse; all optional;
-      ``directed`` overrides what the file says;
-    * json: what ``simrun topology --export x.json`` writes; nothing is lost;
-    * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes
-      both ways, the latency (1 cycle if absent) belongs to the way in which it is written, that of a node to its
-      injection and ejection channel; delay = latency - 1, and ``minimal`` goes by latencies unless it has a ``weight``;
+      ``directed`` overrides the file;
+    * json: the lossless format of ``simrun topology --export x.json``;
+    * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side is
+      bi-directional, the latency (1 cycle if absent) applies to the direction in which it is written, that of a node to
+      its injection and ejection channel; delay = latency - 1, and ``minimal`` uses latencies without a ``weight``;
     * topobench: lines ``switch neighbour neighbour ...``, every link bi-directional, named once or more;
       topobench_servers: ``switch servers neighbour ...``;
       topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
 
-    ``pair_directions: true`` makes links of opposite channels, for files that name both directions of every link: one
-    channel of either direction each, alike ones first; their capacities and delays may differ. Without, such a file
-    gives uni-directional channels, of which a failure takes one, and a warning says so; ``false`` says that this is
-    intended.
+    ``pair_directions: true`` pairs opposite channels to links, for files that list both directions of every link; equal
+    channels are paired first, and capacities and delays of a pair may differ. Without the key, such a file gives
+    uni-directional channels, which fail one by one, with a warning; ``false`` suppresses the warning.
 
-    Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keep them. Labels may
-    stand wherever the number of a switch or host may; ``names: labels`` or ``numbers`` says which count where a label
-    is the number of another. Hosts
-    in the file count, also if there are none, unless hosts or hosts_per_switch are given; where the file does not
-    tell (edgelist, topobench, graphml without hosts), a switch has one. Capacities
-    are positive, delays ticks from 0; self-loops are dropped, with a warning.
+    Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keep them. Labels are
+    accepted wherever numbers of switches or hosts are; ``names: labels`` or ``numbers`` resolves conflicts where a
+    label is the number of another switch. Hosts in the file apply, even if there are none, unless hosts or
+    hosts_per_switch are set; where the file does not state hosts (edgelist, topobench, graphml without hosts), a switch
+    has one.
+    Capacities are positive, delays ticks from 0; self-loops are dropped, with a warning.
 
     ``capacity_from``, ``delay_from`` and ``hosts_from`` name other attributes, such as the LinkSpeedRaw of the Topology
-    Zoo; a warning names those that look like one and are not read. Numbers are taken as they are, delays rounded to
-    ticks, and ``capacity`` scales all capacities; ``missing`` is the capacity of edges without the attribute, before
-    that, and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, by which
-    ``minimal`` and ``ecmp`` can find shortest paths (``weight``).
+    Zoo; a warning names similar attributes that are not read. Numbers are not converted, delays are rounded to
+    ticks, and ``capacity`` scales all capacities; ``missing`` is the unscaled capacity of edges without the attribute,
+    and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, which ``minimal``
+    and ``ecmp`` can use for shortest paths (``weight``).
 
-    ``component: largest`` takes the largest part that is strongly connected. A warning says what it keeps; less than
-    ``component_share`` (a half) of the switches, the links or the hosts is refused.
+    ``component: largest`` takes the largest strongly connected component. A warning states its size; less than
+    ``component_share`` (a half) of the switches, the links or the hosts is rejected.
 
     ``path: {glob: 'zoo/*.graphml'}`` is a sweep over all files of such names, in their order.
 
-    Refused, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, an attribute
-    that is asked for and nowhere (of capacities only without ``missing``; with it, a warning tells), bad numbers,
-    statements that contradict each other, a network that is not strongly connected.
+    Rejected, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, a requested
+    attribute that no edge or node has (with ``missing``, only a warning for capacities), invalid numbers,
+    contradictory statements, a network that is not strongly connected.
 
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
@@ -91,7 +90,7 @@ class File(TopologySpec):
             topology = self._paired(self._read(source, key), str(source))
         if self.component == "largest":
             topology = self._largest(topology, str(source))
-        self._refuse_disconnected(topology, str(source), key)
+        self._require_connected(topology, str(source), key)
         notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
         if self.names == "numbers":
             notes = {name: value for name, value in notes.items() if name not in NAMES}
@@ -100,7 +99,7 @@ class File(TopologySpec):
         return replace(topology, kind=self.kind, notes=notes)
 
     def _read(self, source: str | Text, key: str) -> Topology:
-        """The topology as the file has it."""
+        """Read the topology as the file describes it."""
         own = {name for name in ("capacity", "delay", "hosts") if f"{name}_from" in self.model_fields_set}
         names = Attributes(self.capacity_from, self.delay_from, self.hosts_from, self.missing, frozenset(own))
         try:
@@ -110,44 +109,46 @@ class File(TopologySpec):
         except FormatError as error:
             raise SpecError(str(error), key=key) from None
         if self.directed is not None and topology.channels and self.directed != topology.directed:
-            found = "uni-directional" if topology.directed else "bi-directional"
+            direction = "uni-directional" if topology.directed else "bi-directional"
             advice = "; pair_directions: true makes links of opposite ones" if topology.directed else ""
-            raise SpecError(f"{source}: its channels are {found}{advice}", key="directed")
+            raise SpecError(f"{source}: its channels are {direction}{advice}", key="directed")
         return topology
 
     def _paired(self, topology: Topology, source: str) -> Topology:
-        """The topology with its opposite channels as links, if that is asked for; warns where it is likely to be."""
+        """Pair opposite channels to links if ``pair_directions`` is set; warn where they are probably links."""
         paired, single = topology.paired_count
         if self.pair_directions:
             topology = topology.pair_directions()
-        problem = left_over(single - paired) if self.pair_directions else ""
+        warning = unpaired_warning(single - paired) if self.pair_directions else ""
         if self.pair_directions is None:
-            problem = pairs_problem(paired, single, "pair_directions: true")
-        if problem:
-            warn(f"{source}: {problem}")
+            warning = pairs_warning(paired, single, "pair_directions: true")
+        if warning:
+            warn(f"{source}: {warning}")
         return topology
 
     def _largest(self, topology: Topology, source: str) -> Topology:
-        """The largest strongly connected part, if it is large enough; warns of what is left out."""
-        found = largest_component(topology)
-        if found is topology:
+        """Return the largest strongly connected component, if it is large enough; warn of what is omitted."""
+        component = largest_component(topology)
+        if component is topology:
             return topology
         links, ends = ("channels", 1) if topology.directed else ("links", 2)
         every = [
-            ("switches", found.switches, topology.switches),
-            (links, found.channels // ends, topology.channels // ends),
-            ("hosts", found.hosts, topology.hosts),
+            ("switches", component.switches, topology.switches),
+            (links, component.channels // ends, topology.channels // ends),
+            ("hosts", component.hosts, topology.hosts),
         ]
         shares = [(what, part, whole) for what, part, whole in every if whole]
-        kept = ", ".join(f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares)
+        share_texts = ", ".join(
+            f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares
+        )
         if any(part < self.component_share * whole for _, part, whole in shares):
             least = f"which is less than component_share: {self.component_share:g}"
             advice = self._advice(topology)
-            raise SpecError(f"{source}: the largest part has only {kept}, {least}{advice}", key="component")
-        warn(f"{source}: the largest part is kept: {kept}", "component")
-        return found
+            raise SpecError(f"{source}: the largest part has only {share_texts}, {least}{advice}", key="component")
+        warn(f"{source}: the largest part is kept: {share_texts}", "component")
+        return component
 
-    def _refuse_disconnected(self, topology: Topology, source: str, key: str) -> None:
+    def _require_connected(self, topology: Topology, source: str, key: str) -> None:
         if (pair := topology.unreachable_pair()) is None:
             return
         names = switch_names(topology)
@@ -156,7 +157,7 @@ class File(TopologySpec):
         raise SpecError(f"{problem}; component: largest takes the largest part", key=key)
 
     def _advice(self, topology: Topology) -> str:
-        """What to do about channels that lead one way only, where edges may be meant as links."""
+        """Return advice about uni-directional channels, where edges may be meant as links."""
         may_be_links = topology.kind in ("edgelist", "gml", "graphml") and self.directed is None
         if not may_be_links or not topology.directed:
             return ""

@@ -6,7 +6,7 @@ from pydantic import Field
 from flitlab.models.registry import register
 from flitlab.models.topology.families.hyperx import hyperx_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -30,7 +30,7 @@ class FlattenedButterfly(TopologySpec):
 
     def graph(self) -> Topology:
         routers, dims = self.k ** (self.n - 1), [self.k] * (self.n - 1)
-        refuse_if_huge(routers * len(dims) * (self.k - 1), "n")
+        limit_size(routers * len(dims) * (self.k - 1), "n")
         topology = Topology.from_links(
             self.kind, routers, hyperx_links(dims, [1] * len(dims)), notes={"dims": dims}
         )  # fmt: skip

@@ -6,7 +6,7 @@ from pydantic import Field
 from flitlab.models.registry import register
 from flitlab.models.topology.families.imase import imase_arcs
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -26,5 +26,5 @@ class Gdbg(TopologySpec):
     degree: int = Field(ge=2)
 
     def graph(self) -> Topology:
-        refuse_if_huge(self.n * self.degree, "n" if self.n > self.degree else "degree")
+        limit_size(self.n * self.degree, "n" if self.n > self.degree else "degree")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, a=1, b=0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HammingMesh: boards of accelerators, whose rows and columns are joined by switches."""
+"""HammingMesh: boards of accelerators, whose rows and columns are connected by switches."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
 class Trees(NamedTuple):
-    """Networks of the lines of one direction. links: int64 [m, 2]. leaves, spines: switches in all."""
+    """Networks of the lines of one direction. links: int64 [m, 2]. leaves, spines: total numbers of switches."""
 
     links: Ints
     leaves: int
@@ -22,10 +22,13 @@ class Trees(NamedTuple):
 
 
 def trees(ends: Ints, first: int, radix: int) -> Trees:
-    """A switch for each line, or a two-level fat tree where it has more ends than a switch has ports.
+    """Return a switch for each line, or a two-level fat tree where a line has more ends than a switch has ports.
 
-    ends: int64 [lines, ends], the accelerators to be joined. first: number of the first switch. Switches are numbered
-    leaves first, line by line; half of the ports of a leaf lead up, dealt out to the spines of the line in turn.
+    Parameters
+    ----------
+    ends: int64 [lines, ends], the accelerators to connect.
+    first: number of the first switch. Leaves come first, line by line; half of a leaf's ports lead up, round-robin over
+        the spines of its line.
     """
     lines, count = ends.shape
     if count <= radix:
@@ -51,8 +54,8 @@ class HammingMesh(TopologySpec):
     columns and b rows. Boards stand in x columns and y rows. Each row of accelerators through a row of boards has a
     network of its own, which joins the first and the last accelerator that it has on each board: 2 x links, two from an
     accelerator where a is 1. Each column has one with 2 y links likewise. Such a network is one switch or, if it has
-    more links than ``radix``, a fat tree of two levels without oversubscription. Where x is 1 there is nobody else to
-    reach: the two ends of a row are linked, if a is more than 2; likewise columns where y is 1.
+    more links than ``radix``, a fat tree of two levels without oversubscription. Where x is 1, the two ends of a row
+    are linked if a is more than 2; likewise columns where y is 1.
 
     This is one plane; the paper's systems have four such planes, and a ``capacity`` of 4 stands for them.
 
@@ -65,7 +68,7 @@ class HammingMesh(TopologySpec):
     Example: ``topology: {kind: hammingmesh, a: 2, b: 2, x: 4, y: 4}``
 
     Source: Hoefler et al., HammingMesh, SC 2022, arXiv:2209.01346. A network for each row of accelerators, and what
-    happens where x or y is 1, are our reading.
+    happens where x or y is 1, are our interpretation.
     """
 
     a: int = Field(ge=1)
@@ -82,7 +85,7 @@ class HammingMesh(TopologySpec):
             if 2 * count > self.radix * self.radix // 2:
                 raise SpecError(f"more than two levels of switches; at most {self.radix**2 // 4}", key=key)
         accelerators = a * b * x * y
-        refuse_if_huge(6 * accelerators + 8 * x * y * (a + b), "x")
+        limit_size(6 * accelerators + 8 * x * y * (a + b), "x")
         node = np.arange(accelerators).reshape(y, x, b, a)
         boards = [
             np.column_stack([near.ravel(), far.ravel()])

@@ -11,7 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.mesh import Extents
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -25,10 +25,16 @@ Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
 """Parallel links between two neighbours, in all dimensions or in each."""
 
 
-def clique_links(place: np.ndarray, axis: int) -> Ints:
-    """int64 [m, 2]: a link between any two entries of ``place`` on the same line along ``axis``."""
-    lines = np.moveaxis(place, axis, -1).reshape(-1, place.shape[axis])
-    u, v = np.triu_indices(place.shape[axis], 1)
+def clique_links(switches: np.ndarray, axis: int) -> Ints:
+    """Return links between any two entries of ``switches`` on the same line along ``axis``, int64 [m, 2].
+
+    Parameters
+    ----------
+    switches: int64 [dims], switch numbers by coordinates.
+    axis: the dimension.
+    """
+    lines = np.moveaxis(switches, axis, -1).reshape(-1, switches.shape[axis])
+    u, v = np.triu_indices(switches.shape[axis], 1)
     return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
 
 
@@ -45,9 +51,15 @@ def hyperx_degree(dims: list[int], multiplicity: list[int]) -> int:
 
 
 def relative_bisection(dims: list[int], multiplicity: list[int], hosts_per_switch: int) -> float | None:
-    """Links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
+    """Return links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
 
-    None where nothing can be cut, or nobody sends.
+    None without an even dimension or without hosts.
+
+    Parameters
+    ----------
+    dims: extents S of the dimensions.
+    multiplicity: parallel links K of each dimension.
+    hosts_per_switch: T.
     """
     widths = [k * s for s, k in zip(dims, multiplicity, strict=True) if s > 1]
     return min(widths) / (2 * hosts_per_switch) if widths and hosts_per_switch else None
@@ -80,7 +92,7 @@ class HyperX(TopologySpec):
     def graph(self) -> Topology:
         multiplicity = self._multiplicities()
         switches = prod(self.dims)
-        refuse_if_huge(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
+        limit_size(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
         notes: dict[str, Any] = {"dims": self.dims, "multiplicity": multiplicity}
         if self.hosts is None:
             notes["relative_bisection"] = relative_bisection(self.dims, multiplicity, self.hosts_per_switch)

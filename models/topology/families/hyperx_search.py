@@ -13,7 +13,7 @@ from pydantic import Field
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.hyperx import hyperx_degree, hyperx_links, relative_bisection
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly
 
@@ -40,9 +40,14 @@ class Design:
 
 
 def factorizations(n: int, cost: list[int], ports: int, least: int = 2) -> Iterator[list[int]]:
-    """Every way to write n as a product of non-decreasing factors from ``least`` of total cost up to ``ports``.
+    """Yield all products of non-decreasing factors that equal n, of total cost up to ``ports``.
 
-    cost: that of every factor, at least the factor - 1. 1 is the empty product.
+    Parameters
+    ----------
+    n: the product; 1 is the empty product.
+    cost: cost[f] is the cost of factor f, at least f - 1.
+    ports: largest total cost.
+    least: smallest factor.
     """
     if n == 1:
         yield []
@@ -56,7 +61,7 @@ def factorizations(n: int, cost: list[int], ports: int, least: int = 2) -> Itera
 
 
 def most_switches(cost: list[int], ports: int) -> int:
-    """Largest product of factors of total cost up to ``ports``."""
+    """Return the largest product of factors of total cost up to ``ports``."""
     most = [1]
     for budget in range(1, ports + 1):
         products = [s * most[budget - cost[s]] for s in range(2, budget + 2) if cost[s] <= budget]
@@ -65,10 +70,16 @@ def most_switches(cost: list[int], ports: int) -> int:
 
 
 def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
-    """All HyperX worth a look, by increasing number of switches, with as few hosts at each as suffice.
+    """Yield all candidate HyperX by ascending number of switches, with the fewest sufficient hosts per switch.
 
-    More hosts at a switch than needed would only take ports and ask for wider dimensions. Beyond ``radix``
-    switches a host, leaving out a dimension saves switches and links.
+    More hosts per switch only take ports and need wider dimensions. Beyond ``radix`` switches per host, a design
+    without one of the dimensions is cheaper.
+
+    Parameters
+    ----------
+    hosts: number of hosts.
+    radix: ports of a switch.
+    bisection: least relative bisection.
     """
     for per_switch in range(min(radix, hosts), 0, -1):
         first = -(-hosts // per_switch)
@@ -83,7 +94,13 @@ def designs(hosts: int, radix: int, bisection: Fraction) -> Iterator[Design]:
 
 
 def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Design | None:
-    """The design of fewest switches, then links (``switches``), or the other way round (``links``)."""
+    """Return the design of fewest switches, then links (``switches``), or the other way round (``links``).
+
+    Parameters
+    ----------
+    hosts, radix, bisection: as in :func:`designs`.
+    objective: ``switches`` or ``links``.
+    """
     best: Design | None = None
     for design in designs(hosts, radix, bisection):
         if best is None:
@@ -101,7 +118,12 @@ def cheapest(hosts: int, radix: int, bisection: Fraction, objective: str) -> Des
 
 
 def nearest_radix(hosts: int, radix: int, bisection: Fraction) -> int:
-    """Fewest ports, above ``radix``, with which some HyperX qualifies; one switch of ``hosts`` ports does."""
+    """Return the fewest ports, above ``radix``, with which a HyperX qualifies; one switch of ``hosts`` ports does.
+
+    Parameters
+    ----------
+    hosts, radix, bisection: as in :func:`designs`.
+    """
 
     def qualifies(ports: int) -> bool:
         return next(designs(hosts, ports, bisection), None) is not None
@@ -114,13 +136,13 @@ def nearest_radix(hosts: int, radix: int, bisection: Fraction) -> int:
 
 @register("topology", "hyperx_search")
 class HyperXSearch(TopologySpec):
-    """The cheapest HyperX that gives ``hosts`` hosts the wanted bisection with switches of ``radix`` ports.
+    """The cheapest HyperX that gives ``hosts`` hosts the required bisection with switches of ``radix`` ports.
 
     A HyperX of L dimensions of S_i switches, with K_i parallel links in dimension i and T hosts at a switch
     (kind hyperx), has P = prod S_i switches and needs T + sum K_i (S_i - 1) <= radix ports, T P >= hosts, and
-    a relative ``bisection`` min K_i S_i / (2 T) of at least the wanted one; 1 lets all hosts of one half
+    a relative bisection min K_i S_i / (2 T) of at least ``bisection``; 1 lets all hosts of one half
     send to the other. All L and S_i are tried, each with the smallest T and K_i that qualify. ``objective``:
-    *switches* takes the fewest switches, of those the fewest links; *links* the other way round.
+    *switches* minimises switches, then links; *links* minimises links, then switches.
 
     hosts is the number of hosts in all; exactly as many are attached, spread evenly over the switches.
     ``notes``: dims, multiplicity, hosts_per_switch (T), the achieved relative_bisection and the radix_used.
@@ -133,7 +155,7 @@ class HyperXSearch(TopologySpec):
     The designs of MUT Figures 5 to 7.
     """
 
-    # a number here; a list, as other topologies take, is only let in to be told so
+    # a number here; a list, as in other topologies, is accepted only for a better error message
     hosts: int | list[int]  # type: ignore[assignment]
     radix: int = Field(ge=2, le=512)
     bisection: float = Field(gt=0, allow_inf_nan=False)
@@ -141,12 +163,12 @@ class HyperXSearch(TopologySpec):
 
     def graph(self) -> Topology:
         hosts, bisection = self._number_of_hosts(), Fraction(str(self.bisection))
-        refuse_if_huge(2 * hosts, "hosts")  # those of the hosts alone
+        limit_size(2 * hosts, "hosts")  # those of the hosts alone
         design = cheapest(hosts, self.radix, bisection, self.objective)
         if design is None:
             nearest = nearest_radix(hosts, self.radix, bisection)
             raise SpecError(f"too few ports for {hosts} hosts at this bisection; nearest {nearest}", key="radix")
-        refuse_if_huge(2 * design.links, "hosts")
+        limit_size(2 * design.links, "hosts")
         per_switch = design.hosts_per_switch
         notes = {
             "dims": design.dims,

@@ -7,14 +7,20 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
 def imase_arcs(n: int, degree: int, a: int, b: int) -> Ints:
-    """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included.
+    """Return arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, including loops, int64 [n * degree, 2].
 
     n**2 * degree must be less than 2**63.
+
+    Parameters
+    ----------
+    n: number of switches.
+    degree: arcs out of each switch, d.
+    a, b: coefficients of the arcs.
     """
     tail = np.repeat(np.arange(n), degree)
     alpha = np.tile(np.arange(degree), n)
@@ -43,5 +49,5 @@ class Imase(TopologySpec):
     def graph(self) -> Topology:
         if self.n <= self.degree:
             raise SpecError(f"must exceed the degree, {self.degree}", key="n")
-        refuse_if_huge(self.n * self.degree, "n")
+        limit_size(self.n * self.degree, "n")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))

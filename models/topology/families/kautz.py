@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -18,7 +18,7 @@ def kautz_order(degree: int, diameter: int) -> int:
 
 
 def kautz_arcs(degree: int, diameter: int) -> Ints:
-    """int64 [order * degree, 2]: arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree."""
+    """Return arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree, int64 [order * degree, 2]."""
     n = kautz_order(degree, diameter)
     tail = np.repeat(np.arange(n), degree)
     alpha = np.tile(np.arange(1, degree + 1), n)
@@ -34,7 +34,7 @@ class Kautz(TopologySpec):
     (-degree i - alpha) mod n, alpha = 1 .. degree, with n = degree**diameter + degree**(diameter - 1).
 
     Valid: degree and diameter from 1, up to 2 * 10**7 channels. (Degree 1 gives two switches, of diameter 1,
-    whatever diameter is asked for.)
+    whatever the configured diameter is.)
 
     Example: ``topology: {kind: kautz, degree: 3, diameter: 3}``
 
@@ -46,5 +46,5 @@ class Kautz(TopologySpec):
 
     def graph(self) -> Topology:
         n = kautz_order(self.degree, self.diameter)
-        refuse_if_huge(n * self.degree, "diameter" if self.diameter > 1 else "degree")
+        limit_size(n * self.degree, "diameter" if self.diameter > 1 else "degree")
         return Topology.from_arcs(self.kind, n, kautz_arcs(self.degree, self.diameter))

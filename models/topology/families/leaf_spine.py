@@ -9,13 +9,19 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.nearest import listed
 from flitlab.models.topology.spec import TopologySpec
 
 
 def leaf_spine_links(leaves: int, spines: int, multiplicity: int) -> Ints:
-    """int64 [m, 2]: every leaf 0, 1, .. linked so many times to every spine ``leaves``, ``leaves`` + 1, .."""
+    """Return parallel links from every leaf 0, 1, .. to every spine ``leaves``, ``leaves`` + 1, .., int64 [m, 2].
+
+    Parameters
+    ----------
+    leaves, spines: number of switches of each tier.
+    multiplicity: parallel links of a leaf and a spine.
+    """
     leaf, spine = np.indices((leaves, spines)).reshape(2, -1)
     return np.repeat(np.column_stack([leaf, leaves + spine]), multiplicity, axis=0)
 
@@ -48,9 +54,9 @@ class LeafSpine(TopologySpec):
 
     def graph(self) -> Topology:
         leaves, spines = self.leaves, self.spines
-        refuse_if_huge(2 * leaves * spines * self.multiplicity, "leaves")
+        limit_size(2 * leaves * spines * self.multiplicity, "leaves")
         per_leaf = self._hosts_per_leaf()
-        refuse_if_huge(leaves * per_leaf, "hosts_per_leaf", "hosts")
+        limit_size(leaves * per_leaf, "hosts_per_leaf", "hosts")
         tiers = [["leaf", 0, leaves], ["spine", leaves, spines]]
         notes = {"tiers": tiers, "oversubscription": float(per_leaf / self._hosts_served())}
         links = leaf_spine_links(leaves, spines, self.multiplicity)
@@ -66,11 +72,11 @@ class LeafSpine(TopologySpec):
         if self.hosts_per_leaf is not None and self.oversubscription is not None:
             raise SpecError("give either hosts_per_leaf or oversubscription", key="oversubscription")
         if self.hosts_per_leaf is not None:
-            self.refuse_other_hosts("hosts_per_leaf")
+            self.reject_other_hosts("hosts_per_leaf")
             return self.hosts_per_leaf
-        wanted = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
-        if wanted.denominator > 1:
-            near = listed(sorted({max(1, int(wanted)), int(wanted) + 1}))
-            problem = f"makes {float(wanted):g} hosts per leaf; in place of it, nearest hosts_per_leaf {near}"
+        hosts = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
+        if hosts.denominator > 1:
+            near = listed(sorted({max(1, int(hosts)), int(hosts) + 1}))
+            problem = f"makes {float(hosts):g} hosts per leaf; in place of it, nearest hosts_per_leaf {near}"
             raise SpecError(problem, key="oversubscription")
-        return int(wanted)
+        return int(hosts)

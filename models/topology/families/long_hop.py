@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.codes import find_code, griesmer_bound
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -43,8 +43,8 @@ class LongHop(TopologySpec):
         n = 2**self.dim
         if not self.dim <= self.degree < n:
             raise SpecError(f"valid from dim = {self.dim} to 2**dim - 1 = {n - 1}", key="degree")
-        if n * self.degree > MOST:
-            raise SpecError(f"{n} switches: valid up to {MOST // n}", key="degree")
+        if n * self.degree > MAX_SIZE:
+            raise SpecError(f"{n} switches: valid up to {MAX_SIZE // n}", key="degree")
         code = find_code(self.degree, self.dim, self.seed)
         u = np.tile(np.arange(n), self.degree)
         v = u ^ np.repeat(code.columns, n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modified degree-diameter graphs (MDDP): any order, from the degree-diameter graph nearest to it."""
+"""Modified degree-diameter graphs (MDDP): any order, edited from the degree-diameter graph of nearest order."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import bases
 from flitlab.models.topology.distances import distance_counts, mean_hops
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 
 GREEDY_TRIES = 10
@@ -20,32 +20,47 @@ GREEDY_TRIES = 10
 
 
 def insert(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
-    """Put a new switch into ``degree`` arcs of distinct tails and heads, or degree // 2 disjoint links."""
-    wanted = degree if directed else degree // 2
+    """Put a new switch into ``degree`` arcs of distinct tails and heads, or degree // 2 disjoint links.
+
+    Parameters
+    ----------
+    pairs: int64 [m, 2], arcs or links.
+    degree: of the new switch.
+    directed: whether pairs are arcs.
+    rng: source of all draws.
+    """
+    edge_count = degree if directed else degree // 2
     new = pairs.max() + 1
     while True:
         chosen: list[int] = []
         tails: set[int] = set()
         heads = set[int]() if directed else tails
-        for i in rng.integers(len(pairs), size=10 * wanted).tolist():
+        for i in rng.integers(len(pairs), size=10 * edge_count).tolist():
             u, v = pairs[i].tolist()
-            if len(chosen) < wanted and u not in tails and v not in heads:
+            if len(chosen) < edge_count and u not in tails and v not in heads:
                 chosen.append(i)
                 tails.add(u)
                 heads.add(v)
-        if len(chosen) == wanted:
+        if len(chosen) == edge_count:
             break
-    after = np.column_stack([np.full(wanted, new), pairs[chosen, 1]])
+    after = np.column_stack([np.full(edge_count, new), pairs[chosen, 1]])
     pairs = np.concatenate([pairs, after])
     pairs[chosen, 1] = new
     return pairs
 
 
 def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
-    """Take out a random switch and join the channel ends that it leaves, without loops or parallel channels.
+    """Remove a random switch and join the free channel ends, without loops or parallel channels.
 
-    Directed: a perfect matching of the ends, so that degrees stay; another switch is tried if there is none.
-    Undirected: ends that find no partner stay free.
+    Directed: a perfect matching of the ends, so that degrees stay; another switch is drawn if there is none.
+    Undirected: unmatched ends stay free.
+
+    Parameters
+    ----------
+    pairs: int64 [m, 2], arcs or links.
+    degree: of the graph.
+    directed: whether pairs are arcs.
+    rng: source of all draws.
     """
     for x in rng.permutation(np.unique(pairs)):
         kept = pairs[(pairs != x).all(axis=1)]
@@ -63,9 +78,9 @@ def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
 
 
 def _match_ends(ends: np.ndarray, links: np.ndarray, rng: np.random.Generator) -> Ints:
-    """int64 [k, 2]: random new links between free ports, without loops or parallels; the most of ten tries.
+    """Return random new links between free ports, without loops or parallels, int64 [k, 2]; the most of ten attempts.
 
-    ends: the switch of every free port. links: the links that exist.
+    ends: the switch of every free port. links: the existing links.
     """
     near = links[np.isin(links, ends).all(axis=1)]
     adjacent = set(map(tuple, np.concatenate([near, near[:, ::-1]]).tolist()))
@@ -130,10 +145,10 @@ class Mddp(TopologySpec):
     def graph(self) -> Topology:
         if self.degree >= self.n:
             raise SpecError(f"must be below n = {self.n}", key="degree")
-        refuse_if_long_to_draw(self.n * self.degree, "n")
-        found = bases(self.degree, self.directed, self.n)
-        diameter = min(found, key=lambda k: (abs(found[k].order - self.n), k))
-        order, construction, make = found[diameter]
+        limit_random_size(self.n * self.degree, "n")
+        graphs = bases(self.degree, self.directed, self.n)
+        diameter = min(graphs, key=lambda k: (abs(graphs[k].order - self.n), k))
+        order, construction, make = graphs[diameter]
         base = make()
         if order == self.n:
             best = self._topology(base)
@@ -171,6 +186,6 @@ class Mddp(TopologySpec):
 
     def _topology(self, pairs: np.ndarray) -> Topology:
         """From pairs of switch numbers that may have gaps."""
-        found, number = np.unique(pairs, return_inverse=True)
+        switches, number = np.unique(pairs, return_inverse=True)
         make: Callable[..., Topology] = Topology.from_arcs if self.directed else Topology.from_links
-        return make(self.kind, len(found), number.reshape(-1, 2))
+        return make(self.kind, len(switches), number.reshape(-1, 2))

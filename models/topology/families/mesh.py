@@ -9,7 +9,7 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Grid, Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=32)]
@@ -17,17 +17,24 @@ Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_l
 
 
 def grid(kind: str, dims: list[int], wrap: bool) -> Topology:
-    """A mesh, or with ``wrap`` a torus, numbered with the last dimension fastest."""
+    """Build a mesh, or with ``wrap`` a torus, numbered with the last dimension fastest.
+
+    Parameters
+    ----------
+    kind: of the topology.
+    dims: extents of the dimensions.
+    wrap: whether dimensions close into rings.
+    """
     switches = prod(dims)
     # the last switch has a neighbour ahead only in a ring, and a ring of two would repeat its only link
     pairs = [extent if wrap and extent > 2 else extent - 1 for extent in dims]
-    refuse_if_huge(switches, "dims", "switches")
-    refuse_if_huge(2 * sum(switches // extent * k for extent, k in zip(dims, pairs, strict=True)), "dims")
+    limit_size(switches, "dims", "switches")
+    limit_size(2 * sum(switches // extent * k for extent, k in zip(dims, pairs, strict=True)), "dims")
     place = np.arange(switches).reshape(dims)
     links = []
     for axis, k in enumerate(pairs):
-        ahead = np.roll(place, -1, axis)
-        ends = [np.take(end, range(k), axis).ravel() for end in (place, ahead)]
+        neighbour = np.roll(place, -1, axis)
+        ends = [np.take(end, range(k), axis).ravel() for end in (place, neighbour)]
         links.append(np.column_stack(ends))
     coordinates = np.indices(dims).reshape(len(dims), -1).T.astype(np.int64)
     return Topology.from_links(

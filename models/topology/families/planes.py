@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multi-plane networks: copies of a network, and hosts with a port to each."""
+"""Multi-plane networks: copies of a network, and hosts with a port to each copy."""
 
 from typing import Any
 
@@ -9,15 +9,20 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 
 
 def numbers(nodes: int, planes: int, tiers: list[Any]) -> Ints:
-    """int64 [planes, switches]: the number of each switch of each plane, tier by tier and plane by plane in a tier.
+    """Return the number of each switch of each plane, int64 [planes, switches], tier by tier and plane by plane in a
+    tier.
 
-    nodes: how many come before all of them. tiers: [name, first switch, number of switches] of one plane.
+    Parameters
+    ----------
+    nodes: number of switches that precede all of them.
+    planes: number of planes.
+    tiers: [name, first switch, number of switches] of one plane.
     """
     plane = np.arange(planes)[:, None]
     parts = [nodes + planes * first + plane * count + np.arange(count) for _, first, count in tiers]
@@ -45,7 +50,7 @@ class Planes(TopologySpec):
     host's own channel to its card has ``host_capacity`` (default 1), all planes together. So four planes of full speed
     would serve a host of rate 4, and a host of rate 1 whose ports have a quarter of it each is
     ``{kind: planes, count: 4, capacity: 0.25, of: {...}}``, as ``capacity`` multiplies that of all links, ports
-    included. Disciplines that want capacity 1 everywhere take planes as fast as the host.
+    included. Switching modes that require capacity 1 need planes as fast as the host.
 
     A message may take any plane, packet by packet if the routing is per packet; a card does not join planes in shortest
     paths, since a path through one is longer. (The ceiling ``mcf`` without a path set may send through cards.)
@@ -53,8 +58,8 @@ class Planes(TopologySpec):
 
     H hosts and N switches in ``of`` make H + count * N nodes, numbered: cards by host; then, tier by tier, the
     switches of every plane. Where switches in ``of`` have labels a card has that of its host, and ``Bern`` in the plane
-    of number 1 is ``Bern@1``. ``failures`` of this topology strike each plane on its own, those inside ``of`` all
-    alike.
+    of number 1 is ``Bern@1``. ``failures`` of this topology are drawn for each plane, those inside ``of`` are the same
+    in all planes.
     Valid: any topology with hosts of finite capacity; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: planes, count: 2, of: {kind: leaf_spine, leaves: 4, spines: 2, hosts_per_leaf: 2}}``
@@ -73,7 +78,7 @@ class Planes(TopologySpec):
             raise SpecError("the network of a plane needs hosts, and this one has none", key="of")
         if not np.isfinite(plane.host_capacity):
             raise SpecError("must be finite: it is the capacity of a port", key="of.host_capacity")
-        refuse_if_huge(self.count * (plane.channels + 2 * hosts), "count")
+        limit_size(self.count * (plane.channels + 2 * hosts), "count")
         tiers = plane.notes.get("tiers") or [["switch", 0, plane.switches]]
         number = numbers(hosts, self.count, tiers)
         copies = np.stack([number[:, plane.src], number[:, plane.dst]], axis=-1).reshape(-1, 2)

@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.galois import prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 269
@@ -22,10 +22,15 @@ def is_polarfly_order(q: int) -> bool:
 
 
 def polarfly_clusters(links: np.ndarray, quadrics: np.ndarray) -> Ints:
-    """int64 [switches]: the cluster of each switch of a polarity graph, 0 that of the quadrics.
+    """Return the cluster of each switch of a polarity graph, int64 [switches]; cluster 0 contains the quadrics.
 
-    The neighbours of the first quadric are the centres of the others: they have no neighbours in common but that
-    quadric, and every switch that is no quadric is one of them or next to one.
+    The neighbours of the first quadric are the centres of the other clusters: they share no neighbour but that quadric,
+    and every other switch is a centre or adjacent to exactly one.
+
+    Parameters
+    ----------
+    links: int64 [m, 2], of the polarity graph.
+    quadrics: int64 [q + 1], its absolute switches.
     """
     ends = np.concatenate([links, links[:, ::-1]])
     cluster = np.full(links.max() + 1, -1, np.int64)
@@ -44,7 +49,7 @@ class PolarFly(TopologySpec):
     Switches are the q**2 + q + 1 points of PG(2, q), that is, vectors of three elements of GF(q) up to a factor; two
     are linked if their dot product is 0. The q + 1 quadrics are orthogonal to themselves: a link of theirs would lead
     back to them and is left out, so their degree is q and that of all others q + 1. Any two switches have exactly
-    one neighbour in common, but for pairs of which one is a quadric and which are linked.
+    one neighbour in common, except a quadric and its neighbour.
 
     Switches are numbered cluster by cluster (``notes["clusters"]``, a rack each): the quadrics; then, for each of the q
     neighbours of the first quadric, that neighbour and its own neighbours but for quadrics. With q odd every cluster
@@ -67,7 +72,7 @@ class PolarFly(TopologySpec):
         q = self.q
         if not is_polarfly_order(q):
             what = "must be a prime power" if q < 2 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(q, is_polarfly_order))}", key="q")
+            raise SpecError(f"{what}; nearest {listed(nearest_valid(q, is_polarfly_order))}", key="q")
         links, quadrics = polarity_links(q)
         cluster = polarfly_clusters(links, quadrics)
         point = np.arange(len(cluster))

@@ -12,8 +12,8 @@ from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.families.polarfly import MAX_Q, is_polarfly_order
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.limits import limit_size
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 Supernode = Literal["inductive_quad", "paley"]
@@ -62,7 +62,14 @@ EXISTS = {"inductive_quad": is_quad_degree, "paley": is_paley_degree}
 
 
 def order_of(q: int, d: int, supernode: Supernode) -> int:
-    """Switches of the star product."""
+    """Switches of the star product.
+
+    Parameters
+    ----------
+    q: order of the polarity graph's field.
+    d: degree of the supernode.
+    supernode: its kind.
+    """
     return (q * q + q + 1) * (2 * d + (2 if supernode == "inductive_quad" else 1))
 
 
@@ -80,8 +87,8 @@ class PolarStar(TopologySpec):
     supernodes of quadrics get no links more then, since f is not its own inverse, and have degree q + d. Without
     ``supernode`` it is the larger of the two that exist.
 
-    Either q and d are given, or the largest ``degree`` of a switch: then the q and d with q + 1 + d = degree are taken
-    that make the most switches; ``notes`` tell them.
+    Either q and d are set, or the largest ``degree`` of a switch: then the q and d with q + 1 + d = degree are chosen
+    that maximise the switches; ``notes`` state them.
 
     (q**2 + q + 1) (2 d + 2) or (q**2 + q + 1) (2 d + 1) switches, numbered supernode by supernode, of diameter at most
     3. Each has ceil((q + 1 + d) / 3) hosts unless ``hosts_per_switch`` says otherwise.
@@ -107,7 +114,7 @@ class PolarStar(TopologySpec):
     def graph(self) -> Topology:
         q, d, supernode = self._chosen()
         size = order_of(q, d, supernode) // (q * q + q + 1)
-        refuse_if_huge(order_of(q, d, supernode) * (q + 1 + d), "d" if self.degree is None else "degree")
+        limit_size(order_of(q, d, supernode) * (q + 1 + d), "d" if self.degree is None else "degree")
         quad, member = supernode == "inductive_quad", np.arange(size)
         image = member ^ 1 if quad else field(size).product[field(size).power[1], member]
         links, quadrics = polarity_links(q)
@@ -139,23 +146,23 @@ class PolarStar(TopologySpec):
             raise SpecError("missing: give q and d, or degree", key="q" if self.q is None else "d")
         if not is_polarfly_order(self.q):
             what = "must be a prime power" if self.q < 2 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_polarfly_order))}", key="q")
+            raise SpecError(f"{what}; nearest {listed(nearest_valid(self.q, is_polarfly_order))}", key="q")
         able = self._able()
         for supernode in able:
             if EXISTS[supernode](self.d):
                 return self.q, self.d, supernode
-        near = nearest(self.d, lambda d: any(EXISTS[name](d) for name in able), low=0)
+        near = nearest_valid(self.d, lambda d: any(EXISTS[name](d) for name in able), low=0)
         raise SpecError(f"no {' or '.join(able)} of that degree; nearest {listed(near)}", key="d")
 
     def _largest(self, degree: int) -> tuple[int, int, Supernode]:
         """The most switches of this degree; of equally many the largest q."""
-        found = [
+        products = [
             (order_of(q, degree - q - 1, supernode), q, supernode)
             for q in range(2, min(degree, MAX_Q + 1))
             for supernode in self._able()
             if is_polarfly_order(q) and EXISTS[supernode](degree - q - 1)
         ]
-        if not found:
+        if not products:
             raise SpecError(f"no q and d with q + 1 + d = {degree} for supernode {self.supernode}", key="degree")
-        _, q, supernode = max(found)
+        _, q, supernode = max(products)
         return q, degree - q - 1, supernode

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import first_connected, join_parts, random_links, wireable
 
@@ -21,8 +21,8 @@ class PowerLaw(TopologySpec):
 
     Each of ``n`` switches has k ports with probability proportional to k**-exponent, k = ``min_ports`` ..
     ``max_ports``, independently. Instead of ``exponent`` the mean of this distribution, ``mean_ports``, may be
-    given. ``hosts_total`` hosts are shared out in proportion to ports**beta (rounded by Webster's method, at
-    least one port of every switch left for links): beta 0 gives every switch as many, 1 is in proportion to
+    set. ``hosts_total`` hosts are distributed in proportion to ports**beta (rounded by Webster's method, at
+    least one port of every switch is for links): beta 0 is an equal number per switch, 1 is in proportion to
     ports. The remaining ports are wired at random: simple wherever the degrees allow it, connected; one stays
     free if their number is odd. Port counts depend on seed, n and the distribution only,
     so that networks of different beta have the same switches.
@@ -48,14 +48,14 @@ class PowerLaw(TopologySpec):
     seed: int = Field(default=1, ge=0)
 
     def graph(self) -> Topology:
-        self.refuse_other_hosts("hosts_total")
-        refuse_if_long_to_draw(self.n * self.min_ports, "n")
+        self.reject_other_hosts("hosts_total")
+        limit_random_size(self.n * self.min_ports, "n")
         if self.min_ports > self.max_ports:
             raise SpecError(f"must be at most max_ports = {self.max_ports}", key="min_ports")
         sizes = np.arange(self.min_ports, self.max_ports + 1)
         exponent = self._exponent(sizes)
         ports = np.random.default_rng([self.seed, 0]).choice(sizes, size=self.n, p=_weights(sizes, exponent))
-        refuse_if_long_to_draw(int(ports.sum()), "n")
+        limit_random_size(int(ports.sum()), "n")
         spare = int(ports.sum()) - 2 * (self.n - 1)
         if self.hosts_total > spare:
             message = f"these {ports.sum()} ports connect {self.n} switches and at most {spare} hosts"
@@ -80,20 +80,20 @@ class PowerLaw(TopologySpec):
         if self.exponent is not None:
             return self.exponent
 
-        wanted = self.mean_ports or 0.0
+        mean_ports = self.mean_ports or 0.0
 
         def excess(exponent: float) -> float:
-            return float(_weights(sizes, exponent) @ sizes) - wanted
+            return float(_weights(sizes, exponent) @ sizes) - mean_ports
 
-        low, high = excess(EXPONENTS[1]) + wanted, excess(EXPONENTS[0]) + wanted
-        if not low < wanted < high:
+        low, high = excess(EXPONENTS[1]) + mean_ports, excess(EXPONENTS[0]) + mean_ports
+        if not low < mean_ports < high:
             message = f"must lie between {low:.4g} and {high:.4g} for ports from {sizes[0]} to {sizes[-1]}"
             raise SpecError(message, key="mean_ports")
         return float(brentq(excess, *EXPONENTS))
 
 
 EXPONENTS = (-20.0, 20.0)
-"""Exponents among which the one of a given mean is sought."""
+"""Range of exponents in which the one of a mean is searched."""
 
 
 def _weights(sizes: np.ndarray, exponent: float) -> Floats:
@@ -105,9 +105,15 @@ def _weights(sizes: np.ndarray, exponent: float) -> Floats:
 
 
 def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> Ints:
-    """int64 [places]: ``total`` things in proportion to ``weights``, at most ``most`` in each place.
+    """Divide ``total`` in proportion to ``weights``, at most ``most`` each, int64 [places].
 
-    Webster's method: each goes where weight / (share + 1/2) is largest.
+    Webster's method: the next unit goes where weight / (share + 1/2) is largest.
+
+    Parameters
+    ----------
+    total: units to distribute.
+    weights: float64 [places], above 0.
+    most: largest share.
     """
     shares = np.zeros(len(weights), np.int64)
     queue = [(-2 * float(weight), i) for i, weight in enumerate(weights) if most[i] > 0]

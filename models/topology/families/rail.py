@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.leaf_spine import leaf_spine_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -50,7 +50,7 @@ class Rail(TopologySpec):
         if pods > 1 and not self.spines:
             raise SpecError(f"{pods} pods are joined by spines only; at least 1", key="spines")
         count, rails = self.servers * self.gpus, pods * self.gpus
-        refuse_if_huge(4 * count + 2 * rails * self.spines * self.multiplicity, "servers")
+        limit_size(4 * count + 2 * rails * self.spines * self.multiplicity, "servers")
         inner = 0 if self.nvlink is None else self.servers
         gpu = np.arange(count)
         server, place = np.divmod(gpu, self.gpus)

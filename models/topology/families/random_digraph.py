@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import DRAWS, random_pairs
 
@@ -30,7 +30,7 @@ class RandomDigraph(TopologySpec):
     def graph(self) -> Topology:
         if self.degree >= self.n:
             raise SpecError(f"must be below n = {self.n}", key="degree")
-        refuse_if_long_to_draw(self.n * self.degree, "n")
+        limit_random_size(self.n * self.degree, "n")
         rng = np.random.default_rng(self.seed)
         for _ in range(DRAWS):
             arcs = random_pairs(np.full(self.n, self.degree), True, rng)

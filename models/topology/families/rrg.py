@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge, refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size, limit_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import join_parts, random_pairs
 
@@ -67,7 +67,7 @@ class Rrg(TopologySpec):
                 raise SpecError("give either degree, or ports and hosts_total", key="degree")
             if self.degree >= self.n:
                 raise SpecError(f"must be below n = {self.n}", key="degree")
-            refuse_if_long_to_draw(self.n * self.degree, "n")
+            limit_random_size(self.n * self.degree, "n")
             if self.n * self.degree % 2:
                 near = ", ".join(str(d) for d in (self.degree - 1, self.degree + 1) if 0 < d < self.n)
                 message = f"n * degree = {self.n * self.degree} is odd: no such graph; nearest {near}"
@@ -87,11 +87,11 @@ class Rrg(TopologySpec):
         if self.hosts_total > most:
             message = f"leave too few ports of {self.n * self.ports} to connect {self.n} switches; at most {most}"
             raise SpecError(message, key="hosts_total")
-        refuse_if_huge(self.hosts_total, "hosts_total", "hosts")
+        limit_size(self.hosts_total, "hosts_total", "hosts")
         widest = self.n - 1 + self.hosts_total // self.n
         if self.ports > widest:
             message = f"more ports left for links than the {self.n - 1} other switches; at most {widest}"
             raise SpecError(message, key="ports")
-        refuse_if_long_to_draw(self.n * self.ports - self.hosts_total, "n")
+        limit_random_size(self.n * self.ports - self.hosts_total, "n")
         hosts = self.hosts_total // self.n + (np.arange(self.n) < self.hosts_total % self.n)
         return hosts, self.ports - hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs built of the equipment of another topology."""
+"""Random graphs with the equipment of another topology."""
 
 from typing import Any
 
@@ -40,45 +40,49 @@ class SameEquipment(TopologySpec):
     seed: int = Field(default=1, ge=0)
 
     def graph(self) -> Topology:
-        given = build_nested(self.as_, "as")
-        classes = _classes(given)
+        reference = build_nested(self.as_, "as")
+        classes = _classes(reference)
         rng = np.random.default_rng(self.seed)
-        return first_connected(lambda: _drawn(self.kind, given, classes, rng), "as")
+        return first_connected(lambda: _drawn(self.kind, reference, classes, rng), "as")
 
 
-def _classes(given: Topology) -> list[tuple[bool, np.ndarray]]:
+def _classes(reference: Topology) -> list[tuple[bool, np.ndarray]]:
     """The links of equal capacity: whether they are bi-directional, and one channel of each, int64 [links]."""
-    channel, reverse = np.arange(given.channels), given.reverse
-    paired = (reverse >= 0) & (given.capacity == given.capacity[reverse])
-    found = []
-    for capacity in np.unique(given.capacity):
-        for two_way, which in ((True, paired & (channel < reverse)), (False, ~paired)):
-            own = np.flatnonzero(which & (given.capacity == capacity))
+    channel, reverse = np.arange(reference.channels), reference.reverse
+    paired = (reverse >= 0) & (reference.capacity == reference.capacity[reverse])
+    classes = []
+    for capacity in np.unique(reference.capacity):
+        for bidirectional, which in ((True, paired & (channel < reverse)), (False, ~paired)):
+            own = np.flatnonzero(which & (reference.capacity == capacity))
             if len(own):
-                found.append((two_way, own))
-    return found
+                classes.append((bidirectional, own))
+    return classes
 
 
-def _drawn(kind: str, given: Topology, classes: list[tuple[bool, np.ndarray]], rng: np.random.Generator) -> Topology:
-    n = given.switches
+def _drawn(
+    kind: str, reference: Topology, classes: list[tuple[bool, np.ndarray]], rng: np.random.Generator
+) -> Topology:
+    n = reference.switches
     wired = []
-    for two_way, own in classes:
-        tails, heads = (np.bincount(ends[own], minlength=n) for ends in (given.src, given.dst))
-        wired.append(random_links(tails + heads, False, rng) if two_way else random_links(tails, True, rng, heads))
+    for bidirectional, own in classes:
+        tails, heads = (np.bincount(ends[own], minlength=n) for ends in (reference.src, reference.dst))
+        wired.append(
+            random_links(tails + heads, False, rng) if bidirectional else random_links(tails, True, rng, heads)
+        )
     sizes = np.array([len(own) for _, own in classes], np.int64)
     pairs = np.concatenate([*wired, np.zeros((0, 2), np.int64)])
     join_parts(pairs, n, rng, np.repeat(np.arange(len(classes)), sizes))
     model = np.concatenate([*(rng.permutation(own) for _, own in classes), np.zeros(0, np.int64)])
-    paired = np.flatnonzero(np.repeat([two_way for two_way, _ in classes], sizes))
+    paired = np.flatnonzero(np.repeat([bidirectional for bidirectional, _ in classes], sizes))
     back = len(pairs) + np.arange(len(paired))
     reverse = np.full(len(pairs) + len(back), -1, np.int64)
     reverse[paired], reverse[back] = back, paired
     model = np.concatenate([model, model[paired]])
     ends = np.sort(pairs, axis=1) if len(paired) == len(pairs) else pairs
-    names = {key: given.notes[key] for key in NAMES if key in given.notes}
+    names = {key: reference.notes[key] for key in NAMES if key in reference.notes}
     notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0)), **names}
     return Topology.from_channels(
         kind, n, np.concatenate([pairs, pairs[paired][:, ::-1]]), reverse,
-        capacity=given.capacity[model], delay=given.delay[model], default_weight=given.default_weight,
-        columns=given.columns_of(model), notes=notes,
-    ).with_hosts(given.host_count, given.host_capacity, given.host_delay)  # fmt: skip
+        capacity=reference.capacity[model], delay=reference.delay[model], default_weight=reference.default_weight,
+        columns=reference.columns_of(model), notes=notes,
+    ).with_hosts(reference.host_count, reference.host_capacity, reference.host_delay)  # fmt: skip

@@ -8,7 +8,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 181
@@ -26,11 +26,11 @@ def slim_fly_degree(q: int) -> int:
 
 
 def generator_sets(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sets X and Y of differences along which the two halves are wired inside, as field elements.
+    """Return the sets X and Y of differences that wire the two halves internally, as field elements.
 
-    With q = 4 w + delta, powers xi**e of the primitive element: delta = 1, e even in X and odd in Y;
-    delta = 0, likewise and 1 = xi**(q - 1) in both; delta = -1, e = 0, 2 .. 2 w - 2 and 2 w - 1, 2 w + 1
-    .. 4 w - 3 in X, one more each in Y.
+    With q = 4 w + delta, powers xi**e of the primitive element: delta = 1, e even in X and odd in Y; delta = 0,
+    likewise and 1 = xi**(q - 1) in both; delta = -1, e = 0, 2 .. 2 w - 2 and 2 w - 1, 2 w + 1 .. 4 w - 3 in X, one more
+    each in Y.
     """
     if q % 4 == 3:
         half = (q + 1) // 2
@@ -42,7 +42,8 @@ def generator_sets(q: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slim_fly_links(q: int) -> Ints:
-    """int64 [q**2 (3 q - delta) / 2, 2]: links of the MMS graph, for q that :func:`is_slim_fly_order` allows.
+    """Return the links of the MMS graph, int64 [q**2 (3 q - delta) / 2, 2], for q that :func:`is_slim_fly_order`
+    allows.
 
     Switch x q + y is (0, x, y), switch q**2 + m q + c is (1, m, c).
     """
@@ -86,7 +87,7 @@ class SlimFly(TopologySpec):
     def graph(self) -> Topology:
         if not is_slim_fly_order(self.q):
             what = "must be a prime power from 3" if self.q < 3 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_slim_fly_order))}", key="q")
+            raise SpecError(f"{what}; nearest {listed(nearest_valid(self.q, is_slim_fly_order))}", key="q")
         notes = {"clusters": [[f"subgraph {i}", i * self.q, self.q] for i in range(2 * self.q)]}
         topology = Topology.from_links(self.kind, 2 * self.q**2, slim_fly_links(self.q), notes=notes)
         return topology.with_hosts((slim_fly_degree(self.q) + 1) // 2)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import extended_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 
@@ -20,7 +20,7 @@ class Subdivided(TopologySpec):
     ``base`` is the other topology. Its N switches keep their numbers and hosts; the new ones, p - 1 for each
     of its M links, follow path by path and have ``path_hosts`` hosts each. N + M (p - 1) switches, M p links.
     A uni-directional channel becomes a uni-directional path. Every piece has the capacity and the delay of
-    the link it comes from. ``notes`` keep what failed of the base.
+    the link that it replaces. ``notes`` keep the failures of the base.
 
     Theorem 1 counts flows between all n switches, those on the paths too: that is ``path_hosts: 1``.
 
@@ -40,23 +40,23 @@ class Subdivided(TopologySpec):
         n = base.switches
         # the channels that get new switches; the reverses of others use the same ones backwards
         own = np.flatnonzero((base.reverse < 0) | (np.arange(base.channels) < base.reverse))
-        refuse_if_huge(base.channels * self.p, "p")
-        refuse_if_huge(len(own) * (self.p - 1) * self.path_hosts, "path_hosts", "hosts")
+        limit_size(base.channels * self.p, "p")
+        limit_size(len(own) * (self.p - 1) * self.path_hosts, "path_hosts", "hosts")
         inner = n + np.arange(len(own) * (self.p - 1)).reshape(len(own), -1)
         stops = np.column_stack([base.src[own], inner, base.dst[own]])  # [paths, p + 1]
-        ahead = np.stack([stops[:, :-1], stops[:, 1:]], axis=-1).reshape(-1, 2)
-        two_way = np.repeat(base.reverse[own] >= 0, self.p)
-        back = ahead[two_way][:, ::-1]
-        reverse = np.full(len(ahead) + len(back), -1, np.int64)
-        reverse[np.flatnonzero(two_way)] = len(ahead) + np.arange(len(back))
-        reverse[len(ahead) :] = np.flatnonzero(two_way)
+        forward = np.stack([stops[:, :-1], stops[:, 1:]], axis=-1).reshape(-1, 2)
+        bidirectional = np.repeat(base.reverse[own] >= 0, self.p)
+        back = forward[bidirectional][:, ::-1]
+        reverse = np.full(len(forward) + len(back), -1, np.int64)
+        reverse[np.flatnonzero(bidirectional)] = len(forward) + np.arange(len(back))
+        reverse[len(forward) :] = np.flatnonzero(bidirectional)
         of = np.repeat(own, self.p)
-        of = np.concatenate([of, base.reverse[of[two_way]]])
+        of = np.concatenate([of, base.reverse[of[bidirectional]]])
         notes = {key: base.notes[key] for key in ("failed",) if key in base.notes} | extended_names(base, inner.size)
         if inner.size:
             notes["tiers"] = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
         topology = Topology.from_channels(
-            self.kind, n + inner.size, np.concatenate([ahead, back]), reverse,
+            self.kind, n + inner.size, np.concatenate([forward, back]), reverse,
             capacity=base.capacity[of], delay=base.delay[of], default_weight=base.default_weight,
             columns=base.columns_of(of), notes=notes,
         )  # fmt: skip

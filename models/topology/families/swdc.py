@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small-world data centre networks: a lattice, and random links that prefer near switches."""
+"""Small-world data centre networks: a lattice, and random links that prefer close switches."""
 
 from math import isqrt, prod
 from typing import Literal
@@ -11,7 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.nearest import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_SWITCHES = 4096
@@ -38,7 +38,7 @@ def lattice_dims(lattice: str, n: int) -> list[int] | None:
 
 
 def lattice_links(lattice: str, dims: list[int]) -> Ints:
-    """int64 [m, 2]: links of the lattice; the last coordinate varies fastest in the switch numbers."""
+    """Return the links of the lattice, int64 [m, 2]; the last coordinate varies fastest in the switch numbers."""
     switch = np.arange(prod(dims)).reshape(dims)
     links = []
     for axis in range(len(dims)):
@@ -54,12 +54,18 @@ def lattice_links(lattice: str, dims: list[int]) -> Ints:
 def random_links(
     ports: Ints, hops: np.ndarray, exponent: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, int]:  # fmt: skip
-    """Links int64 [m, 2] between random ports, and how many ports stay free.
+    """Draw links between random ports, int64 [m, 2], and count the ports that stay free.
 
-    ports: int64 [n], random ports of every switch. hops: int [n, n], lattice distances: a port of switch u is
-    given a partner v with probability proportional to hops[u, v] ** -exponent, among the switches that have
-    random ports. Where v has none free, one of its links, drawn evenly, gives way, and the port at that link's
-    other end is wired anew. Ends when fewer than two ports are free, or after 100 draws a port.
+    A port of switch u gets a partner v with probability proportional to hops[u, v] ** -exponent, among the switches
+    with random ports. Where v has no free port, a random link of v is removed, and the port at its other end is wired
+    again. Ends when fewer than two ports are free, or after 100 draws per port.
+
+    Parameters
+    ----------
+    ports: int64 [n], random ports of every switch.
+    hops: integers [n, n], lattice distances.
+    exponent: how fast the probability decreases with the distance.
+    rng: source of all draws.
     """
     weight = np.append(0.0, np.arange(1.0, hops.max() + 1) ** -exponent)
     partners: list[list[int]] = [[] for _ in ports]
@@ -91,15 +97,15 @@ def random_links(
 
 @register("topology", "swdc")
 class Swdc(TopologySpec):
-    """Small-world data centre network: a lattice, and random links that reach far seldom.
+    """Small-world data centre network: a lattice, and random links that are mostly short.
 
     ``lattice: ring``: 2 links a switch. ``torus2d``: 4, rows and columns closed into rings. ``hextorus3d``: 5,
     namely to rows r +- 1, depths d +- 1, and to column c + 1 where r + c is even, c - 1 where it is odd, all
     closed into rings. The remaining ``degree`` - 2, 4 or 5 ports get random links. A port of switch u goes to
     v with probability proportional to distance(u, v) ** -e, the distance taken in the lattice and e = 1, 2
-    and 3 for the three lattices. If no random port of v is free, one of v's random links, drawn evenly, gives
-    way, and the port at its other end is drawn anew. As near switches displace one another's links, those
-    that stay are shorter than the law says, most of all with one random port and e = 3. A random link may run
+    and 3 for the three lattices. If no random port of v is free, one of v's random links, drawn evenly, is
+    removed, and the port at its other end is drawn again. As close switches displace one another's links, the
+    remaining ones are shorter than this distribution, most of all with one random port and e = 3. A random link may run
     parallel to another one or to a lattice link (``notes`` count them); no switch has more than ``degree``
     links, and all have that many but for one free port if the number of random ports is odd.
 
@@ -117,7 +123,7 @@ class Swdc(TopologySpec):
     Example: ``topology: {kind: swdc, lattice: hextorus3d, dims: [6, 4, 3], seed: 1}``
 
     Source: Shin, Wong and Sirer, Small-world datacenters, SoCC 2011. SIN figure 4.3 takes degree 6, and
-    22 x 22 and 10 x 15 x 3 switches with two hosts each. What happens to parallel links is our reading.
+    22 x 22 and 10 x 15 x 3 switches with two hosts each. The treatment of parallel links is our interpretation.
     """
 
     lattice: Literal["ring", "torus2d", "hextorus3d"]
@@ -157,7 +163,7 @@ class Swdc(TopologySpec):
                 raise SpecError(f"valid up to {MAX_SWITCHES}", key="n")
             dims = lattice_dims(self.lattice, self.n)
             if dims is None:
-                near = nearest(self.n, lambda n: lattice_dims(self.lattice, n) is not None)
+                near = nearest_valid(self.n, lambda n: lattice_dims(self.lattice, n) is not None)
                 raise SpecError(f"no {self.lattice} of that order; nearest {listed(near)}", key="n")
             return dims
         least = LATTICES[self.lattice]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twisted tori: tori whose wrap-around links lead to a place further along the longest dimension."""
+"""Twisted tori: wrap-around links are shifted along the longest dimension."""
 
 from math import prod
 
@@ -9,28 +9,30 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.families.mesh import Extents
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
 def shifted_dimensions(dims: list[int]) -> list[int]:
-    """The longest dimensions, along which wrap-around links of the others are shifted; of equal ones the first."""
+    """Return the longest dimensions, along which wrap-around links of the others are shifted; among equals the
+    first.
+    """
     longest = [axis for axis, extent in enumerate(dims) if extent == max(dims)]
     return longest if len(longest) < len(dims) else [0]
 
 
 def twisted_links(dims: list[int], twist: int) -> Ints:
     """int64 [m, 2]: links of the twisted torus, each once, numbered with the last dimension fastest."""
-    place = np.arange(prod(dims)).reshape(dims)
+    switches = np.arange(prod(dims)).reshape(dims)
     shifted = shifted_dimensions(dims)
     links = []
     for axis, extent in enumerate(dims):
-        ahead = np.roll(place, -1, axis)
+        neighbour = np.roll(switches, -1, axis)
         if axis not in shifted:
             last = [slice(None)] * len(dims)
             last[axis] = slice(extent - 1, extent)
-            ahead[tuple(last)] = np.roll(ahead[tuple(last)], [-twist] * len(shifted), shifted)
-        links.append(np.column_stack([place.ravel(), ahead.ravel()]))
+            neighbour[tuple(last)] = np.roll(neighbour[tuple(last)], [-twist] * len(shifted), shifted)
+        links.append(np.column_stack([switches.ravel(), neighbour.ravel()]))
     return np.unique(np.sort(np.concatenate(links), axis=1), axis=0)
 
 
@@ -65,8 +67,8 @@ class TwistedTorus(TopologySpec):
 
     def graph(self) -> Topology:
         switches = prod(self.dims)
-        refuse_if_huge(switches, "dims", "switches")
-        refuse_if_huge(2 * switches * len(self.dims), "dims")
+        limit_size(switches, "dims", "switches")
+        limit_size(2 * switches * len(self.dims), "dims")
         twist = self.twist % max(self.dims)
         links, notes = twisted_links(self.dims, twist), {"dims": self.dims, "twist": twist}
         return Topology.from_links(self.kind, switches, links, notes=notes)

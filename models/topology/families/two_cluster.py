@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly, first_connected, join_parts, random_links, wireable
 
@@ -34,7 +34,7 @@ class TwoCluster(TopologySpec):
     """Random network of large and small switches, with a chosen number of links between the two types.
 
     The large switches come first. A port takes a host or a link of capacity 1. Hosts: either ``servers`` at
-    every switch of a type, or ``hosts_total`` in all, of which the large switches get ``server_ratio`` times
+    every switch of a type, or ``hosts_total`` in all; the large switches get ``server_ratio`` times
     the share of the ports that they have (1: in proportion to ports), spread evenly within each type.
 
     Of the network ports, P at large switches and Q at small ones, randomly chosen ones are linked across;
@@ -69,12 +69,12 @@ class TwoCluster(TopologySpec):
     seed: int = Field(default=1, ge=0)
 
     def graph(self) -> Topology:
-        self.refuse_other_hosts("hosts_total, or servers of the types,")
+        self.reject_other_hosts("hosts_total, or servers of the types,")
         for key, own, ports in (
             ("large.count", self.large, self.large.ports + self.large.fast_ports),
             ("small.count", self.small, self.small.ports),
         ):
-            refuse_if_long_to_draw(own.count * ports, key)
+            limit_random_size(own.count * ports, key)
         n = self.large.count + self.small.count
         is_large = np.arange(n) < self.large.count
         total_ports = np.where(is_large, self.large.ports, self.small.ports)
@@ -122,12 +122,12 @@ class TwoCluster(TopologySpec):
             if own.servers is not None:
                 raise SpecError("hosts_total already says where hosts are: leave this out", key=f"{key}.servers")
         ports = [own.count * own.ports for _, own in types]
-        room = [own.count * (own.ports - 1) for _, own in types]
-        if self.hosts_total > sum(room):
-            raise SpecError(f"leaves switches without links; at most {sum(room)}", key="hosts_total")
+        max_hosts = [own.count * (own.ports - 1) for _, own in types]
+        if self.hosts_total > sum(max_hosts):
+            raise SpecError(f"leaves switches without links; at most {sum(max_hosts)}", key="hosts_total")
         unit = self.hosts_total * ports[0] / sum(ports)
         at_large = round(self.server_ratio * unit)
-        least, most = max(0, self.hosts_total - room[1]), min(room[0], self.hosts_total)
+        least, most = max(0, self.hosts_total - max_hosts[1]), min(max_hosts[0], self.hosts_total)
         if not least <= at_large <= most:
             raise SpecError(f"must lie between {least / unit:.4g} and {most / unit:.4g}", key="server_ratio")
         return [evenly(at_large, self.large.count), evenly(self.hosts_total - at_large, self.small.count)]

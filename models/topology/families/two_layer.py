@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import evenly, first_connected, random_pairs, wireable
 
@@ -45,7 +45,7 @@ class TwoLayer(TopologySpec):
 
     def graph(self) -> Topology:
         n = self.pods * self.switches_per_pod
-        refuse_if_long_to_draw(n * (self.degree or self.ports or 1), "pods")
+        limit_random_size(n * (self.degree or self.ports or 1), "pods")
         hosts, degrees = self._ports_of_each(n)
         pod = np.arange(n) // self.switches_per_pod
         local, outward = self._split(degrees, pod)
@@ -76,7 +76,7 @@ class TwoLayer(TopologySpec):
         if self.ports is None or self.hosts_total is None:
             missing = "degree" if self.ports is None and self.hosts_total is None else "ports and hosts_total"
             raise SpecError(f"{missing} missing: give either degree, or ports and hosts_total")
-        self.refuse_other_hosts("hosts_total")
+        self.reject_other_hosts("hosts_total")
         hosts = evenly(self.hosts_total, n)
         if hosts.max() >= self.ports:
             raise SpecError(f"leaves switches without links; at most {n * (self.ports - 1)}", key="hosts_total")

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -50,12 +50,18 @@ class Vl2(TopologySpec):
         if self.da * self.di % 4:
             near = f"{self.di - 1}, {self.di + 1}"
             raise SpecError(f"must be even where da is no multiple of 4; nearest {near}", key="di")
-        refuse_if_huge(2 * self.da * self.di, "da")
+        limit_size(2 * self.da * self.di, "da")
         return self.da * self.di // 4
 
     def network(self, tors: int, links: np.ndarray) -> Topology:
-        """ToRs, aggregation and core switches with these links, and the hosts of the ToRs."""
-        refuse_if_huge(tors * self.servers_per_tor, "servers_per_tor", "hosts")
+        """ToRs, aggregation and core switches with these links, and the hosts of the ToRs.
+
+        Parameters
+        ----------
+        tors: number of ToRs.
+        links: int64 [m, 2].
+        """
+        limit_size(tors * self.servers_per_tor, "servers_per_tor", "hosts")
         core = self.da // 2
         tiers = [["ToR", 0, tors], ["aggregation", tors, self.di], ["core", tors + self.di, core]]
         switches = tors + self.di + core

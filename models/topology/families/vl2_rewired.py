@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VL2's equipment, wired at random."""
+"""VL2's equipment in a random network."""
 
 import numpy as np
 from pydantic import Field

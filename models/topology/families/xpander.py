@@ -7,7 +7,7 @@ from pydantic import Field
 from flitlab.models.registry import register
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.limits import limit_random_size
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.wiring import first_connected
 
@@ -20,8 +20,8 @@ class Xpander(TopologySpec):
     random matching. (degree + 1) lift switches, numbered node by node, with ``degree`` bi-directional links each, one
     to every other node. Drawn again until it is connected.
 
-    Valid: degree 3 or more, or lift 1, the complete graph; up to 5 * 10**6 channels. With degree 2 it is rings, most
-    draws of which are not connected. ``notes["clusters"]`` are the nodes.
+    Valid: degree 3 or more, or lift 1, the complete graph; up to 5 * 10**6 channels. With degree 2 most draws
+    are several rings. ``notes["clusters"]`` are the nodes.
 
     Example: ``topology: {kind: xpander, degree: 5, lift: 8, seed: 1}``
 
@@ -35,7 +35,7 @@ class Xpander(TopologySpec):
 
     def graph(self) -> Topology:
         nodes = self.degree + 1
-        refuse_if_long_to_draw(nodes * self.lift * self.degree, "lift")
+        limit_random_size(nodes * self.lift * self.degree, "lift")
         pairs = clique_links(np.arange(nodes)[None], 1)
         rng = np.random.default_rng(self.seed)
         return first_connected(lambda: self._drawn(pairs, rng), "lift")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topologies in files: what is read and written, by name of the format and by suffix of the file.
+"""File formats of topologies, by name and by suffix.
 
-Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``path:line:``. Writers return the
-features that the file does not keep and raise ``OSError`` or :class:`CannotWriteError`.
+Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``path:line:``. Writers return the features
+that the file does not keep and raise ``OSError`` or :class:`CannotWriteError`.
 """
 
 import re
@@ -25,10 +25,10 @@ from flitlab.models.topology.graph import Topology
 ReadFormat = Literal[
     "edgelist", "graphml", "gml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"
 ]  # fmt: skip
-"""File formats that are read; they are written too."""
+"""File formats that can be read; they can be written too."""
 
 Format = ReadFormat | Literal["simgrid", "dot"]
-"""File formats that are written."""
+"""File formats that can be written."""
 
 SUFFIXES: dict[str, Format] = {
     ".json": "json",
@@ -46,17 +46,17 @@ SUFFIXES: dict[str, Format] = {
     ".edgelist": "edgelist",
     "": "edgelist",
 }
-"""Formats that suffixes stand for. Files of other names are read as edge lists, and not written."""
+"""Formats by suffix. Files with other suffixes are read as edge lists, and not written."""
 
 ATTRIBUTED = ("graphml", "gml", "edgelist")
-"""Formats whose edges have attributes by name; of edge lists only those that networkx writes."""
+"""Formats with named attributes of edges; of edge lists only those of networkx have them."""
 
 BEGINS: dict[str, Format] = {"{": "json", "<": "graphml"}
-"""Formats by the first character of a text; others begin as edge lists do."""
+"""Formats by the first character of a text; all others are edge lists."""
 
 
 def format_of(path: FilePath) -> Format:
-    """Format that a file's name stands for. Raises :class:`CannotWriteError` if it stands for none."""
+    """Return the format of a file name. Raises :class:`CannotWriteError` for an unknown suffix."""
     try:
         return SUFFIXES[Path(path).suffix.lower()]
     except KeyError:
@@ -65,12 +65,22 @@ def format_of(path: FilePath) -> Format:
 
 
 def write(topology: Topology, path: FilePath, format: Format | None = None) -> list[str]:
-    """Write a topology, in the format that the file's name stands for unless one is given.
+    """Write a topology.
 
-    Returns what the file does not keep, in words: hosts, capacities, ...
+    Parameters
+    ----------
+    topology: the network.
+    path: the file.
+    format: by default, determined by the suffix.
 
-    Raises ``OSError``, and :class:`CannotWriteError` if the file would describe another network or its name does
-    not stand for a format.
+    Returns
+    -------
+    The features that the file does not keep: hosts, capacities, ...
+
+    Raises
+    ------
+    OSError: the file cannot be written.
+    CannotWriteError: the file would describe another network, or the suffix is unknown.
     """
     match format or format_of(path):
         case "json":
@@ -102,17 +112,17 @@ def read(
     Parameters
     ----------
     path: file or text.
-    format: by default, what the file's name stands for; of a text, and of a file *.xml, what it begins as.
-    directed: whether edges are channels or links, whatever the file says, in formats that say so of edges.
-    attributes: the names of those that are read, in formats that have some.
+    format: by default, determined by the suffix; of a text, and of a file *.xml, by its beginning.
+    directed: whether edges are channels, in formats where edges have a direction; overrides the file.
+    attributes: names of the attributes to read, in formats with attributes.
 
     Raises
     ------
     OSError: the file cannot be read.
-    FormatError: it holds no topology in this format.
+    FormatError: it contains no topology in this format.
     """
     chosen = format or _begins_as(path)
-    if attributes.are_asked_for and chosen not in ATTRIBUTED:
+    if attributes.has_custom_names and chosen not in ATTRIBUTED:
         raise FormatError(path, 1, f"{chosen} files have no attributes; those of {', '.join(ATTRIBUTED)} have some")
     match chosen:
         case "json":
@@ -138,12 +148,12 @@ _SNDLIB = "SNDlib's XML is not read; its GML is, or an edge list of the source a
 
 
 def _begins_as(path: Readable) -> Format:
-    """The format of a file, by its name, or of a text, by its first character."""
+    """Detect the format of a file from its name, or of a text from its beginning."""
     if isinstance(path, Text):
         is_gml = re.search(r"^\s*graph\s*\[", path.content, re.MULTILINE)
         return BEGINS.get(path.content.lstrip()[:1], "gml" if is_gml else "edgelist")
-    found = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
-    return "graphml" if found == "simgrid" and _begins(path, "<graphml") else found
+    by_suffix = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+    return "graphml" if by_suffix == "simgrid" and _begins(path, "<graphml") else by_suffix
 
 
 def _begins(path: Readable, element: str) -> bool:

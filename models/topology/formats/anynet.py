@@ -9,9 +9,9 @@ from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
     HOST_DELAYS,
     PAIRS,
-    Network,
-    lost,
+    GraphBuilder,
     need_links,
+    omitted_features,
     text_of,
     write_lines,
 )
@@ -42,7 +42,7 @@ def write_anynet(topology: Topology, path: FilePath) -> list[str]:
         lines.append(" ".join(words))
     write_lines(path, lines)
     by_hops = len(written) > 1 and topology.default_weight == HOPS
-    return lost(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
+    return omitted_features(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
 
 
 def _with_latency(item: str, delay: int) -> str:
@@ -76,12 +76,12 @@ def read_anynet(path: Readable) -> Topology:
 
 class _AnynetReader:
     def __init__(self, path: Readable) -> None:
-        self.network = Network(path)
+        self.network = GraphBuilder(path)
         self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
         self.router_of: dict[int, tuple[str, int, int]] = {}  # node -> router, latency, line
 
     def line(self, number: int, words: list[str]) -> None:
-        """Take in what one line says; it holds nothing, or a head and what is joined to it."""
+        """Parse one line: nothing, or a router or node and what is joined to it."""
         if not words:
             return
         head, *body = self._items(number, words)
@@ -101,7 +101,7 @@ class _AnynetReader:
                     self.network.fail(number, f"node {head[1]} cannot be joined to node {item[1]}")
 
     def _items(self, number: int, words: list[str]) -> list[tuple[str, str, int | None]]:
-        """Triples (type, id, latency or None)."""
+        """Return triples (type, id, latency or None)."""
         items: list[tuple[str, str, int | None]] = []
         rest = iter(words)
         for word in rest:
@@ -146,8 +146,8 @@ class _AnynetReader:
             hosts[router] += 1
         topology = network.topology("anynet", hosts)
         labels = topology.notes.get("labels", [str(v) for v in range(topology.switches)])
-        place = {label: i for i, label in enumerate(labels)}
-        nodes = sorted(self.router_of, key=lambda node: (place[self.router_of[node][0]], node))
+        index_of = {label: i for i, label in enumerate(labels)}
+        nodes = sorted(self.router_of, key=lambda node: (index_of[self.router_of[node][0]], node))
         if not np.array_equal(nodes, range(len(nodes))):
             topology.notes["nodes"] = nodes
         delay = [self.router_of[node][1] - 1 for node in nodes]

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs whose nodes and edges have attributes, as GraphML and GML have them, made to topologies."""
+"""Conversion of graphs with node and edge attributes, as in GraphML and GML, to topologies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flitlab.models.topology.attributes import labels_of, unread, unread_problem
-from flitlab.models.topology.formats.common import Network
+from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
+from flitlab.models.topology.formats.common import GraphBuilder
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """The names of the attributes that say what a topology needs.
+    """Names of the attributes that define a topology.
 
-    capacity, delay: of edges. hosts: of nodes. missing: capacity of edges without the attribute, all of them if none
-    has it; None refuses those where a name other than ``capacity`` was asked for. chosen: those of ``capacity``,
-    ``delay`` and ``hosts`` whose name the user has given, so that no warning names others.
+    capacity, delay: of edges. hosts: of nodes. missing: capacity of edges without the attribute; None rejects such
+    edges if a name other than ``capacity`` was requested. chosen: those of ``capacity``, ``delay`` and ``hosts`` whose
+    name the user has set, so that no warning suggests others.
     """
 
     capacity: str = "capacity"
@@ -25,22 +25,38 @@ class Attributes:
     chosen: frozenset[str] = frozenset()
 
     @property
-    def are_asked_for(self) -> bool:
-        """Whether others than the usual names are to be read, or some edges may lack a capacity."""
+    def has_custom_names(self) -> bool:
+        """Whether names differ from the defaults, or edges may lack a capacity."""
         return (self.capacity, self.delay, self.hosts, self.missing) != ("capacity", "delay", "hosts", None)
 
-    def capacity_of(self, network: Network, line: int, edge: str, given: Mapping[str, str]) -> str:
-        """The capacity of an edge, still text. Fails where it has none that is asked for."""
-        if self.capacity in given:
-            return given[self.capacity]
+    def capacity_of(self, network: GraphBuilder, line: int, edge: str, data: Mapping[str, str]) -> str:
+        """Return the capacity of an edge as text. Fails if a required attribute is missing.
+
+        Parameters
+        ----------
+        network: the file, for errors.
+        line: line of the edge.
+        edge: its description, for errors.
+        data: its attributes.
+        """
+        if self.capacity in data:
+            return data[self.capacity]
         if self.missing is None and self.capacity != "capacity":
-            there = ", ".join(sorted(given)) or "no attributes"
-            network.fail(line, f"{edge} has no {self.capacity} (it has {there}); missing: says what it is then")
+            names = ", ".join(sorted(data)) or "no attributes"
+            network.fail(line, f"{edge} has no {self.capacity} (it has {names}); the key missing sets a default")
         return "1" if self.missing is None else repr(self.missing)
 
-    def delay_of(self, network: Network, line: int, given: Mapping[str, str]) -> str:
-        """The delay of an edge in whole ticks, still text: 0 without the attribute, rounded if it was asked for."""
-        text = given.get(self.delay, "0")
+    def delay_of(self, network: GraphBuilder, line: int, data: Mapping[str, str]) -> str:
+        """Return the delay of an edge in whole ticks as text: 0 without the attribute, rounded if it has a custom
+        name.
+
+        Parameters
+        ----------
+        network: the file, for errors.
+        line: line of the edge.
+        data: its attributes.
+        """
+        text = data.get(self.delay, "0")
         if self.delay == "delay":
             return text
         try:
@@ -51,7 +67,7 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge of a file; ``directed``: what it says of itself, None where nothing."""
+    """An edge of a file; ``directed``: its own attribute, None without one."""
 
     line: int
     source: str
@@ -60,8 +76,14 @@ class Edge:
     directed: bool | None = None
 
 
-def backwards(source: str, target: str, before: int) -> str:
-    """What is wrong where a list of links has one in both directions. before: the line of the other direction."""
+def repeated_link_error(source: str, target: str, before: int) -> str:
+    """Return the error of a list of links with one in both directions.
+
+    Parameters
+    ----------
+    source, target: ends of the link.
+    before: line of the other direction.
+    """
     return (
         f"link {source} {target} repeats line {before} backwards; directed: true if lines are channels, and "
         "pair_directions: true if opposite channels are links"
@@ -70,32 +92,32 @@ def backwards(source: str, target: str, before: int) -> str:
 
 @dataclass
 class Attributed:
-    """A graph as a file has it: nodes by id and edges, with the line and the attributes of each.
+    """A graph of a file: nodes by id and edges, with the line and the attributes of each.
 
-    directed: whether edges are channels, for those whose own attributes do not say so.
+    directed: whether edges are channels, unless their own attributes say otherwise.
     """
 
-    network: Network
+    network: GraphBuilder
     directed: bool = False
     nodes: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
 
     def topology(self, kind: str, attributes: Attributes, directed: bool | None = None) -> Topology:
-        """The topology of this graph.
+        """Convert the graph to a topology.
 
         Parameters
         ----------
         kind: of the topology.
-        attributes: the names of those that are read.
-        directed: whether edges are channels, whatever the file says; None: what it says.
+        attributes: names of the attributes to read.
+        directed: whether edges are channels; overrides the file unless None.
 
         Raises
         ------
-        FormatError: an attribute that was asked for is nowhere, or no number; an undirected edge that is to be a
-            channel; a link that is there in both directions.
+        FormatError: a requested attribute is absent or no number, an undirected edge should be a channel, or a link
+            occurs in both directions.
         """
         network, hosts = self.network, {}
-        self._refuse_unknown(attributes)
+        self._reject_unknown(attributes)
         for label, (line, data) in self.nodes.items():
             network.node(label)
             if (count := data.get(attributes.hosts)) is not None:
@@ -114,42 +136,42 @@ class Attributed:
     def _add(
         self, edge: "Edge", attributes: Attributes, directed: bool | None, links: dict[tuple[str, str], int]
     ) -> None:
-        """Adds an edge to the network. links: ends -> line of those that ``directed: false`` has made links."""
+        """Add an edge to the network. links: ends -> line, of edges that ``directed: false`` turned into links."""
         network, source, target = self.network, edge.source, edge.target
-        one_way = self.directed if edge.directed is None else edge.directed
+        is_directed = self.directed if edge.directed is None else edge.directed
         capacity = attributes.capacity_of(network, edge.line, f"edge {source}-{target}", edge.data)
         about = edge.line, source, target, capacity, attributes.delay_of(network, edge.line, edge.data)
-        if directed and not one_way:
+        if directed and not is_directed:
             network.fail(edge.line, "an undirected edge has no direction: leave directed: true out")
-        if one_way and (directed is not False or "reverse" in edge.data):
+        if is_directed and (directed is not False or "reverse" in edge.data):
             network.channel(*about, edge.data.get("reverse", "-1"), edge.data)
             return
-        if one_way and source != target and (before := links.get((target, source))):
-            network.fail(edge.line, backwards(source, target, before))
+        if is_directed and source != target and (before := links.get((target, source))):
+            network.fail(edge.line, repeated_link_error(source, target, before))
         links.setdefault((source, target), edge.line)
         network.link(*about, attributes=edge.data)
 
     def _warn_of_unread(self, attributes: Attributes) -> None:
-        """Warn of attributes that look like what is read by another name."""
+        """Warn of attributes that resemble those that are read under another name."""
         edges, nodes = [edge.data for edge in self.edges], [data for _, data in self.nodes.values()]
         for kind in sorted({"capacity", "delay", "hosts"} - attributes.chosen):
-            names = unread(nodes if kind == "hosts" else edges, kind, kind)
-            self.network.warn(unread_problem(names, kind, f"{kind}_from"))
+            names = unread_attributes(nodes if kind == "hosts" else edges, kind, kind)
+            self.network.warn(unread_warning(names, kind, f"{kind}_from"))
 
     def _notes(self, attributes: Attributes) -> dict[str, int | str]:
-        """``capacity_missing``: how many edges took the capacity of those without the attribute, if any did."""
+        """Return the note ``capacity_missing``: how many edges have the default capacity."""
         without = sum(attributes.capacity not in edge.data for edge in self.edges)
         if attributes.missing is None or not without:
             return {}
         return {"capacity_missing": "all" if without == len(self.edges) else without}
 
-    def _refuse_unknown(self, attributes: Attributes) -> None:
+    def _reject_unknown(self, attributes: Attributes) -> None:
         of_edges = {name for edge in self.edges for name in edge.data}
         of_nodes = {name for _, data in self.nodes.values() for name in data}
-        asked = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
+        requested = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
         if attributes.missing is None:
-            asked.insert(0, ("edge", attributes.capacity, "capacity", of_edges))
-        for what, name, usual, there in asked:
-            if name != usual and name not in there:
-                choices = ", ".join(sorted(there)) or "none at all"
+            requested.insert(0, ("edge", attributes.capacity, "capacity", of_edges))
+        for what, name, usual, present in requested:
+            if name != usual and name not in present:
+                choices = ", ".join(sorted(present)) or "none at all"
                 self.network.fail(1, f"no {what} has an attribute {name!r}; there are {choices}")

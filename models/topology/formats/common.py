@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the readers and writers of topology files share."""
+"""Functions that the readers and writers of topology files share."""
 
 import errno
 import math
@@ -15,25 +15,25 @@ from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.registry import warn
 from flitlab.models.topology.graph import NAMES, Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 
 MAX_BYTES = 10**9
-"""Files larger than this are not read."""
+"""Size limit of files that are read."""
 
 
 class FormatError(ValueError):
-    """A topology file that cannot be used; the message names the file and the line."""
+    """A topology file cannot be used; the message names the file and the line."""
 
     def __init__(self, path: Readable, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
 
 
 class CannotWriteError(ValueError):
-    """A topology that a format cannot describe without making another network of it."""
+    """A format cannot describe a topology without changing the network."""
 
 
 def text_of(path: Readable) -> str:
-    """Content of a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
+    """Read a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
     if isinstance(path, Text):
         return path.content
     path = Path(path)
@@ -55,7 +55,7 @@ def write_lines(path: FilePath, lines: list[str]) -> None:
 
 
 PAIRS = "which channels form a bi-directional link"
-"""A feature of a topology, in words."""
+"""The feature that channels form bi-directional links, in words."""
 
 
 HOST_DELAYS = "delays of hosts' channels"
@@ -65,12 +65,17 @@ COLUMNS = "other columns of channels"
 """The feature that a topology has columns, in words."""
 
 
-def lost(topology: Topology, *kept: str) -> list[str]:
-    """Features of a topology that are not among those a format keeps, in words.
+def omitted_features(topology: Topology, *kept: str) -> list[str]:
+    """Return the features of a topology, in words, that a format does not keep.
 
-    hosts: how many stand where. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and
-    0. parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not tell.
+    hosts: hosts per switch. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
+    parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not imply them.
     grid, labels (of switches), names of hosts, notes, :data:`COLUMNS`: if there are any.
+
+    Parameters
+    ----------
+    topology: the network.
+    kept: features that the format keeps.
     """
     ends = topology.src * topology.switches + topology.dst
     features = {
@@ -91,7 +96,7 @@ def lost(topology: Topology, *kept: str) -> list[str]:
 
 
 def need_channels(topology: Topology, format: str) -> None:
-    """Raise :class:`CannotWriteError` if there is a single switch only."""
+    """Raise :class:`CannotWriteError` if there are no channels."""
     if not topology.channels:
         raise CannotWriteError(f"{format} files hold switches by their channels only; this topology has none")
 
@@ -102,10 +107,10 @@ def need_links(topology: Topology, format: str) -> None:
         raise CannotWriteError(f"{format} files hold bi-directional links only; this topology has uni-directional ones")
 
 
-class Network:
-    """Nodes and channels as a reader finds them.
+class GraphBuilder:
+    """Collects the nodes and channels of a file.
 
-    parallel: whether the file says that parallel channels are intended.
+    parallel: whether the file declares that parallel channels are intended.
     """
 
     def __init__(self, path: Readable) -> None:
@@ -118,23 +123,31 @@ class Network:
         self.attributes: list[Mapping[str, str]] = []  # of channels, by name
 
     def fail(self, line: int, message: str) -> NoReturn:
-        """Refuse the file because of this line."""
+        """Reject the file because of a line."""
         raise FormatError(self.path, line, message)
 
     def warn(self, problem: str, line: int | None = None) -> None:
-        """Warn of something in the file; of nothing where the problem is ''."""
+        """Issue a warning about the file, unless the text is ''."""
         if problem:
             warn(f"{self.path}{'' if line is None else f':{line}'}: {problem}")
 
     def node(self, label: str) -> int:
-        """Order of appearance of a node; a new one is added."""
+        """Return the order of appearance of a node; a new one is added."""
         return self.nodes.setdefault(label, len(self.nodes))
 
     def channel(
         self, line: int, tail: str, head: str, capacity: str, delay: str, reverse: str = "-1",
         attributes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        """Add a channel, its numbers still text; attributes: all that the file says of it, by name."""
+        """Add a channel.
+
+        Parameters
+        ----------
+        line: its line, for messages.
+        tail, head: labels of its ends.
+        capacity, delay, reverse: numbers as text.
+        attributes: all its attributes in the file, by name.
+        """
         self.ends.append((self.node(tail), self.node(head)))
         rest = self.whole(line, "delay", delay), self.whole(line, "reverse", reverse, -1)
         self.values.append((self._capacity(line, capacity), *rest))
@@ -145,21 +158,28 @@ class Network:
         self, line: int, u: str, v: str, capacity: str = "1", delay: str = "0", back: str | None = None,
         attributes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        """Add two channels that are each other's reverse; ``back`` is the second one's delay if it differs."""
+        """Add two channels that are each other's reverse.
+
+        Parameters
+        ----------
+        line, capacity, delay, attributes: as in :meth:`channel`.
+        u, v: labels of its ends.
+        back: delay of the second channel, if it differs.
+        """
         first = len(self.ends)
         self.channel(line, u, v, capacity, delay, str(first + 1), attributes)
         self.channel(line, v, u, capacity, delay if back is None else back, str(first), attributes)
 
     def columns(self) -> dict[str, list[float]]:
-        """The attributes that every channel has and that are numbers, but for those with a field of their own."""
+        """Return the attributes that every channel has and that are numbers, except those with a field of their own."""
         names = set(self.attributes[0]).intersection(*self.attributes[1:]) if self.attributes else set()
-        found = {}
+        columns = {}
         for name in sorted(names - {"capacity", "delay", "reverse"}):
             with suppress(ValueError):
                 numbers = [float(attributes[name]) for attributes in self.attributes]
                 if all(map(math.isfinite, numbers)):
-                    found[name] = numbers
-        return found
+                    columns[name] = numbers
+        return columns
 
     def _capacity(self, line: int, text: str) -> float:
         try:
@@ -171,7 +191,15 @@ class Network:
         return capacity
 
     def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
-        """An integer of at least ``least``."""
+        """Parse an integer of at least ``least``. Fails for other texts.
+
+        Parameters
+        ----------
+        line: its line, for errors.
+        what: what the number is, for errors.
+        text: the number.
+        least: smallest accepted value.
+        """
         try:
             value = int(text)
         except ValueError:
@@ -183,18 +211,18 @@ class Network:
     def topology(
         self, kind: str, hosts: dict[str, int] | None = None, labels: Mapping[str, str] | None = None, **notes: Any
     ) -> Topology:
-        """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order of appearance.
+        """Build the topology; nodes 0 .. n-1 keep their numbers, others are numbered in order of appearance.
 
         Parameters
         ----------
         kind: of the topology.
-        hosts: of each node; None if the file does not say.
-        labels: of each node, where the file has some besides its ids.
+        hosts: of each node; None if the file does not state them.
+        labels: of each node, where the file has labels besides ids.
         notes: further notes.
 
         Raises
         ------
-        FormatError: no nodes; a ``reverse`` that is not the opposite channel; too many hosts.
+        FormatError: there are no nodes, a ``reverse`` is not the opposite channel, or there are too many hosts.
         """
         if not self.nodes:
             self.fail(1, "no switches")
@@ -206,21 +234,21 @@ class Network:
         wrong = wrong_reverse(arcs, np.array(reverse, np.int64))
         if wrong is not None:
             self.fail(self.lines[wrong], f"reverse {reverse[wrong]} is not the opposite channel")
-        self._look_for_loops(arcs, notes)
+        self._warn_of_loops(arcs, notes)
         topology = Topology.from_channels(
             kind, n, arcs, reverse, capacity=capacity, delay=delay, columns=self.columns(), notes=notes
         )
         if hosts is None:
             return topology
-        if (total := sum(hosts.values())) > MOST:
-            self.fail(1, f"{total} hosts; at most {MOST} are built")
+        if (total := sum(hosts.values())) > MAX_SIZE:
+            self.fail(1, f"{total} hosts; at most {MAX_SIZE} are built")
         counts = np.zeros(n, np.int64)
         for label, count in hosts.items():
             counts[numbers[label]] = count
         return topology.with_hosts(counts)
 
     def _numbers(self, labels: Mapping[str, str], notes: dict[str, Any]) -> Mapping[str, int]:
-        """The number of each node; enters labels and ids into the notes unless they are the numbers."""
+        """Return the number of each node; labels and ids are added to the notes unless they are the numbers."""
         names = [labels.get(node, node) for node in self.nodes]
         numbers = {str(i): i for i in range(len(names))}
         if set(names) == numbers.keys():
@@ -232,8 +260,8 @@ class Network:
             notes["ids"] = list(self.nodes)
         return of
 
-    def _look_for_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
-        """Warn of channels from a switch to itself, and of channels with the ends of others."""
+    def _warn_of_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
+        """Warn of channels from a switch to itself, and of parallel channels."""
         if loops := sorted({self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}):
             notes["self_loops_dropped"] = len(loops)
             self.warn(f"{len(loops)} self-loop{'s are' if len(loops) > 1 else ' is'} dropped", loops[0])
@@ -247,7 +275,15 @@ class Network:
 
 
 def wrong_reverse(arcs: np.ndarray, reverse: np.ndarray) -> int | None:
-    """First channel whose reverse does not exist or does not run back and name it in turn; None if all do."""
+    """Return the first channel with an invalid reverse; None if all are valid.
+
+    A valid reverse exists, has the opposite ends and names the channel in turn.
+
+    Parameters
+    ----------
+    arcs: int64 [channels, 2].
+    reverse: int64 [channels], -1: none.
+    """
     paired = np.flatnonzero(reverse >= 0)
     other = np.minimum(reverse[paired], len(arcs) - 1)
     opposite = (arcs[other] == arcs[paired, ::-1]).all(axis=1)

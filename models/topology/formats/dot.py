@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that Graphviz draws."""
+"""Writer of Graphviz files."""
 
 import json
 
 from flitlab.models.readable import FilePath
-from flitlab.models.topology.formats.common import HOST_DELAYS, PAIRS, lost, write_lines
+from flitlab.models.topology.formats.common import HOST_DELAYS, PAIRS, omitted_features, write_lines
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -39,7 +39,9 @@ def write_dot(topology: Topology, path: FilePath) -> list[str]:
             values = ["dir=none", "color=gray", *([f"delay={ticks}"] if ticks else [])]
             lines.append(f"  h{h} -> {v}{_attributes(values)};")
     write_lines(path, [*lines, "}"])
-    return lost(topology, "hosts", "capacities", "delays", HOST_DELAYS, "parallel channels", "labels", PAIRS)
+    return omitted_features(
+        topology, "hosts", "capacities", "delays", HOST_DELAYS, "parallel channels", "labels", PAIRS
+    )
 
 
 def _label(text: str) -> str:

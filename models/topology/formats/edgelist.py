@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edge lists: one channel or link a line."""
+"""Edge lists: one channel or link per line."""
 
 import ast
 import re
@@ -10,14 +10,14 @@ import numpy as np
 
 from flitlab.models.delimited import delimiter_of, fields_of, quoted
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.attributes import unread, unread_problem
-from flitlab.models.topology.formats.attributed import Attributes, backwards
+from flitlab.models.topology.attributes import unread_attributes, unread_warning
+from flitlab.models.topology.formats.attributed import Attributes, repeated_link_error
 from flitlab.models.topology.formats.common import (
     PAIRS,
     CannotWriteError,
-    Network,
-    lost,
+    GraphBuilder,
     need_channels,
+    omitted_features,
     text_of,
     write_lines,
 )
@@ -25,7 +25,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 _ARROW = re.compile(r'("(?:[^"]|"")*")|\s*(<->|->|--)\s*')
-"""A quoted field, or what stands between both ends of a link, a channel and a link."""
+"""A quoted field, or the symbol between both ends of a link, a channel or a link."""
 
 _COMMENT = re.compile(r'("(?:[^"]|"")*")|(?:^|(?<=\s))[#%].*')
 """A quoted field, or a comment, which begins the line or follows a blank."""
@@ -42,7 +42,7 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     """
     need_channels(topology, "edge list")
     names = switch_names(topology)
-    ends = [_written(names.label(v)) for v in range(topology.switches)]
+    ends = [_name_field(names.label(v)) for v in range(topology.switches)]
     rows = np.arange(topology.channels)
     other = topology.reverse
     alike = all((values == values[other]).all() for values in (topology.capacity, topology.delay))
@@ -56,13 +56,13 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
         lines.append(f"{ends[topology.src[c]]} {ends[topology.dst[c]]}{values}")
     write_lines(path, lines)
     order = dict.fromkeys(np.stack([topology.src[rows], topology.dst[rows]], axis=1).ravel().tolist())
-    kept = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
-    moved = names.labelled and list(order) != list(range(topology.switches))
-    return [*lost(topology, *kept), *(["the numbers of switches"] if moved else [])]
+    kept_features = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
+    renumbered = names.labelled and list(order) != list(range(topology.switches))
+    return [*omitted_features(topology, *kept_features), *(["the numbers of switches"] if renumbered else [])]
 
 
-def _written(name: str) -> str:
-    """The name of a switch as a field. Raises ``CannotWriteError`` for one of several lines."""
+def _name_field(name: str) -> str:
+    """Return the name of a switch as a field. Raises ``CannotWriteError`` for a name of several lines."""
     if name.splitlines() != [name]:
         raise CannotWriteError(f"the label {name!r} does not fit on one line, as edge lists need it")
     return quoted(name, "{#%-" if re.search("--|->", name) else "{#%")
@@ -80,7 +80,7 @@ def read_edgelist(
     may end with the mapping of attributes that networkx writes, in which ``weight`` is a capacity, too. # and % begin
     comments, at the beginning of a line or behind a blank.
 
-    A header such as ``source,target,capacity`` names the columns, of which there may be more and in any order:
+    A header such as ``source,target,capacity`` names the columns, in any order, possibly with further ones:
     ``capacity`` or ``weight``, ``delay``, and ``type``, whose values are ``directed`` and ``undirected``. Numbers in
     others, and in entries of mappings, are columns of the topology where every line has them.
 
@@ -95,33 +95,33 @@ def read_edgelist(
     ------
     OSError, FormatError: as all readers.
     """
-    network, text = Network(path), text_of(path)
-    _refuse_others(network, text)
+    network, text = GraphBuilder(path), text_of(path)
+    _reject_other_formats(network, text)
     first = re.match(r"[#%].*", text)
-    asked, said = directed, first[0] if first else ""
+    requested, first_comment = directed, first[0] if first else ""
     if directed is None:
-        directed = re.search(r"\bdirected: false\b", said) is None
-    network.parallel = re.search(r"\bparallel: true\b", said) is not None
-    found = _Lines(network, attributes)
+        directed = re.search(r"\bdirected: false\b", first_comment) is None
+    network.parallel = re.search(r"\bparallel: true\b", first_comment) is not None
+    reader = _LineParser(network, attributes)
     for number, line in enumerate(text.splitlines(), 1):
         values = _without_comment(line).strip().removesuffix(";")
-        if not values or (not network.ends and not found.header and found.is_header(values)):
+        if not values or (not network.ends and not reader.header and reader.is_header(values)):
             continue
-        edge = found.edge(number, values)
-        if asked is not None and edge.arrow and asked != (edge.arrow == "->"):
-            network.fail(number, f"{edge.arrow} contradicts directed: {str(asked).lower()}")
+        edge = reader.edge(number, values)
+        if requested is not None and edge.arrow and requested != (edge.arrow == "->"):
+            network.fail(number, f"{edge.arrow} contradicts directed: {str(requested).lower()}")
         if edge.arrow == "->" or (not edge.arrow and directed):
             network.channel(number, edge.source, edge.target, edge.capacity, edge.delay, attributes=edge.data)
         else:
-            found.link(edge, number)
+            reader.link(edge, number)
     if not network.ends:
         network.fail(1, "no channels")
-    found.warn_of_unread()
+    reader.warn_of_unread()
     return network.topology("edgelist")
 
 
-def _refuse_others(network: Network, text: str) -> None:
-    """Refuse files that are of other formats, with what to do about it."""
+def _reject_other_formats(network: GraphBuilder, text: str) -> None:
+    """Reject files of other formats, with advice."""
     begin = text.lstrip()[:200]
     if begin.startswith("?SNDlib"):
         network.fail(1, "SNDlib's native format is not read; its GML is, or an edge list of the ends in its LINKS")
@@ -141,7 +141,7 @@ ENDS = {"source": "target", "src": "dst", "from": "to", "u": "v", "node1": "node
 class _Edge:
     """A line of an edge list: both ends, the arrow between them or '', capacity and delay, as texts.
 
-    data: what the line says by name, these among it.
+    data: all attributes of the line by name, including these.
     """
 
     source: str
@@ -153,14 +153,14 @@ class _Edge:
 
 
 @dataclass
-class _Lines:
-    """Takes the lines of an edge list apart.
+class _LineParser:
+    """Parses the lines of an edge list.
 
-    header: the names of the columns, as the file has them. ends: the columns of both ends. delimiter: of the header.
-    data: attributes of edges.
+    header: the column names in the file. ends: the columns of both ends. delimiter: of the header. data: attributes of
+    edges.
     """
 
-    network: Network
+    network: GraphBuilder
     attributes: Attributes
     header: list[str] = field(default_factory=list)
     ends: tuple[int, int] = (0, 1)
@@ -169,7 +169,7 @@ class _Lines:
     first_line: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def is_header(self, values: str) -> bool:
-        """Whether a line names columns, which are then known."""
+        """Whether a line names columns; stores them."""
         self.delimiter = delimiter_of(values)
         names = fields_of(values, self.delimiter)
         lower = [name.lower() for name in names]
@@ -180,7 +180,7 @@ class _Lines:
         return False
 
     def edge(self, number: int, values: str) -> _Edge:
-        """What a line says. Fails where it is no edge."""
+        """Parse a line. Fails if it is no edge."""
         if self.header and "{" not in values:
             return self._named(number, fields_of(values, self.delimiter))
         values, mapping = self._mapping(number, values)
@@ -195,17 +195,17 @@ class _Lines:
             self.network.fail(number, f"{len(fields)} fields where 'u v [capacity] [delay]' is expected")
         if mapping is not None:
             return self._with(number, fields[0], arrow, fields[1], mapping)
-        if self.attributes.are_asked_for:
+        if self.attributes.has_custom_names:
             names = "a header names, or networkx writes as u v {'capacity': 2.0}"
             self.network.fail(number, f"has no attributes, which {names}")
         u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
         if not _is_number(capacity):
-            hint = "a header, as in source,target,name, says what else columns are"
+            hint = "a header, as in source,target,name, names other columns"
             self.network.fail(number, f"capacity {capacity!r} is not a number; {hint}")
         return _Edge(u, arrow, v, capacity, delay)
 
     def _fields(self, number: int, values: str, ends: int) -> list[str]:
-        """The fields of a line, or of what stands behind its arrow. ends: how many names are among them."""
+        """Return the fields of a line, or of its part behind an arrow. ends: number of names among them."""
         delimiter = delimiter_of(values)
         fields = fields_of(values, delimiter)
         if delimiter != "\t" or '"' in values or not any(" " in name for name in fields):
@@ -216,7 +216,7 @@ class _Lines:
         return fields
 
     def _named(self, number: int, fields: list[str]) -> _Edge:
-        """An edge whose columns have names."""
+        """Return an edge with named columns."""
         if len(fields) != len(self.header):
             self.network.fail(number, f"{len(fields)} fields where the header has {len(self.header)}")
         data = {name: value for name, value in zip(self.header, fields, strict=True) if value}
@@ -230,7 +230,7 @@ class _Lines:
         return self._with(number, source, arrow, target, data)
 
     def _with(self, number: int, source: str, arrow: str, target: str, data: dict[str, str]) -> _Edge:
-        """An edge with attributes, of which ``weight`` is a capacity where no other is named."""
+        """Return an edge with attributes; ``weight`` is its capacity unless another name is set."""
         lower = {name.lower(): value for name, value in data.items()}
         for usual in ("capacity", "delay"):
             if usual in lower:
@@ -242,32 +242,32 @@ class _Lines:
         return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data), data)
 
     def _mapping(self, number: int, values: str) -> tuple[str, dict[str, str] | None]:
-        """A line without its attributes, and these; None if it has none."""
+        """Split a line into its ends and its attributes; None without attributes."""
         ends, brace, inner = values.partition("{")
         if not brace or ends.count('"') % 2:
             return values, None
         try:
-            found = ast.literal_eval(brace + inner)
+            mapping = ast.literal_eval(brace + inner)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             self.network.fail(number, f"{brace + inner} is no mapping of attributes")
-        if not isinstance(found, dict):
+        if not isinstance(mapping, dict):
             self.network.fail(number, f"{brace + inner} is no mapping of attributes")
-        return ends.strip(), {str(key): str(value) for key, value in found.items()}
+        return ends.strip(), {str(key): str(value) for key, value in mapping.items()}
 
     def link(self, edge: _Edge, number: int) -> None:
-        """Adds a link, unless an earlier line has it the other way round."""
+        """Add a link, unless an earlier line has it in the opposite direction."""
         u, v = edge.source, edge.target
         if u != v and (v, u) in self.first_line:
-            self.network.fail(number, backwards(u, v, self.first_line[v, u]))
+            self.network.fail(number, repeated_link_error(u, v, self.first_line[v, u]))
         self.first_line.setdefault((u, v), number)
         self.network.link(number, u, v, edge.capacity, edge.delay, attributes=edge.data)
 
     def warn_of_unread(self) -> None:
-        """Warn of attributes that look like what is read by another name."""
+        """Warn of attributes that resemble those that are read under another name."""
         for kind in ("capacity", "delay"):
             if kind not in self.attributes.chosen:
-                names = unread(self.data, kind, kind)
-                self.network.warn(unread_problem(names, kind, f"{kind}_from"))
+                names = unread_attributes(self.data, kind, kind)
+                self.network.warn(unread_warning(names, kind, f"{kind}_from"))
 
 
 def _without_comment(line: str) -> str:
@@ -277,7 +277,7 @@ def _without_comment(line: str) -> str:
 
 
 def _at_arrow(values: str) -> tuple[str, str, str]:
-    """What stands before the first arrow outside of quotes, the arrow, and what stands behind it."""
+    """Split at the first arrow outside quotes: text before it, arrow, text behind it."""
     if "-" not in values:
         return "", "", values
     for match in _ARROW.finditer(values):

@@ -8,7 +8,7 @@ from typing import Any
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
-from flitlab.models.topology.formats.common import COLUMNS, PAIRS, Network, lost, text_of, write_lines
+from flitlab.models.topology.formats.common import COLUMNS, PAIRS, GraphBuilder, omitted_features, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -37,8 +37,8 @@ def write_gml(topology: Topology, path: FilePath) -> list[str]:
         pairs = " ".join(f"{name} {value!r}" for name, value in zip(of_edges, values, strict=True))
         lines.append(f"  edge [ {pairs} ]")
     write_lines(path, [*lines, "]"])
-    kept = ["hosts", "capacities", "delays", "parallel channels", "labels", PAIRS]
-    return lost(topology, *kept, *([COLUMNS] if len(more) == len(topology.columns) else []))
+    kept_features = ["hosts", "capacities", "delays", "parallel channels", "labels", PAIRS]
+    return omitted_features(topology, *kept_features, *([COLUMNS] if len(more) == len(topology.columns) else []))
 
 
 def read_gml(
@@ -63,42 +63,42 @@ def read_gml(
 
     Source: M. Himsolt, GML: a portable graph file format, University of Passau, 1997.
     """
-    network = Network(path)
+    network = GraphBuilder(path)
     tokens = _tokens(text_of(path))
     graphs = [(line, value) for line, key, value in _pairs(network, tokens, 1, None) if key == "graph"]
     if len(graphs) != 1 or not isinstance(graphs[0][1], list):
         network.fail(1, f"{len(graphs) or 'no'} graphs where one is expected: graph [ node [ id 0 ] ... ]")
-    found = Attributed(network)
+    graph = Attributed(network)
     for line, key, value in graphs[0][1]:
         if key == "directed":
-            found.directed = value == "1"
+            graph.directed = value == "1"
         elif key == "multigraph":
             network.parallel = value == "1"
         elif key in ("node", "edge"):
-            _add(found, line, key, value)
-    return found.topology("gml", attributes, directed)
+            _add(graph, line, key, value)
+    return graph.topology("gml", attributes, directed)
 
 
-def _add(found: Attributed, line: int, key: str, value: Any) -> None:
-    """Adds a node or an edge."""
-    network = found.network
+def _add(graph: Attributed, line: int, key: str, value: Any) -> None:
+    """Add a node or an edge to the graph."""
+    network = graph.network
     if not isinstance(value, list):
         network.fail(line, f"{key} without [ ... ]")
     data = dict(_flat(value))
     names = ("id",) if key == "node" else ("source", "target")
-    if lacking := [name for name in names if name not in data]:
-        network.fail(line, f"{key} without {lacking[0]}")
+    if missing := [name for name in names if name not in data]:
+        network.fail(line, f"{key} without {missing[0]}")
     if key == "edge":
         source, target = (data.pop(name) for name in names)
-        found.edges.append(Edge(line, source, target, data))
-    elif (node := data.pop("id")) in found.nodes:
-        network.fail(line, f"node {node!r} stands on line {found.nodes[node][0]} too")
+        graph.edges.append(Edge(line, source, target, data))
+    elif (node := data.pop("id")) in graph.nodes:
+        network.fail(line, f"node {node!r} stands on line {graph.nodes[node][0]} too")
     else:
-        found.nodes[node] = (line, data)
+        graph.nodes[node] = (line, data)
 
 
 def _flat(pairs: Pairs) -> Iterator[tuple[str, str]]:
-    """(name, text) of all attributes; those of inner lists behind the name of the list and a point."""
+    """Yield (name, text) of all attributes; names in inner lists are prefixed with the name of the list and a point."""
     for _, name, value in pairs:
         if isinstance(value, str):
             yield name, value
@@ -111,29 +111,31 @@ def _is_key(text: str) -> bool:
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
-    """(line, token, whether it was in quotes), without comments."""
-    line, place = 1, 0
+    """Yield (line, token, whether it is quoted), without comments."""
+    line, position = 1, 0
     for match in TOKEN.finditer(text):
-        line += text.count("\n", place, match.start())
-        place = match.start()
+        line += text.count("\n", position, match.start())
+        position = match.start()
         if match[2] is None:
             yield line, match[0] if match[1] is None else unescape(match[1]), match[1] is not None
 
 
-def _pairs(network: Network, tokens: Iterator[tuple[int, str, bool]], line: int, opened: int | None) -> Pairs:
-    """The pairs up to the end of a list. opened: the line on which it begins, None for the whole file."""
-    found: Pairs = []
+def _pairs(network: GraphBuilder, tokens: Iterator[tuple[int, str, bool]], line: int, opened: int | None) -> Pairs:
+    """Return the pairs up to the end of a list. opened: the line where it begins, None for the whole file."""
+    pairs: Pairs = []
     for line, key, quoted in tokens:
         if key == "]" and not quoted:
             if opened is None:
                 network.fail(line, "] closes nothing")
-            return found
+            return pairs
         if quoted or not _is_key(key):
             network.fail(line, f"{key!r} is no key")
-        place, value, is_text = next(tokens, (line, "]", False))
+        value_line, value, is_text = next(tokens, (line, "]", False))
         if value == "]" and not is_text:
-            network.fail(place, f"{key} has no value")
-        found.append((line, key, _pairs(network, tokens, place, place) if value == "[" and not is_text else value))
+            network.fail(value_line, f"{key} has no value")
+        pairs.append(
+            (line, key, _pairs(network, tokens, value_line, value_line) if value == "[" and not is_text else value)
+        )
     if opened is not None:
         network.fail(opened, "[ is never closed")
-    return found
+    return pairs

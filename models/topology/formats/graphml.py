@@ -8,7 +8,7 @@ from xml.sax.xmlreader import AttributesImpl
 from flitlab.models.files import replacing
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
-from flitlab.models.topology.formats.common import COLUMNS, PAIRS, FormatError, Network, lost, text_of
+from flitlab.models.topology.formats.common import COLUMNS, PAIRS, FormatError, GraphBuilder, omitted_features, text_of
 from flitlab.models.topology.graph import Topology
 
 
@@ -22,7 +22,7 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     graph = replace(topology, host_delay=None).to_networkx()  # GraphML has no lists
     with replacing(path) as file:
         nx.write_graphml_xml(graph, file)
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS, COLUMNS)
+    return omitted_features(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS, COLUMNS)
 
 
 def read_graphml(
@@ -30,7 +30,7 @@ def read_graphml(
     attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
     directed: bool | None = None,
 ) -> Topology:
-    """Read GraphML; attributes are by default those that :func:`write_graphml` writes, each where it is given.
+    """Read GraphML; by default, the optional attributes are those that :func:`write_graphml` writes.
 
     Edges that are undirected, as the graph or they themselves say, are bi-directional links. Nodes are called by their
     attribute ``label`` or ``name``, or by their id where there is none or it is not unique.
@@ -56,11 +56,11 @@ def read_graphml(
 
 
 class _GraphmlReader(xml.sax.ContentHandler):
-    """Collects nodes and edges with their data, and the line each stands on."""
+    """Collects nodes and edges with their data and line numbers."""
 
     def __init__(self, path: Readable) -> None:
         super().__init__()
-        self.network = Network(path)
+        self.network = GraphBuilder(path)
         self.directed: bool | None = None
         self.names: dict[str, str] = {}  # key id -> attribute name
         self.domain: dict[str, str] = {}  # key id -> node, edge, graph or all
@@ -121,11 +121,11 @@ class _GraphmlReader(xml.sax.ContentHandler):
         return attrs[name]
 
     def topology(self, attributes: Attributes, directed: bool | None) -> Topology:
-        """The topology, with the defaults of its keys."""
+        """Build the topology, with the default values of attributes."""
         of = {"node": [data for _, data in self.graph.nodes.values()], "edge": [edge.data for edge in self.graph.edges]}
-        for kind, given in of.items():
+        for kind, value in of.items():
             values = {self.names[k]: text for k, text in self.defaults.items() if self.domain[k] in ("all", kind)}
-            for data in given:
+            for data in value:
                 data |= values | data
         self.graph.directed = bool(self.directed)
         return self.graph.topology("graphml", attributes, directed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own JSON form, which loses nothing."""
+"""The project's own lossless JSON format."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.graph import HOPS, Grid, Topology
-from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.limits import MAX_SIZE
 
 _Whole = Annotated[int, Field(ge=0)]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -35,10 +35,10 @@ class _Grid(BaseModel):
 
 
 class _Document(BaseModel):
-    """The JSON form: one array [src, dst, capacity, delay, reverse] a channel, hosts counted by switch.
+    """The JSON form: one array [src, dst, capacity, delay, reverse] per channel, hosts counted by switch.
 
-    ``reverse`` is the place of the opposite channel in the list, or -1. host_delay: of each host, switch by switch.
-    columns: more numbers of the channels, by name.
+    ``reverse`` is the index of the opposite channel, or -1. host_delay: of each host, switch by switch. columns:
+    further numbers of channels, by name.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -58,16 +58,16 @@ class _Document(BaseModel):
 
 
 def write_json(topology: Topology, path: FilePath) -> list[str]:
-    """Write everything that a topology holds, one channel a line; :func:`read_json` gives it back.
+    """Write everything that a topology contains, one channel per line; :func:`read_json` restores it.
 
-    Returns an empty list: nothing is lost.
+    Returns an empty list: all features are kept.
     """
     write_lines(path, [json_text(topology)])
     return []
 
 
 def json_text(topology: Topology) -> str:
-    """What :func:`write_json` writes, without the last line's end."""
+    """Return the text that :func:`write_json` writes, without the last newline."""
     grid, more = topology.grid, {name: values.tolist() for name, values in topology.columns.items()}
     head = {
         "format": "flitlab-topology",
@@ -90,7 +90,9 @@ def json_text(topology: Topology) -> str:
 
 
 def read_json(path: Readable) -> Topology:
-    """Read what :func:`write_json` wrote (or what was written by hand in the same form)."""
+    """Read a file of :func:`write_json`, or a manual one of the same form. Raises ``OSError`` or
+    :class:`FormatError`.
+    """
     text = text_of(path)
 
     def fail(message: str, *location: int | str) -> NoReturn:
@@ -112,8 +114,8 @@ def read_json(path: Readable) -> Topology:
         fail(first["msg"], *first["loc"])
 
     n = document.switches
-    if sum(document.hosts) > MOST:
-        fail(f"{sum(document.hosts)} in all; at most {MOST} are built", "hosts")
+    if sum(document.hosts) > MAX_SIZE:
+        fail(f"{sum(document.hosts)} in all; at most {MAX_SIZE} are built", "hosts")
     if len(document.hosts) != n:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
     if document.host_delay is not None and len(document.host_delay) != sum(document.hosts):
@@ -147,13 +149,13 @@ def read_json(path: Readable) -> Topology:
 
 
 def _keys(text: str) -> set[str]:
-    """The keys at the top of a JSON document; none of what is no mapping."""
+    """Return the keys of a JSON document; none if it is no mapping."""
     document = json.loads(text)
     return set(document) if isinstance(document, dict) else set()
 
 
 def _line_of(text: str, location: Sequence[int | str]) -> int:
-    """Line on which the value at this path of keys and indices begins, by reading the JSON as YAML."""
+    """Return the line where the value at a path of keys and indices begins, by parsing the JSON as YAML."""
     try:
         node = yaml.compose(text.replace("\t", " "), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError:

@@ -4,11 +4,11 @@
 import math
 
 from flitlab.models.readable import FilePath
-from flitlab.models.topology.formats.common import HOST_DELAYS, lost, write_lines
+from flitlab.models.topology.formats.common import HOST_DELAYS, omitted_features, write_lines
 from flitlab.models.topology.graph import Topology
 
-ENDLESS = 1e6
-"""What is written for an infinite capacity."""
+UNLIMITED_BANDWIDTH = 1e6
+"""The number that represents an infinite capacity."""
 
 
 def write_simgrid(
@@ -17,13 +17,24 @@ def write_simgrid(
 ) -> list[str]:  # fmt: skip
     """Write a platform for SimGrid 3.21 and later: hosts h0, h1, ..., routers s0, s1, ... in one Dijkstra zone.
 
-    Every channel is a link of its own with a one-way route, so uni-directional networks keep their directions;
-    SimGrid then routes along the fewest links. Parallel channels, of which its routing would use one, become one
-    with the sum of their bandwidths and the least of their delays. Returns what the file does not keep.
+    Every channel is a link with a uni-directional route, so uni-directional networks keep their directions; SimGrid
+    then routes along the fewest links. Parallel channels, of which its routing would use one, become one channel with
+    their total bandwidth and least delay. The default values are those of UNI, sections III and IV. An infinite host
+    capacity is written as a million.
 
-    gbps: bandwidth of capacity 1. speed_gflops: of a host. link_ns, host_ns: latency of a channel, with the switch
-    at its end, and of a host's cable, to which their own delays are added. tick_ns: length of a tick, in which these
-    are. The defaults are those of UNI, sections III and IV. An infinite host capacity is written as a million.
+    Parameters
+    ----------
+    topology: the network.
+    path: the file.
+    gbps: bandwidth of capacity 1, in Gbit/s.
+    speed_gflops: speed of a host.
+    link_ns: latency of a channel and the switch at its end, without the channel's own delay.
+    host_ns: latency of a host's cable, without its own delay.
+    tick_ns: duration of a tick, the unit of delays.
+
+    Returns
+    -------
+    The features that the file does not keep.
 
     Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
     """
@@ -41,34 +52,34 @@ def write_simgrid(
     ]
     lines += [f'  <host id="h{h}" speed="{speed_gflops:g}Gf"/>' for h in range(topology.hosts)]
     lines += [f'  <router id="s{v}"/>' for v in range(topology.switches)]
-    host_gbps = gbps * min(topology.host_capacity, ENDLESS)
-    ways = [
+    host_gbps = gbps * min(topology.host_capacity, UNLIMITED_BANDWIDTH)
+    routes = [
         (end, host_gbps, host_ns + tick_ns * delay)
         for h, (v, delay) in enumerate(zip(topology.host_switch, topology.access_delay.tolist(), strict=True))
         for end in ((f"h{h}", f"s{v}"), (f"s{v}", f"h{h}"))
     ]
     for (u, v), (capacity, delay) in _merged(topology).items():
-        ways.append(((f"s{u}", f"s{v}"), gbps * capacity, link_ns + tick_ns * delay))
-    for (a, b), bandwidth, latency in ways:
+        routes.append(((f"s{u}", f"s{v}"), gbps * capacity, link_ns + tick_ns * delay))
+    for (a, b), bandwidth, latency in routes:
         lines.append(f'  <link id="{a}-{b}" bandwidth="{bandwidth:.12g}Gbps" latency="{latency:.12g}ns"/>')
-    for (a, b), _, _ in ways:
+    for (a, b), _, _ in routes:
         lines.append(f'  <route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{a}-{b}"/></route>')
     write_lines(path, [*lines, "</zone>", "</platform>"])
-    missing = lost(topology, "hosts", "host_capacity", "capacities", "delays", HOST_DELAYS)
-    endless = math.isinf(topology.host_capacity)
-    return [*missing, f"an infinite host_capacity ({ENDLESS:g} is written)"] if endless else missing
+    missing = omitted_features(topology, "hosts", "host_capacity", "capacities", "delays", HOST_DELAYS)
+    unlimited = math.isinf(topology.host_capacity)
+    return [*missing, f"an infinite host_capacity ({UNLIMITED_BANDWIDTH:g} is written)"] if unlimited else missing
 
 
 def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:
-    """(source, destination) -> summed capacity, least delay."""
-    found: dict[tuple[int, int], tuple[float, int]] = {}
+    """Return (src, dst) -> total capacity and least delay of parallel channels."""
+    merged: dict[tuple[int, int], tuple[float, int]] = {}
     columns = (topology.src, topology.dst, topology.capacity, topology.delay)
     for u, v, capacity, delay in zip(*(column.tolist() for column in columns), strict=True):
-        before, least = found.get((u, v), (0.0, delay))
-        found[u, v] = before + capacity, min(least, delay)
-    return found
+        before, least = merged.get((u, v), (0.0, delay))
+        merged[u, v] = before + capacity, min(least, delay)
+    return merged
 
 
 def _safe(text: str) -> str:
-    """Text that may stand in an XML comment."""
+    """Make a text valid in an XML comment."""
     return text.replace("--", "- -")

@@ -6,22 +6,41 @@ from collections.abc import Hashable
 from typing import Literal, TypeVar
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.formats.common import (
+    PAIRS,
+    GraphBuilder,
+    need_links,
+    omitted_features,
+    text_of,
+    write_lines,
+)
 from flitlab.models.topology.graph import Topology
 
 K = TypeVar("K", bound=Hashable)
 
 Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
-"""What a line lists after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
+"""Fields of a line after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
 
 
 def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobench") -> list[str]:
     """Write a line for every switch with the links to switches of higher number.
 
-    Parallel links become one, of their summed capacity in ``topobench_capacities``, which holds whole numbers
-    only: others are rounded, to 1 at least. Returns what the file does not keep.
+    Parallel links become one, of their total capacity in ``topobench_capacities``, which holds whole numbers only:
+    others are rounded, to 1 at least.
 
-    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    Parameters
+    ----------
+    topology: the network.
+    path: the file.
+    layout: fields of a line.
+
+    Returns
+    -------
+    The features that the file does not keep.
+
+    Raises
+    ------
+    CannotWriteError: a channel is uni-directional.
     """
     need_links(topology, "topobench")
     lines, rounded = [], False
@@ -39,10 +58,10 @@ def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobe
     write_lines(path, lines)
     match layout:
         case "topobench":
-            return lost(topology, PAIRS)
+            return omitted_features(topology, PAIRS)
         case "topobench_servers":
-            return lost(topology, PAIRS, "hosts")
-    missing = lost(topology, PAIRS, "hosts", "capacities")
+            return omitted_features(topology, PAIRS, "hosts")
+    missing = omitted_features(topology, PAIRS, "hosts", "capacities")
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
@@ -62,7 +81,7 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
 
     Source: lpmaker/graphs/GraphFromFile.java and GraphFileServers.java, github.com/ankitsingla/topobench.
     """
-    network = Network(path)
+    network = GraphBuilder(path)
     servers: dict[str, tuple[str, int]] = {}
     links: dict[tuple[str, str], tuple[str, int]] = {}
     named: set[tuple[str, str]] = set()
@@ -99,8 +118,8 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
     return network.topology(layout, hosts)
 
 
-def _agree(network: Network, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
-    """Enter a value, or refuse the line if another one was entered before."""
+def _agree(network: GraphBuilder, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
+    """Store a value, or reject the line if it contradicts a stored one."""
     first, line = known.setdefault(key, (value, number))
     if first != value:
         network.fail(number, f"{what}: {value} contradicts {first} on line {line}")

@@ -14,7 +14,7 @@ from flitlab.models.rules.route import at_target, choose_way, middle_of, next_ho
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
-from flitlab.models.timeline.steps import steps_of
+from flitlab.models.timeline.network_changes import network_changes
 
 RESOLUTION = 1024
 """Time units of a tick."""
@@ -140,7 +140,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
 def make_steps(scenario: Scenario[Flow, Workload], network: Network) -> tuple[NetworkStep, ...]:
     """What happens to the network of a scenario, in the order of the ticks."""
     topology, found = scenario.topology, []
-    for step in steps_of(scenario.timeline, scenario.routes):
+    for step in network_changes(scenario.timeline, scenario.routes):
         capacity = network.capacity.copy()
         capacity[: topology.channels] = np.where(step.works, topology.capacity * step.rate, DEAD)
         routes = None if step.routes is None else step.routes.tables(topology)

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from flitlab.models.closest_match import closest_match
 from flitlab.models.hashing import content_hash
-from flitlab.models.near import near
 from flitlab.sim.config.check import validated
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import load_file, read_text
@@ -143,7 +143,7 @@ def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
     papers = list(dict.fromkeys(name.partition("-")[0] for name in names))
     for word in words:
         if word not in names and word not in papers:
-            found = near(word, [*names, *papers])
+            found = closest_match(word, [*names, *papers])
             hint = f"; did you mean {found!r}?" if found else ""
             raise NoRowsError(f"{word}: no paper or row; papers: {', '.join(papers)}; rows: {', '.join(names)}{hint}")
     return [file for file in files if file.stem in words or file.stem.partition("-")[0] in words]

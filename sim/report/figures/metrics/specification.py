@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any
 
-from flitlab.models.near import near
+from flitlab.models.closest_match import closest_match
 from flitlab.sim.config.section import LONGEST_NAME
 from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.report.figures.metrics.quantity import MAIN, Quantity
@@ -120,7 +120,7 @@ def _check(run: Run, y: Sequence[Quantity], others: Sequence[str]) -> None:
     """Raises ``ValueError`` if columns are not there, or hold nothing that can be drawn together."""
     for column in [*(column for quantity in y for column in quantity.columns), *others]:
         if column not in run.columns:
-            meant = near(column, run.columns)
+            meant = closest_match(column, run.columns)
             hint = f"did you mean {meant!r}?" if meant else f"choices: {', '.join(run.columns)}"
             raise ValueError(f"metrics.csv has no column {column!r}; {hint}")
     forms = {_form(run, quantity) for quantity in y}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules as JSON, in which those of other programs come in and ours go out."""
+"""Import and export of schedules as JSON."""
 
 import json
 from pathlib import Path
@@ -12,24 +12,24 @@ from flitlab.models.collective.schedule import CollectiveName, Schedule, Schedul
 from flitlab.models.files import replace_file
 
 SUFFIX = ".schedule.json"
-"""How files of schedules end."""
+"""Suffix of schedule files."""
 
-MOST_RANKS = 65_536
-"""Ranks of a schedule in a file; to follow it takes an eighth of the square of that in bytes."""
+MAX_RANKS = 65_536
+"""Most ranks of a schedule in a file; checking it takes an eighth of the square in bytes."""
 
 Rank = Annotated[int, Field(ge=-1, lt=2**31)]
 Count = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class _File(BaseModel):
-    """What a file holds; see docs/collectives.md."""
+    """Content of a schedule file; see docs/collectives.md."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     format: Literal["flitlab schedule"]
     version: Literal[1]
     collective: CollectiveName
-    ranks: Annotated[int, Field(ge=2, le=MOST_RANKS)]
+    ranks: Annotated[int, Field(ge=2, le=MAX_RANKS)]
     root: Annotated[int, Field(ge=0, lt=2**31)] = 0
     parts: Annotated[int, Field(ge=1, lt=2**62)]
     chunks: list[tuple[Rank, Rank, Count]]
@@ -37,7 +37,7 @@ class _File(BaseModel):
 
 
 def write_schedule(schedule: Schedule, path: Path) -> None:
-    """Writes a schedule: chunks as [who has it at first, who needs it, parts], sends as [chunk, from, to, step].
+    """Write a schedule: chunks as [rank that has it, rank that needs it, parts], sends as [chunk, from, to, step].
 
     -1 stands for all ranks. Raises ``OSError``.
     """
@@ -58,17 +58,19 @@ def _rows(name: str, rows: list[list[int]]) -> str:
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Reads a schedule and follows it.
+    """Read and check a schedule.
 
-    Raises ``OSError``, and :class:`~flitlab.models.collective.schedule.ScheduleError` for what is no schedule or does
-    not do what its collective asks for.
+    Raises
+    ------
+    OSError: the file cannot be read.
+    ScheduleError: it is no schedule, or does not implement its collective.
     """
     try:
         file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ScheduleError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        key = ".".join(map(str, first["loc"]))
+        raise ScheduleError(f"{key}: {first['msg']}" if key else first["msg"]) from None
     schedule = _schedule(file)
     check(schedule)
     return schedule
@@ -92,8 +94,8 @@ def _schedule(file: _File) -> Schedule:
     )  # fmt: skip
 
 
-def described(schedule: Schedule) -> dict[str, Any]:
-    """What there is to say of a schedule in a few numbers."""
+def schedule_summary(schedule: Schedule) -> dict[str, Any]:
+    """Return the collective and the sizes of a schedule."""
     return {
         "collective": schedule.kind, "ranks": schedule.ranks, "chunks": schedule.chunks,
         "sends": schedule.sends, "steps": int(schedule.step.max(initial=-1)) + 1,

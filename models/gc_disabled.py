@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that makes many objects which all stay, or all go, at its end."""
+"""A context for work that allocates many objects with a common lifetime."""
 
 import gc
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Without garbage collections, which would go through all objects again and again and find nothing to free."""
+def gc_disabled() -> Iterator[None]:
+    """Disable garbage collection in a block, where it would scan many live objects and free none."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,85 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether traffic is a demand matrix of a topology's hosts."""
+"""Validation of traffic: a demand matrix of a topology's hosts."""
 
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from flitlab.models.faults import (
-    Found,
-    array_faults,
-    at_first,
-    is_whole,
-    notes_faults,
-    plain,
-    rebuilt,
-    refuse,
-    refuse_other,
-)
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.validation import (
+    Errors,
+    array_errors,
+    contiguous,
+    copy_fields,
+    first_error,
+    is_whole,
+    notes_errors,
+    raise_errors,
+    require_type,
+)
 
 _INTEGERS = ("fixed", "start", "column")
 
 ROUNDING = 1e-9
-"""By how much of a host's demand its rate may differ from it."""
+"""Relative difference that a host's rate may have from the sum of its demands."""
 
 
-def sound_traffic(topology: Topology, given: Traffic, copy: bool = False, by: str = "build") -> Traffic:
-    """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
+def validate_traffic(topology: Topology, traffic: Traffic, copy: bool = False, method: str = "build") -> Traffic:
+    """Validate traffic and return it with arrays as compiled code requires them.
 
-    by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
+    Parameters
+    ----------
+    topology: the network.
+    traffic: the traffic to validate.
+    copy: whether to copy all arrays, so that nothing else can write to them.
+    method: name of the method that returned it, for messages.
+
+    Raises
+    ------
+    FaultyError: with one of each kind of :func:`traffic_errors`.
     """
-    refuse_other(given, Traffic, by)
-    refuse(chain(traffic_faults(topology, given), silent_faults(given)))
-    numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
-    rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
-    others = tuple(sound_traffic(topology, other, copy) for other in given.alternates)
-    fixed = None if given.background is None else sound_traffic(topology, given.background, copy)
-    return rebuilt(
-        Traffic, given, topology=topology, law=int(given.law), alternates=others, background=fixed, **numbers, **rates
+    require_type(traffic, Traffic, method)
+    raise_errors(chain(traffic_errors(topology, traffic), zero_demand_errors(traffic)))
+    numbers = {name: contiguous(getattr(traffic, name), np.int64, copy) for name in _INTEGERS}
+    rates = {name: contiguous(getattr(traffic, name), np.float64, copy) for name in ("rate", "weight")}
+    alternates = tuple(validate_traffic(topology, alternate, copy) for alternate in traffic.alternates)
+    background = None if traffic.background is None else validate_traffic(topology, traffic.background, copy)
+    return copy_fields(
+        Traffic,
+        traffic,
+        topology=topology,
+        law=int(traffic.law),
+        alternates=alternates,
+        background=background,
+        **numbers,
+        **rates,
     )
 
 
-def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
-    """What is wrong with traffic, but for its alternates."""
-    form = list(_form_faults(topology, traffic))
+def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
+    """Yield the errors of traffic, without those of its alternates."""
+    form = list(_form_errors(topology, traffic))
     yield from form
     if form:
         return
     rate = traffic.rate
-    yield from at_first(
+    yield from first_error(
         "rate", np.flatnonzero(~((rate >= 0) & np.isfinite(rate))),
         lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
     )  # fmt: skip
     if traffic.law == FIXED:
-        yield from _fixed_faults(traffic)
+        yield from _fixed_errors(traffic)
     elif traffic.law == TABLE:
-        yield from _table_faults(traffic)
+        yield from _table_errors(traffic)
     elif traffic.law == UNIFORM and topology.hosts < 2:
         yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
 
 
-def silent_faults(traffic: Traffic) -> Found:
-    """What is wrong with traffic without any; a program may compute and send nothing."""
+def zero_demand_errors(traffic: Traffic) -> Errors:
+    """Yield an error if no host sends; a program may compute and send nothing."""
     if not (np.asarray(traffic.rate) > 0).any():
         yield "rate", "no host sends anything: all rates are 0"
 
 
-def _form_faults(topology: Topology, traffic: Traffic) -> Found:
+def _form_errors(topology: Topology, traffic: Traffic) -> Errors:
     hosts, law = topology.hosts, traffic.law
     if not isinstance(traffic.kind, str):
         yield "kind", f"kind must be a text, and is {traffic.kind!r}"
     if not isinstance(traffic.topology, Topology) or traffic.topology.hosts != hosts:
-        yield "topology", "topology must be the one that the traffic was asked for"
+        yield "topology", "topology must be the topology that the method received"
     if not is_whole(law) or law not in (UNIFORM, UNIFORM_SELF, FIXED, TABLE):
         yield (
             "law",
             f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of flitlab.models.traffic.traffic",
         )
         return
-    yield from notes_faults(traffic.notes)
+    yield from notes_errors(traffic.notes)
     if not isinstance(traffic.alternates, tuple):
         yield "alternates", "alternates must be a tuple of traffic"
     if traffic.background is not None and not isinstance(traffic.background, Traffic):
@@ -88,37 +104,37 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Found:
         yield "background", "background goes with no alternates, and has no background of its own"
     entries = len(traffic.column) if law == TABLE and np.ndim(traffic.column) == 1 else 0
     lengths = {"fixed": hosts if law == FIXED else 0, "start": hosts + 1 if law == TABLE else 0, "column": entries}
-    yield from array_faults("rate", traffic.rate, np.floating, hosts)
+    yield from array_errors("rate", traffic.rate, np.floating, hosts)
     for name, length in lengths.items():
-        yield from array_faults(name, getattr(traffic, name), np.integer, length)
-    yield from array_faults("weight", traffic.weight, np.floating, entries)
+        yield from array_errors(name, getattr(traffic, name), np.integer, length)
+    yield from array_errors("weight", traffic.weight, np.floating, entries)
 
 
-def _fixed_faults(traffic: Traffic) -> Found:
+def _fixed_errors(traffic: Traffic) -> Errors:
     to, hosts = traffic.fixed, len(traffic.rate)
-    yield from at_first(
+    yield from first_error(
         "destination", np.flatnonzero((to < -1) | (to >= hosts)),
         lambda host: f"host {host} sends to host {to[host]}; hosts are 0 to {hosts - 1} (-1: to none)",
     )  # fmt: skip
-    yield from at_first(
+    yield from first_error(
         "nowhere", np.flatnonzero((to == -1) & (traffic.rate > 0)),
         lambda host: f"host {host} has a rate of {traffic.rate[host]} and no destination",
     )  # fmt: skip
 
 
-def _table_faults(traffic: Traffic) -> Found:
+def _table_errors(traffic: Traffic) -> Errors:
     start, column, weight, rate = traffic.start, traffic.column, traffic.weight, traffic.rate
     hosts = len(rate)
     if start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():
         yield "start", f"start must rise from 0 to the number of entries, {len(column)}"
         return
     source: Any = np.repeat(np.arange(hosts), np.diff(start))
-    yield from at_first(
+    yield from first_error(
         "destination", np.flatnonzero((column < 0) | (column >= hosts)),
         lambda k: f"host {source[k]} sends to host {column[k]}; hosts are 0 to {hosts - 1}",
     )  # fmt: skip
     wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
-    yield from at_first(
+    yield from first_error(
         "demand", wrong,
         lambda k: f"the demand of host {source[k]} for host {column[k]} is {weight[k]}: it must be positive and finite "
         "(leave out what is 0)",
@@ -126,7 +142,7 @@ def _table_faults(traffic: Traffic) -> Found:
     if len(wrong):
         return
     total = np.bincount(source, weight, hosts)
-    yield from at_first(
+    yield from first_error(
         "sum", np.flatnonzero(~(np.abs(total - rate) <= ROUNDING * total)),
         lambda host: f"rate of host {host} is {rate[host]}, and its demands add up to {total[host]}",
     )  # fmt: skip
