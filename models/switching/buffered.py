@@ -13,14 +13,14 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
-from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.discipline import Certify, SwitchingContext
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.source import Source
 
-Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
+BufferSize = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
 """Type of a key that says how much a buffer holds, 1 to 100,000: an engine's memory grows with it."""
 
 
@@ -68,7 +68,7 @@ class Buffered(Credited):
         injection = self.injection + 2 * topology.access_delay
         return np.concatenate([between, injection]) + self.header + self.credit
 
-    def refill(self, topology: Topology, flits: int) -> tuple[int, Floats]:
+    def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
         """(flits that the buffer of a VC takes at a time, ticks until it can take them again).
 
         flits: length of packets. The ticks are float64 [channels + hosts], as of :meth:`round_trips`. Of wormhole
@@ -87,8 +87,8 @@ class Buffered(Credited):
 
         Raises ``SpecError`` where packets may deadlock, unless ``allow_deadlock``.
         """
-        found = certify(topology, routes, self.vcs, self.allow_deadlock)
-        return replace(self, vc_policy=found.policy, may_deadlock=not found.acyclic), found.note
+        certificate = certify(topology, routes, self.vcs, self.allow_deadlock)
+        return replace(self, vc_policy=certificate.policy, may_deadlock=not certificate.acyclic), certificate.note
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""
@@ -102,13 +102,13 @@ class Buffered(Credited):
             "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
             "credit_path": "own" if self.own_credit_path else "reverse",
         }  # fmt: skip
-        return buffers | self._plain_more() | self._plain_times(flit_ns)
+        return buffers | self._own_keys() | self._plain_times(flit_ns)
 
-    def _plain_more(self) -> dict[str, Any]:
+    def _own_keys(self) -> dict[str, Any]:
         """Keys of ``switching:`` that only this discipline has, with their values."""
         return {}
 
-    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+    def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
         """A warning where the VC policy ``layered`` is in force on a dragonfly, which then delivers little."""
         if routes.group is not None and routes.vc_policy == LAYERED:
             problem = (
@@ -120,16 +120,16 @@ class Buffered(Credited):
 
     def _buffer_warnings(self, topology: Topology, flits: int) -> Iterator[SpecError]:
         """A warning where buffers are too small for the round trip of credits, so that channels cannot be full."""
-        taken, ticks = self.refill(topology, flits)
-        rate = self.vcs * taken / ticks
+        loop_flits, ticks = self.credit_loop(topology, flits)
+        rate = self.vcs * loop_flits / ticks
         short = np.flatnonzero(rate < 1)
         if not len(short):
             return
         c = short[np.argmin(rate[short])]
-        part = -(-ceil(ticks[c]) // self.vcs)
-        needed = part + -part % flits if taken % flits == 0 else part
+        flits_per_vc = -(-ceil(ticks[c]) // self.vcs)
+        needed = flits_per_vc + -flits_per_vc % flits if loop_flits % flits == 0 else flits_per_vc
         problem = (
-            f"{self.vcs} x {taken} flits are too few for {_channel(topology, int(c))}: credits are back after "
+            f"{self.vcs} x {loop_flits} flits are too few for {_channel(topology, int(c))}: credits are back after "
             f"{ticks[c]:g} ticks, so it carries at most {rate[c]:.3g} flits a tick ({len(short)} of {len(rate)} "
             f"channels carry less than 1); {needed} flits a VC cover the round trip"
         )
@@ -143,7 +143,7 @@ class Buffered(Credited):
         """
         return self._all_delays(topology) + topology.longest_delay + (self.vcs + 1) * flits
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the flits that all buffers of the network hold together."""
         return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
 
@@ -168,61 +168,61 @@ class BufferedSpec(CreditedSpec):
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
-    buffer_flits: Room | None = None
+    buffer_flits: BufferSize | None = None
     allocator: Literal["age", "oldest", "islip"] | None = None
     input_speedup: Literal[1, "vcs"] = 1
     allow_deadlock: bool = False
     credit_path: Literal["reverse", "own"] = "reverse"
-    hold_packets: Room | None = None
+    hold_packets: BufferSize | None = None
     slotted: bool = False
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """What is wrong with the keys of buffers, on a topology whose channels have to move one flit a tick each.
 
         Arguments as in :meth:`SwitchingSpec.refusals`.
         """
-        yield from super().refusals(topology, routes, flits)
-        yield from unit_capacities(topology, self.mode)
+        yield from super().errors(topology, routes, flits)
+        yield from unit_capacity_errors(topology, self.mode)
         if routes is None or flits is None:
             return
         if routes.deflection:
             if len(flits) > 1:
                 yield SpecError("deflection needs packets of one length", key="traffic.packet_flits")
             return
-        yield from self._buffer_refusals(routes, max(flits))
+        yield from self._buffer_errors(routes, max(flits))
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         """What is wrong with the buffers and the allocator, where the routing does not select hot-potato switching.
 
         longest: flits of the longest packet.
         """
-        choices: tuple[str, ...] = getattr(self.discipline, "allocators", ())
+        choices: tuple[str, ...] = getattr(self.switching_mode, "allocators", ())
         if self.allocator is not None and self.allocator not in choices:
             yield SpecError(f"is not for mode {self.mode}; choices: {', '.join(choices)}", key="switching.allocator")
-        if routes.vc_policy == ESCAPE and self.room_of(longest) < longest:
+        if routes.vc_policy == ESCAPE and self.flits_per_vc(longest) < longest:
             why = "; vc_policy escape gives adaptive VCs to packets that fit whole"
-            yield too_small(longest, why)
+            yield buffer_too_small(longest, why)
 
-    def room_of(self, longest: int) -> int:
+    def flits_per_vc(self, longest: int) -> int:
         """Flits that the buffer of one VC holds: ``buffer_flits``, by default two packets of the ``longest`` length."""
         return self.buffer_flits or 2 * longest
 
-    def buffers(self, setting: Setting) -> dict[str, Any]:
+    def buffers(self, setting: SwitchingContext) -> dict[str, Any]:
         """Arguments of :class:`Buffered` that follow from the keys and the lengths of packets, by name."""
         return {
-            "vcs": self.vcs, "buffer_flits": self.room_of(max(setting.flits)),
+            "vcs": self.vcs, "buffer_flits": self.flits_per_vc(max(setting.flits)),
             "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
             "own_credit_path": self.credit_path == "own", **self.ticks(),
         }  # fmt: skip
 
 
-def too_small(longest: int, why: str = "") -> SpecError:
+def buffer_too_small(longest: int, why: str = "") -> SpecError:
     """The refusal of buffers that hold no whole packet of ``longest`` flits. why: what is added to the message."""
     return SpecError(f"must hold a whole packet, {longest} flits{why}", key="switching.buffer_flits")
 
 
-def unit_capacities(topology: Topology, mode: str) -> Iterator[SpecError]:
+def unit_capacity_errors(topology: Topology, mode: str) -> Iterator[SpecError]:
     """Refusals of the capacities of a topology, all of which must be 1 where every channel moves one flit a tick.
 
     mode: the discipline, for the message.

@@ -14,8 +14,8 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.discipline import Setting, SwitchingSpec
-from flitlab.models.switching.in_bytes import InBytes, place_of
+from flitlab.models.switching.discipline import SwitchingContext, SwitchingSpec
+from flitlab.models.switching.in_bytes import ByteSwitching, capacity_key
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount
@@ -33,7 +33,7 @@ from flitlab.models.transport.times import default_start_ms, times_of_keys
 MOST_PACKETS = 1 << 32
 """Packets of a subflow, which have numbers of 32 bits; each takes a tick for each of its bytes."""
 
-PLACES = {
+KEY_PATHS = {
     **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
     **{key: f"transport.{key}" for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes", "flows")},
     **{key: f"switching.link_failures.{key}" for key in ("at_ms", "reroute_ms")},
@@ -47,7 +47,7 @@ PLACES = {
 
 
 @dataclass(frozen=True)
-class Datagram(InBytes):
+class Datagram(ByteSwitching):
     """Packets of a transport in queues that drop what they have no room for.
 
     A tick is the time of a byte on the fastest channel. sizes: None for endless flows. poisson: finite ones come in
@@ -82,7 +82,7 @@ class Datagram(InBytes):
         return plain if self.failures is None else plain | {"link_failures": asdict(self.failures)}
 
     @property
-    def endless(self) -> bool:
+    def long_lived(self) -> bool:
         """Whether flows never end."""
         return self.sizes is None
 
@@ -110,7 +110,7 @@ class Datagram(InBytes):
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
     ) -> Messages:
-        """Full packets of ``queues.packet_bytes``, with overheads in ticks; arguments as in ``Discipline.messages``."""
+        """Full packets of ``queues.packet_bytes``, with overheads in ticks; arguments as in ``SwitchingMode.messages``."""
         size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered, confirmed)
@@ -135,7 +135,7 @@ class Datagram(InBytes):
             flows, transport = program.flows, replace(transport, start_ms=0.0)
         session = make_session(
             topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed,
-            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.endless else 0.0,
+            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0,
         )  # fmt: skip
         session = replace(session, program=program)
         if self.failures is not None:
@@ -149,7 +149,7 @@ class Datagram(InBytes):
         try:
             self.session(instance, work, load, seed, timeline)
         except SpecError as error:
-            error.key = place_of(instance.topology, PLACES.get(error.key or "", "switching"))
+            error.key = capacity_key(instance.topology, KEY_PATHS.get(error.key or "", "switching"))
             raise
 
     def _check_length(self, topology: Topology) -> None:
@@ -192,8 +192,8 @@ class DatagramSpec(SwitchingSpec):
     {seconds, window}`` say the rest.
     """
 
-    discipline: ClassVar[type[Datagram]] = Datagram
-    beside: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
+    switching_mode: ClassVar[type[Datagram]] = Datagram
+    related_keys: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
 
     mode: Literal["datagram"]
     packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
@@ -208,10 +208,12 @@ class DatagramSpec(SwitchingSpec):
     @property
     def queues(self) -> Queues:
         """Links and their queues as the keys describe them; ``queue_packets`` becomes bytes."""
-        room = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
-        return Queues(self.packet_bytes, self.nic_mbps, self.link_us, room, self.random_drop, self.feeder_packets)
+        queue_bytes = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
+        return Queues(
+            self.packet_bytes, self.nic_mbps, self.link_us, queue_bytes, self.random_drop, self.feeder_packets
+        )
 
-    def build(self, setting: Setting) -> Datagram:
+    def build(self, setting: SwitchingContext) -> Datagram:
         """The discipline with these queues and with the transport, TCP by default, and the flows of its setting.
 
         Times that the transport leaves out are filled in.
@@ -219,7 +221,7 @@ class DatagramSpec(SwitchingSpec):
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:
-            transport = make("transport", kind=self.usual_transport)
+            transport = make("transport", kind=self.default_transport)
         assert setting.routing is not None
         start_ms = 0.0 if sizes is not None or setting.window is None else default_start_ms(setting.window)
         times = times_of_keys(transport, setting.topology, setting.routes, self.queues, start_ms)

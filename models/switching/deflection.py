@@ -10,15 +10,15 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
-from flitlab.models.switching.changing import Changing
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.changing import DynamicTopology
+from flitlab.models.switching.discipline import SwitchingContext
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deflection(Changing, Buffered):
+class Deflection(DynamicTopology, Buffered):
     """Hot-potato switching, which waits for no buffer.
 
     hold_packets: packets that a switch holds before it takes none of its hosts any more. slotted: packets begin in
@@ -34,17 +34,17 @@ class Deflection(Changing, Buffered):
     iterations: int = 1
 
     @classmethod
-    def of(cls, spec: BufferedSpec, setting: Setting, iterations: int = 1) -> "Deflection":
+    def of(cls, spec: BufferedSpec, setting: SwitchingContext, iterations: int = 1) -> "Deflection":
         """The hot-potato discipline that a deflecting routing makes of the keys of any discipline with buffers."""
         hold = spec.hold_packets or spec.vcs * setting.degree
         return cls(hold_packets=hold, slotted=spec.slotted, iterations=iterations, **spec.buffers(setting))
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for slow links, and for epochs in which what comes to a switch cannot all leave.
 
         That is so where a switch has more channels into it than out of it that work.
         """
-        super().endures(timeline, routes)
+        super().check_timeline(timeline, routes)
         whole = timeline.topology
         for epoch in timeline.epochs:
             works = epoch.works(whole)
@@ -55,10 +55,10 @@ class Deflection(Changing, Buffered):
                 problem = f"leaves {left} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
                 raise SpecError(problem, key="timeline")
 
-    def _plain_more(self) -> dict[str, Any]:
+    def _own_keys(self) -> dict[str, Any]:
         return {"hold_packets": self.hold_packets, "slotted": self.slotted}
 
-    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+    def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
         """A warning where a switch holds fewer packets than may be in their header delay at a time."""
         arriving = 2 * int(topology.out_degree.max(initial=1)) * -(-self.header // flits)
         if self.hold_packets < arriving:
@@ -68,7 +68,7 @@ class Deflection(Changing, Buffered):
             )
             yield SpecError(problem, key="switching.hold_packets")
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how many packets a switch holds, and the packets that all switches hold together."""
         return "switching.hold_packets", topology.switches * self.hold_packets
 
@@ -81,13 +81,13 @@ class DeflectionSpec(BufferedSpec):
     says. hold_packets: packets of a switch from which on its hosts wait (default: VCs times degree).
     """
 
-    discipline: ClassVar[type[Deflection]] = Deflection
+    switching_mode: ClassVar[type[Deflection]] = Deflection
 
     mode: Literal["deflection"]
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         yield SpecError("needs routing.kind: deflection", key="switching.mode")
 
-    def build(self, setting: Setting) -> Deflection:
+    def build(self, setting: SwitchingContext) -> Deflection:
         """The hot-potato discipline, for a setting whose routes deflect."""
         return Deflection.of(self, setting, self.iterations)

@@ -32,7 +32,7 @@ Certify = Callable[[Topology, Routes, int, bool], Certified]
 
 
 @dataclass(frozen=True)
-class Discipline(ABC):
+class SwitchingMode(ABC):
     """What a switch does with what arrives: the parameters and delays of one discipline, in ticks.
 
     A discipline of one's own is a frozen dataclass with ``mode`` and its fields, and may leave the rest as it is.
@@ -46,9 +46,9 @@ class Discipline(ABC):
     counts: ClassVar[Counted | None] = PACKETS
     draws_paths: ClassVar[bool] = False
     programs: ClassVar[bool] = False
-    changes: ClassVar[bool] = False
+    supports_timeline: ClassVar[bool] = False
     exact: ClassVar[bool] = False
-    leaves: ClassVar[bool] = True
+    send_ends_at_injection: ClassVar[bool] = True
 
     @property
     def vc_policy(self) -> int:
@@ -61,7 +61,7 @@ class Discipline(ABC):
         return False
 
     @property
-    def endless(self) -> bool:
+    def long_lived(self) -> bool:
         """Whether flows never end; False for disciplines that count no flows."""
         return False
 
@@ -100,11 +100,11 @@ class Discipline(ABC):
         ends = self.zero_load_latency(topology, 0, 1)
         return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
 
-    def sending(self, topology: Topology, length: Floats) -> Floats:
+    def serialization_ticks(self, topology: Topology, length: Floats) -> Floats:
         """Ticks, float64, that a host's channel is busy with so many flits before the last of them is under way."""
         return length / topology.host_capacity - 1
 
-    def pace(self, topology: Topology) -> float:
+    def flits_per_tick(self, topology: Topology) -> float:
         """The capacity of a channel that moves one flit a tick, or, where ticks are those of bytes, one byte."""
         return 1.0
 
@@ -126,11 +126,11 @@ class Discipline(ABC):
         """
         raise NotImplementedError
 
-    def soonest(self, topology: Topology) -> int:
+    def min_message_ticks(self, topology: Topology) -> int:
         """Ticks that a message without content, a request to send, takes at least."""
         return int(self.crossing(topology)[1])
 
-    def carries(self, topology: Topology) -> Floats | float:
+    def channel_rate(self, topology: Topology) -> Floats | float:
         """What a channel between switches carries in a tick, at most, float64 [channels], or all the same."""
         return topology.capacity
 
@@ -138,36 +138,36 @@ class Discipline(ABC):
         """Ticks that one step of a packet of so many flits takes at most, if it can go on."""
         return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
-    def patience(self, topology: Topology, flits: int) -> int:
+    def deadlock_timeout(self, topology: Topology, flits: int) -> int:
         """Ticks for which nothing may move while packets of so many flits wait."""
         return 4 * self.longest_step(topology, flits)
 
-    def silence(self, ticks: int) -> str:
+    def stall_message(self, ticks: int) -> str:
         """What no packet has done for so long that none will any more."""
         return f"has moved for {ticks:,} ticks"
 
-    def looks_ahead(self, topology: Topology, flits: int) -> int:
+    def lookahead(self, topology: Topology, flits: int) -> int:
         """The most ticks from a decision about a packet of so many flits to what follows from it."""
         return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the packets of so many flits that all of them hold at most.
 
         Zero packets say that what a switch holds is not bounded by a key.
         """
         return "mode", 0
 
-    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+    def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
         """What is allowed but unlikely to be meant, each with a whole place of the configuration as its key.
 
         flits: of the first length of packets.
         """
         yield from ()
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError``, whose key is ``timeline``, where it cannot go on while this happens to its network.
 
-        routes: of the network as it was built. Only disciplines that say ``changes`` are asked.
+        routes: of the network as it was built. Only disciplines that say ``supports_timeline`` are asked.
         """
         return None
 
@@ -176,13 +176,13 @@ class Discipline(ABC):
     ) -> None:
         """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin.
 
-        timeline: what happens to the network during the run; only disciplines that say ``changes`` are given one.
+        timeline: what happens to the network during the run; only disciplines that say ``supports_timeline`` are given one.
         """
         return None
 
 
 @dataclass(frozen=True)
-class Setting:
+class SwitchingContext:
     """What stands around ``switching:``, for a discipline to be built in.
 
     flits: lengths of packets, ascending or not. routing: of which the routes are. path_draw, transport, sizes,
@@ -217,10 +217,10 @@ class SwitchingSpec(Parameters, ABC):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    beside: ClassVar[tuple[str, ...]] = ()
-    progressive: ClassVar[bool] = False
-    discipline: ClassVar[type[Discipline]]
-    usual_transport: ClassVar[str] = "tcp"
+    related_keys: ClassVar[tuple[str, ...]] = ()
+    supports_progressive: ClassVar[bool] = False
+    switching_mode: ClassVar[type[SwitchingMode]]
+    default_transport: ClassVar[str] = "tcp"
 
     mode: str
 
@@ -229,15 +229,15 @@ class SwitchingSpec(Parameters, ABC):
         """Nanoseconds of a tick, where the keys say so."""
         return None
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """What a discipline with these keys cannot do, each with a whole place of the configuration as its key.
 
         routes, flits: None where they are not known because of other mistakes.
         """
-        again = routes is not None and routes.select == PROGRESSIVE and self.discipline.counts is not None
-        if again and not self.progressive:
+        again = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
+        if again and not self.supports_progressive:
             yield SpecError("par decides when a packet has been read, and serves mode vct only", key="routing.kind")
 
     @abstractmethod
-    def build(self, setting: Setting) -> Discipline:
+    def build(self, setting: SwitchingContext) -> SwitchingMode:
         """The discipline in force, of keys that nothing was refused of; it may be another than ``mode`` says."""

@@ -13,9 +13,9 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import Certify, Counted, Setting
+from flitlab.models.switching.discipline import Certify, Counted, SwitchingContext
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
-from flitlab.models.switching.in_bytes import place_of
+from flitlab.models.switching.in_bytes import capacity_key
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.steps import steps_of
@@ -37,7 +37,7 @@ class Flow(Credited):
     mode: ClassVar[str] = "flow"
     counts: ClassVar[Counted | None] = None
     programs: ClassVar[bool] = True
-    changes: ClassVar[bool] = True
+    supports_timeline: ClassVar[bool] = True
     exact: ClassVar[bool] = True
 
     half_duplex: bool = False
@@ -47,7 +47,7 @@ class Flow(Credited):
         """The discipline as it is, and why it cannot deadlock: fluids hold nothing that others could wait for."""
         return self, "mode flow holds nothing that a message could wait for"
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for routes of which tables cannot say what is left."""
         steps_of(timeline, routes)
 
@@ -69,7 +69,7 @@ class Flow(Credited):
         for key, capacity in slowest.items():
             if flits > LONGEST * capacity:
                 problem = f"all messages take {flits:g} / {capacity:g} ticks on such a channel; at most {LONGEST}"
-                raise SpecError(problem, key=place_of(topology, key))
+                raise SpecError(problem, key=capacity_key(topology, key))
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""
@@ -92,25 +92,25 @@ class FlowSpec(CreditedSpec):
     host.
     """
 
-    discipline: ClassVar[type[Flow]] = Flow
+    switching_mode: ClassVar[type[Flow]] = Flow
 
     mode: Literal["flow"]
     duplex: Literal["full", "half", "half_hosts"] = "full"
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of hosts of infinite capacity, of routes that decide on the way, and of delays that are no ticks."""
-        yield from super().refusals(topology, routes, flits)
+        yield from super().errors(topology, routes, flits)
         if not np.isfinite(topology.host_capacity):
             yield SpecError("must be finite in a simulation", key="topology.host_capacity")
-        two_way = topology.reverse >= 0
-        if self.duplex != "full" and (topology.capacity != topology.capacity[topology.reverse])[two_way].any():
+        bidirectional = topology.reverse >= 0
+        if self.duplex != "full" and (topology.capacity != topology.capacity[topology.reverse])[bidirectional].any():
             problem = f"the two directions of a link share one capacity with duplex {self.duplex}, and some have two"
             yield SpecError(problem, key="switching.duplex")
         if routes is not None and not routes.oblivious:
             problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
             yield SpecError(problem, key="routing")
 
-    def build(self, setting: Setting) -> Flow:
+    def build(self, setting: SwitchingContext) -> Flow:
         """The flow discipline with these delays, whatever the routing."""
         hosts = self.duplex == "half_hosts"
         return Flow(half_duplex=hosts or self.duplex == "half", half_duplex_hosts=hosts, **self.ticks())

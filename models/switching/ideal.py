@@ -10,16 +10,16 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import PATHS, Tables
-from flitlab.models.switching.buffered import unit_capacities
-from flitlab.models.switching.changing import Changing
-from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.buffered import unit_capacity_errors
+from flitlab.models.switching.changing import DynamicTopology
+from flitlab.models.switching.discipline import Certify, SwitchingContext
 from flitlab.models.switching.timed import Timed, TimedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ideal(Changing, Timed):
+class Ideal(DynamicTopology, Timed):
     """An output-queued switch: each output sends what has come for it, first come first served."""
 
     mode: ClassVar[str] = "ideal"
@@ -33,28 +33,28 @@ class Ideal(Changing, Timed):
         """The routes for compiled code, without escape channels, which serve deadlock freedom alone."""
         return routes.tables(topology)._replace(escape=np.zeros((0, 0), np.uint8))
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for links that are slow, and for routes of what is left that are of another kind."""
-        super().endures(timeline, routes)
-        for step, _ in self.changes_of(timeline, routes):
+        super().check_timeline(timeline, routes)
+        for step, _ in self.policy_changes(timeline, routes):
             if step.routes is not None and step.routes.form != routes.form:
                 problem = f"{routes.kind} gives routes of another kind in what is left at tick {step.tick}"
                 raise SpecError(f"{problem}, which packets under way cannot follow", key="timeline")
 
-    def tables_after(self, before: Tables, topology: Topology, routes: Routes) -> Tables:
-        """The routes for compiled code once the routing has learned of a change; ``before`` are those until then.
+    def tables_after(self, old: Tables, topology: Topology, routes: Routes) -> Tables:
+        """The routes for compiled code once the routing has learned of a change; ``old`` are those until then.
 
         Whole paths of packets under way stay among them, which are drawn no more.
         """
-        now = self.tables(topology, routes)
-        if now.form != PATHS:
-            return now
-        paths, drawn = len(before.path_start) - 1, len(now.path_threshold) > 0
-        return now._replace(
-            pair_start=paths + now.pair_start,
-            path_start=np.concatenate([before.path_start[:-1], len(before.path_port) + now.path_start]),
-            path_port=np.concatenate([before.path_port, now.path_port]),
-            path_threshold=np.concatenate([np.zeros(paths * drawn, np.uint32), now.path_threshold]),
+        new = self.tables(topology, routes)
+        if new.form != PATHS:
+            return new
+        paths, drawn = len(old.path_start) - 1, len(new.path_threshold) > 0
+        return new._replace(
+            pair_start=paths + new.pair_start,
+            path_start=np.concatenate([old.path_start[:-1], len(old.path_port) + new.path_start]),
+            path_port=np.concatenate([old.path_port, new.path_port]),
+            path_threshold=np.concatenate([np.zeros(paths * drawn, np.uint32), new.path_threshold]),
         )
 
     def plain(self, flit_ns: float | None = None) -> dict[str, object]:
@@ -70,18 +70,18 @@ class IdealSpec(TimedSpec):
     the switch (Karol, Hluchyj and Morgan 1987, doi:10.1109/TCOM.1987.1096719). Delays are those of ``vct``.
     """
 
-    discipline: ClassVar[type[Ideal]] = Ideal
+    switching_mode: ClassVar[type[Ideal]] = Ideal
 
     mode: Literal["ideal"]
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of delays that are no ticks, of capacities other than 1, and of hot-potato routing."""
-        yield from super().refusals(topology, routes, flits)
-        yield from unit_capacities(topology, self.mode)
+        yield from super().errors(topology, routes, flits)
+        yield from unit_capacity_errors(topology, self.mode)
         if routes is not None and routes.deflection:
             problem = "deflection is what a switch does that holds few packets; mode ideal holds all, so none deflects"
             yield SpecError(problem, key="routing")
 
-    def build(self, setting: Setting) -> Ideal:
+    def build(self, setting: SwitchingContext) -> Ideal:
         """The ideal discipline with these delays, whatever the lengths of packets."""
         return Ideal(**self.ticks())

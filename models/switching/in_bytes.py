@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flitlab.models.arrays import Floats
-from flitlab.models.switching.discipline import FLOWS, Counted, Discipline
+from flitlab.models.switching.discipline import FLOWS, Counted, SwitchingMode
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
-def place_of(topology: Topology, place: str) -> str:
+def capacity_key(topology: Topology, place: str) -> str:
     """The place of the configuration that is at fault: for a capacity the key that sets the slowest links."""
     slowed = "capacity_of" in topology.notes and topology.notes["capacity_of"]["factor"] < 1
     return "topology.capacity_of.factor" if slowed and place == "topology.capacity" else place
 
 
 @dataclass(frozen=True)
-class InBytes(Discipline):
+class ByteSwitching(SwitchingMode):
     """A discipline whose flit is a byte and whose tick is the time of one on the fastest channel."""
 
     counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
-    changes: ClassVar[bool] = True
-    leaves: ClassVar[bool] = False  # packets may be lost before they leave
+    supports_timeline: ClassVar[bool] = True
+    send_ends_at_injection: ClassVar[bool] = False  # packets may be lost before they leave
 
     @property
     @abstractmethod
@@ -44,22 +44,22 @@ class InBytes(Discipline):
         """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
         return (hops + 2) * (self.link_ticks(topology) + flits)
 
-    def pace(self, topology: Topology) -> float:
+    def flits_per_tick(self, topology: Topology) -> float:
         """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
         return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
 
-    def sending(self, topology: Topology, length: Floats) -> Floats:
+    def serialization_ticks(self, topology: Topology, length: Floats) -> Floats:
         """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
-        return length * (self.pace(topology) / topology.host_capacity)
+        return length * (self.flits_per_tick(topology) / topology.host_capacity)
 
-    def soonest(self, topology: Topology) -> int:
+    def min_message_ticks(self, topology: Topology) -> int:
         """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
         return 3
 
-    def carries(self, topology: Topology) -> Floats | float:
+    def channel_rate(self, topology: Topology) -> Floats | float:
         """What a channel carries in a tick at most: 1, as the ticks are counted for which a channel was sending."""
         return 1.0
 
-    def silence(self, ticks: int) -> str:
+    def stall_message(self, ticks: int) -> str:
         """What no packet has done for so long that none will any more."""
         return f"has reached its receiver for {ticks:,} ticks"

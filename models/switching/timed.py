@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
 from flitlab.models.topology.graph import Topology
 
 LONGEST_DELAY = 1_000_000
@@ -31,7 +31,7 @@ DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timed(Discipline):
+class Timed(SwitchingMode):
     """A discipline with delays, in ticks.
 
     header: from a head's arrival until it may be granted. switch, link: from a grant to the next switch; injection,
@@ -70,7 +70,7 @@ class Timed(Discipline):
     def _all_delays(self, topology: Topology) -> int:
         return sum(self.delays.values()) + topology.longest_delay
 
-    def looks_ahead(self, topology: Topology, flits: int) -> int:
+    def lookahead(self, topology: Topology, flits: int) -> int:
         """The most ticks from the grant of a packet of so many flits to the arrival of its tail at the next switch."""
         longest = max(self.link, self.injection, self.ejection) if topology.host_delay is not None else self.link
         return flits + self.header + self.switch + longest + topology.longest_delay
@@ -110,15 +110,15 @@ class TimedSpec(SwitchingSpec):
         """Nanoseconds of a tick, where they are given."""
         return self.flit_ns
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of delays that are given twice, in ticks and in nanoseconds, or that no ticks follow from."""
-        yield from super().refusals(topology, routes, flits)
-        for name in self._named():
+        yield from super().errors(topology, routes, flits)
+        for name in self._delay_names():
             ns = getattr(self, f"{name}_ns")
-            if ns is not None and (problem := self._problem(name, ns)):
+            if ns is not None and (problem := self._delay_error(name, ns)):
                 yield SpecError(problem, key=f"switching.{name}_ns")
 
-    def _problem(self, name: str, ns: float) -> str:
+    def _delay_error(self, name: str, ns: float) -> str:
         if getattr(self, f"{name}_ticks") is not None:
             return f"{name}_ticks is given too"
         if self.flit_ns is None:
@@ -127,9 +127,9 @@ class TimedSpec(SwitchingSpec):
 
     def ticks(self) -> dict[str, int]:
         """Ticks of each delay by its name, in the order of :data:`DELAYS`, as the keys give them or by default."""
-        return {name: self._ticks(name, DELAYS[name]) for name in self._named()}
+        return {name: self._ticks(name, DELAYS[name]) for name in self._delay_names()}
 
-    def _named(self) -> list[str]:
+    def _delay_names(self) -> list[str]:
         """The delays that these keys give, in the order of :data:`DELAYS`."""
         return [name for name in DELAYS if f"{name}_ticks" in type(self).model_fields]
 

@@ -10,10 +10,10 @@ import numpy as np
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.buffered import BufferedSpec, too_small
+from flitlab.models.switching.buffered import BufferedSpec, buffer_too_small
 from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.discipline import SwitchingContext
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
@@ -40,14 +40,14 @@ class Vct(Draining):
         form, more = super().hashed(source)
         return form | ({"oldest_first": True} if self.oldest_first else {}), more
 
-    def refill(self, topology: Topology, flits: int) -> tuple[int, Floats]:
+    def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
         """(flits of the packets that the buffer of a VC holds, ticks until all its credits are back)."""
         ticks = self.round_trips(topology) + flits - 1
         return self.buffer_flits // flits * flits, ticks.astype(np.float64)
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the packets of so many flits that all buffers hold together."""
-        return "switching.buffer_flits", super().room(topology, flits)[1] // flits
+        return "switching.buffer_flits", super().buffer_capacity(topology, flits)[1] // flits
 
 
 @register("switching", "vct")
@@ -60,21 +60,21 @@ class VctSpec(BufferedSpec):
     Kermani and Kleinrock 1979, doi:10.1016/0376-5075(79)90032-1.
     """
 
-    discipline: ClassVar[type[Vct]] = Vct
-    progressive: ClassVar[bool] = True
+    switching_mode: ClassVar[type[Vct]] = Vct
+    supports_progressive: ClassVar[bool] = True
 
     mode: Literal["vct"] = "vct"
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if self.iterations > 1:
             problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
             yield SpecError(problem, key="switching.iterations")
-        if self.room_of(longest) < longest:
-            yield too_small(longest)
+        if self.flits_per_vc(longest) < longest:
+            yield buffer_too_small(longest)
         else:
-            yield from super()._buffer_refusals(routes, longest)
+            yield from super()._buffer_errors(routes, longest)
 
-    def build(self, setting: Setting) -> Vct | Deflection:
+    def build(self, setting: SwitchingContext) -> Vct | Deflection:
         """The discipline virtual cut-through; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)

@@ -11,7 +11,7 @@ from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
 from flitlab.models.switching.buffered import BufferedSpec
 from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.discipline import Certify, SwitchingContext
 from flitlab.models.topology.graph import Topology
 
 
@@ -34,7 +34,7 @@ class Wormhole(Draining):
             raise SpecError(problem, key="vc_policy")
         return super().certified(topology, routes, certify)
 
-    def _plain_more(self) -> dict[str, Any]:
+    def _own_keys(self) -> dict[str, Any]:
         return {"iterations": self.iterations}
 
 
@@ -45,16 +45,16 @@ class WormholeSpec(BufferedSpec):
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
 
-    discipline: ClassVar[type[Wormhole]] = Wormhole
+    switching_mode: ClassVar[type[Wormhole]] = Wormhole
 
     mode: Literal["wormhole"]
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if routes.form == POLARIZED:
             yield SpecError("polarized chooses by queues of whole packets and serves mode vct only", key="routing.kind")
-        yield from super()._buffer_refusals(routes, longest)
+        yield from super()._buffer_errors(routes, longest)
 
-    def build(self, setting: Setting) -> Wormhole | Deflection:
+    def build(self, setting: SwitchingContext) -> Wormhole | Deflection:
         """The discipline wormhole switching; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)

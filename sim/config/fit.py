@@ -10,7 +10,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, names, spec_class
 from flitlab.models.rules.arrivals import too_much
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
@@ -25,9 +25,9 @@ def refuse_beside(draft: Draft, spec: SwitchingSpec) -> None:
     having: dict[str, list[str]] = {}
     for mode in names("switching"):
         other: Any = spec_class("switching", mode)
-        for place in other.beside:
+        for place in other.related_keys:
             having.setdefault(place, []).append(mode)
-    foreign = {place: modes for place, modes in having.items() if place not in spec.beside}
+    foreign = {place: modes for place, modes in having.items() if place not in spec.related_keys}
     for place, modes in foreign.items():
         if draft.states(place):
             draft.refuse(place, not_for(spec.mode, modes))
@@ -59,7 +59,7 @@ def refuse_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
 
 
 def refuse_start(
-    draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
+    draft: Draft, instance: Instance, discipline: SwitchingMode, work: Source | Workload, timeline: Timeline | None
 ) -> None:
     """Rejects a scenario that no run can begin with. timeline: None where the network stays as it is."""
     load, seed = max(draft.config.load_list, default=ENDLESS_LOAD), draft.config.seeds[0]

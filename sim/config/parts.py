@@ -17,7 +17,7 @@ from flitlab.models.routing.planned import PlannedSpec, to_plan
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.weights import LATENCY, WeightedSpec
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.discipline import SwitchingMode
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.models.timeline.epochs import moved
 from flitlab.models.topology.graph import Topology
@@ -103,7 +103,7 @@ class PartsBuilder:
         self,
         draft: Draft,
         spec: Any,
-        scenario: Scenario[Discipline, Workload],
+        scenario: Scenario[SwitchingMode, Workload],
         hosts: int,
         place: Place = ("application",),
     ) -> Program | None:

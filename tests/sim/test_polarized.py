@@ -158,7 +158,7 @@ def test_wormhole_is_refused():
     topology = build("rrg", n=10, degree=3, seed=2)
     routes = make("routing", kind="polarized").build(topology)
     refused = {
-        mode: [error.key for error in spec_class("switching", mode)(mode=mode, vcs=8).refusals(topology, routes, (4,))]
+        mode: [error.key for error in spec_class("switching", mode)(mode=mode, vcs=8).errors(topology, routes, (4,))]
         for mode in ("vct", "wormhole")
     }
     assert refused == {"vct": [], "wormhole": ["routing.kind"]}

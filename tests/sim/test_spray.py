@@ -9,7 +9,7 @@ import pytest
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray.layout import FLIGHT
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.discipline import SwitchingContext
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
@@ -186,7 +186,7 @@ def test_a_trace_is_followed_line_by_line(tmp_path):
     traffic = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
     routing = make("routing", kind="ecmp", ways=16)
     switching = make("switching", mode="spray")
-    setting = Setting(SMALL, routing.build(SMALL), routing=routing)
+    setting = SwitchingContext(SMALL, routing.build(SMALL), routing=routing)
     instance = Instance(SMALL, traffic, setting.routes)
     of = switching.build(setting).session(instance, Source(), 1.0, 1)
     assert of.flows.source.tolist() == [0, 5]

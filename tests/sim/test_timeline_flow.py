@@ -35,7 +35,7 @@ def happening(case: Scenario, events: list[dict], spec=None) -> Scenario:
     """A scenario to whose network this happens; its routing is found anew by ``spec``."""
     parsed = [Event.model_validate(event) for event in events]
     found = make_timeline(case.topology, parsed, spec or SPEC, case.routes, Fraction(1))
-    case.switching.endures(found, case.routes)
+    case.switching.check_timeline(found, case.routes)
     return replace(case, timeline=found)
 
 

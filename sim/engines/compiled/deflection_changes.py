@@ -10,7 +10,7 @@ from flitlab.models.arrays import Bools
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.port_sets import leads_nowhere, pack_ports
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
@@ -96,7 +96,7 @@ class ChangingDeflection(ChangingRun):
         for channel in np.flatnonzero(back):
             self._look(int(self._topology.src[channel]), max(tick, int(self._free_at[channel])))
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         assert change.step.routes is not None
         self._constants = self._constants._replace(routes=pack_ports(change.step.routes.ports))
         self._lose(np.zeros(self._topology.channels, bool), np.zeros(self._topology.switches, bool), True)

@@ -16,7 +16,7 @@ from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
 from flitlab.models.rules.ugal import MINIMALLY
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
@@ -214,7 +214,7 @@ class ChangingIdeal(ChangingRun):
         _hold(state, channels, self._works)
         _wake_lines(state, self._lines)
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         assert change.step.routes is not None
         routes = self._discipline.tables_after(self._constants.routes, self._topology, change.step.routes)
         self._constants = const = self._constants._replace(routes=routes)

@@ -337,7 +337,7 @@ class VctNetwork(Network[Vct]):
             port = numbering.inject[host]
             hosts[host].vcs = self._input_port(switches[place], int(port), hosts[host], int(credit[port]))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = VctChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = VctChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Appeal:

@@ -482,7 +482,7 @@ class WormholeNetwork(Network[Wormhole]):
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
-        self.changes = WormholeChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = WormholeChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:

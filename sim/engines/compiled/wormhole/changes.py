@@ -13,7 +13,7 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.rules.route import at_target, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
@@ -64,7 +64,7 @@ class ChangingWormhole(DrainingRun):
         cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
         self._cut(cut, tick)
 
-    def _follow(self, change: Change, tick: int) -> None:
+    def _follow(self, change: PolicyChange, tick: int) -> None:
         super()._follow(change, tick)
         assert change.step.routes is not None
         self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
