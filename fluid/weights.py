@@ -68,7 +68,7 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
     """The routes of a routing that is made for a demand; their notes say what they promise. Raises ``SpecError``."""
-    routes = spec.looked_at(spec.planned, topology, demand, weigh)
+    routes = spec.validated(spec.planned, topology, demand, weigh)
     promises = _over_others(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
     return replace(routes, notes=routes.notes | promises)
 

@@ -59,7 +59,7 @@ class Spec(Parameters):
 
     The base class of a category names the one method by which a kind gives its thing: ``graph`` of a topology,
     ``routes`` of a routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a
-    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``looked_at``, which
+    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``validated``, which
     makes sure of what is given, and ``build`` (of a metric ``columns``, of both), by which anyone asks for it. A kind
     that has a ``build`` of its own is looked at as well.
     """
@@ -69,21 +69,21 @@ class Spec(Parameters):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls)
-        if "build" in own and "looked_at" not in own and hasattr(cls, "looked_at"):
-            cls.build = _looked_at(own["build"])  # type: ignore[attr-defined]
+        if "build" in own and "validated" not in own and hasattr(cls, "validated"):
+            cls.build = _validated(own["build"])  # type: ignore[attr-defined]
 
 
-def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
+def _validated(own: Callable[..., Any]) -> Callable[..., Any]:
     """A ``build`` that makes sure of what another one gives."""
 
     @wraps(own)
     def build(self: Any, *on: Any) -> Any:
-        return self.looked_at(own.__get__(self), *on)
+        return self.validated(own.__get__(self), *on)
 
     return build
 
 
-def is_foreign(spec: object) -> bool:
+def is_third_party(spec: object) -> bool:
     """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
     return not type(spec).__module__.startswith("flitlab.")
 

@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.faults import Found, array_faults, at_first, notes_faults, plain, refuse
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
 
@@ -33,7 +33,7 @@ class PlacementSpec(Spec):
 
     def build(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.hosts, topology, program)
+        return self.validated(self.hosts, topology, program)
 
     def among(self, topology: Topology, program: Program, free: Ints) -> Ints:
         """int64 [ranks], the host of each rank where only the hosts ``free`` are, unless hosts are named.
@@ -46,14 +46,14 @@ class PlacementSpec(Spec):
         within = replace(topology, host_switch=topology.host_switch[free], host_delay=delay)
         return np.asarray(free[self.build(within, program)], np.int64)
 
-    def looked_at(
+    def validated(
         self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
     ) -> np.ndarray:
         """What a method of the placement gives: a host of its own for every rank."""
         with unchanged(topology, give):
             host = give(topology, program)
         refuse(host_faults(host, program.ranks, topology.hosts))
-        return plain(host, np.int64, copy=is_foreign(self))
+        return plain(host, np.int64, copy=is_third_party(self))
 
     def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
         """The notes, looked at. Raises ``SpecError``."""

@@ -10,7 +10,7 @@ from flitlab.models.application.builder import Ticks
 from flitlab.models.application.matching import check
 from flitlab.models.application.program import Program
 from flitlab.models.faults import refuse_other
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, is_third_party
 
 Ranks = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -42,12 +42,12 @@ class ApplicationSpec(Spec):
 
         ticks: estimates algorithms on the network; without it, those asked for as best are those of a library.
         """
-        return self.looked_at(self.program if ticks is None else lambda count: self.tuned(count, ticks), hosts)
+        return self.validated(self.program if ticks is None else lambda count: self.tuned(count, ticks), hosts)
 
-    def looked_at(self, give: Callable[[int], Program], hosts: int) -> Program:
+    def validated(self, give: Callable[[int], Program], hosts: int) -> Program:
         """The program that a method of this kind gives; the arrays of a user's own are gone through."""
         program = give(hosts)
-        if is_foreign(self):
+        if is_third_party(self):
             refuse_other(program, Program, give.__name__)
             check(program)
         return program

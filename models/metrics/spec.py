@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from flitlab.models.faults import notes_faults, refuse
 from flitlab.models.metrics.summary import summary
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
 
@@ -37,7 +37,7 @@ class MetricSpec(Spec):
         """
         with unchanged(topology, self.measure):
             values = self.measure(topology)
-        if is_foreign(self):
+        if is_third_party(self):
             refuse(notes_faults(values, f"values of the metric {self.kind}"))
         if self.spoken and self.label is None:
             return values

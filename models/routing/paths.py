@@ -79,18 +79,21 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
 def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[Ints, PathSet]]:
     """The k shortest paths between switches with hosts (:func:`~flitlab.models.paths.ksp.k_shortest_to`) by target."""
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
-        yield sources * topology.switches + target, k_shortest_to(topology, target, sources, k, extra=extra, seed=seed)
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
+        yield (
+            src_switches * topology.switches + dst_switch,
+            k_shortest_to(topology, dst_switch, src_switches, k, extra=extra, seed=seed),
+        )
 
 
 def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]:
     """All loopless paths of at most so many hops between switches with hosts, by source."""
     ends = ends_of(topology)
-    for source in ends.tolist():
-        paths = paths_within_from(topology, source, hops)
-        targets = ends[ends != source]
-        yield source * topology.switches + targets, _chosen(paths, targets)
+    for src_switch in ends.tolist():
+        paths = paths_within_from(topology, src_switch, hops)
+        dst_switches = ends[ends != src_switch]
+        yield src_switch * topology.switches + dst_switches, _chosen(paths, dst_switches)
 
 
 def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
@@ -99,10 +102,13 @@ def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
     Raises ``SpecError`` if the search for those of some pair would take too long.
     """
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
         try:
-            yield sources * topology.switches + target, first_shortest_to(topology, target, sources, k)
+            yield (
+                src_switches * topology.switches + dst_switch,
+                first_shortest_to(topology, dst_switch, src_switches, k),
+            )
         except ValueError as error:
             raise SpecError(str(error), key="ties") from None
 

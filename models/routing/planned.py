@@ -15,7 +15,7 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
-from flitlab.models.registry import SpecError, is_foreign
+from flitlab.models.registry import SpecError, is_third_party
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
@@ -104,7 +104,7 @@ class PlannedSpec(RoutingSpec):
 
     def demand_looked_at(self, topology: Topology, traffic: Traffic | None) -> Traffic:
         """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
-        if not is_foreign(self):
+        if not is_third_party(self):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
             given = self.demand(topology, traffic)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
 from flitlab.models.routing.sound import known_sound, sound_routes
 from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
@@ -64,16 +64,16 @@ class RoutingSpec(Spec):
 
     def build(self, topology: Topology) -> Routes:
         """The routes on a topology, looked at and under the VC policy asked for. Raises ``SpecError``."""
-        return self.looked_at(self.routes, topology)
+        return self.validated(self.routes, topology)
 
-    def looked_at(self, give: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
+    def validated(self, give: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
         """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`).
 
         more: what the method takes besides the topology.
         """
         with unchanged(topology, give, *more):
             given = give(topology, *more)
-        sound = sound_routes(topology, given, copy=is_foreign(self), by=give.__name__)
+        sound = sound_routes(topology, given, copy=is_third_party(self), by=give.__name__)
         return known_sound(topology, with_vc_policy(topology, sound, self.vc_policy))
 
     def policy_code(self) -> int | None:

@@ -251,15 +251,20 @@ def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[
     2**30. Those of a pair are not sorted by length.
     """
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
-        row = hops.ports[target]
-        counts, lengths, channel = _paths_to(target, sources, row, topology.out_start, topology.dst, most, seed)
-        yield sources * topology.switches + target, PathSet(starts(counts), starts(lengths), channel.astype(np.int32))
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
+        row = hops.ports[dst_switch]
+        counts, lengths, channel = _paths_to(
+            dst_switch, src_switches, row, topology.out_start, topology.dst, most, seed
+        )
+        yield (
+            src_switches * topology.switches + dst_switch,
+            PathSet(starts(counts), starts(lengths), channel.astype(np.int32)),
+        )
 
 
 @njit
-def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target: Int, count: Ints) -> Int:
+def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_switch: Int, count: Ints) -> Int:
     """The paths from v to another switch by next hops, _MANY at most. count: int64 [switches], those known, else -1."""
     stack = np.zeros(len(row) + 1, np.int64)
     stack[0], top = v, 0
@@ -272,7 +277,7 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target:
         while some:
             w = dst[out_start[u] + lowest(some)]
             some &= some - np.uint64(1)
-            if w == target:
+            if w == dst_switch:
                 total += 1
             elif count[w] >= 0:
                 total += count[w]
@@ -289,27 +294,27 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target:
 
 @njit
 def _paths_to(
-    target: Int, sources: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
+    dst_switch: Int, src_switches: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
     """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a target."""
     n = len(row)
     count = np.full(n, -1, np.int64)
-    counts, lengths = np.zeros(len(sources), np.int64), np.zeros(len(sources) * most, np.int64)
+    counts, lengths = np.zeros(len(src_switches), np.int64), np.zeros(len(src_switches) * most, np.int64)
     flat, filled, paths = np.zeros(1024, np.int64), 0, 0
     chosen = np.zeros(most, np.int64)
-    for k in range(len(sources)):
-        s = sources[k]
-        total = _count_paths(row, out_start, dst, s, target, count)
+    for k in range(len(src_switches)):
+        s = src_switches[k]
+        total = _count_paths(row, out_start, dst, s, dst_switch, count)
         counts[k] = min(total, most)
-        _draw_distinct(total, counts[k], seed, s, target, chosen)
+        _draw_distinct(total, counts[k], seed, s, dst_switch, chosen)
         for j in range(counts[k]):
             v, rank, first = s, chosen[j], filled
-            while v != target:
+            while v != dst_switch:
                 some = row[v]
                 while True:
                     c = out_start[v] + lowest(some)
                     some &= some - np.uint64(1)
-                    here = np.int64(1) if dst[c] == target else count[dst[c]]
+                    here = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
                     if rank < here or some == 0:
                         break
                     rank -= here
@@ -327,14 +332,16 @@ def _paths_to(
 
 
 @njit
-def _draw_distinct(total: Int, count: Int, seed: Int, source: Int, target: Int, chosen: Ints) -> None:
+def _draw_distinct(total: Int, count: Int, seed: Int, src_switch: Int, dst_switch: Int, chosen: Ints) -> None:
     """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all if they are as many.
 
     Source: Bentley and Floyd, Communications of the ACM 30, 1987, doi:10.1145/30401.315746.
     """
     for i in range(count):
         last = total - count + i
-        number = last if total == count else below(draw(seed, PATH_TIES, source, paired(target, i, 10)), last + 1)
+        number = (
+            last if total == count else below(draw(seed, PATH_TIES, src_switch, paired(dst_switch, i, 10)), last + 1)
+        )
         for j in range(i):
             if chosen[j] == number:
                 number = last

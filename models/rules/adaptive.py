@@ -17,20 +17,20 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import pick
 
-_LAST_RESORT = np.int64(1) << np.int64(32)
+_RESERVED_COST = np.int64(1) << np.int64(32)
 """Added to the cost of a channel where a packet could have only a VC that is a last resort."""
 
 _LOW_BITS = np.int64((1 << 31) - 1)
 
 
 @kernel
-def channel_cost(committed: Int, last_resort: bool) -> int:
+def channel_cost(committed: Int, reserved: bool) -> int:
     """The cost of a channel to a packet; channels where it could have only a last resort cost more than all others.
 
     committed: flits that the channel has still to send, or for which no credit has returned, below 2**32. last_resort:
     whether the VC that the packet would take is one (:func:`~flitlab.models.rules.vc.last_resorts`).
     """
-    return committed + _LAST_RESORT if last_resort else np.int64(committed)
+    return committed + _RESERVED_COST if reserved else np.int64(committed)
 
 
 @kernel
@@ -52,7 +52,7 @@ def drawn_tie(ports: np.uint64, word: Int) -> int:
 @kernel
 def keeps_drawn(cost: Int, least: Int, flits: Int) -> bool:
     """Whether a packet of ``flits`` takes its drawn channel, whose cost is ``cost``; least: of all that it can take."""
-    return cost - least <= max(flits - 1, least & ~_LAST_RESORT)
+    return cost - least <= max(flits - 1, least & ~_RESERVED_COST)
 
 
 @kernel

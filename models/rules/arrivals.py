@@ -18,10 +18,10 @@ from flitlab.models.rules.draw import (
     ARRIVAL,
     ARRIVAL_TAIL,
     THINNING,
+    draw_out_of_line,
     paired,
     philox,
-    seldom_draw,
-    seldom_philox,
+    philox_out_of_line,
     uniform,
 )
 from flitlab.models.rules.packets import Packets, length
@@ -99,12 +99,12 @@ def _guide(table: Ints) -> Integers:
     return np.searchsorted(-table, -words, side="left").astype(np.uint16)
 
 
-def too_much(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
+def overload_error(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
     """Why hosts cannot offer a load with packets of ``mean_flits``, '' if they can; see :func:`make_arrivals`."""
-    asked = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
-    if kind == "onoff" and asked > 1 + _ROUNDING:
+    peak_rate = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
+    if kind == "onoff" and peak_rate > 1 + _ROUNDING:
         return f"load {load:g} asks for more than a flit per tick and host, and an on-off host has its packets in a row"
-    if asked > Fraction(mean_flits) * (1 + _ROUNDING):
+    if peak_rate > Fraction(mean_flits) * (1 + _ROUNDING):
         return f"load {load:g} asks for more than one packet per tick and host"
     return ""
 
@@ -118,7 +118,7 @@ def make_arrivals(
     [hosts], row sums of the demand matrix. burst: mean packets of an on-period. ticks: that matter.
     Raises ``ValueError`` if that is :func:`too_much`.
     """
-    if problem := too_much(kind, load, mean_flits, rate):
+    if problem := overload_error(kind, load, mean_flits, rate):
         raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
     packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
@@ -127,8 +127,10 @@ def make_arrivals(
     if packets == 0:
         keep = np.full(len(rate), -1, np.int64)
     else:
-        rates, place = np.unique(rate, return_inverse=True)
-        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[place]
+        rates, rate_index = np.unique(rate, return_inverse=True)
+        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[
+            rate_index
+        ]
         if code == BERNOULLI:
             base = 1
             coarse = _geometric(1 - packets)
@@ -164,15 +166,15 @@ def survivors(table: Ints, guide: Integers, word: Int) -> int:
 
 
 @kernel
-def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, room: Int) -> int:
-    """A gap in ticks; no more is added to one of ``room`` positions."""
+def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, remaining: Int) -> int:
+    """A gap in ticks; no more is added to one of ``remaining`` positions."""
     if len(a.coarse) == 0:
         return np.int64(0)
     gap, attempt = np.int64(0), np.int64(0)
     count = survivors(a.coarse, a.coarse_guide, word)
-    while count == len(a.coarse) and gap << a.shift < room:  # a geometric variable has no memory: draw again
+    while count == len(a.coarse) and gap << a.shift < remaining:  # a geometric variable has no memory: draw again
         gap += count
-        word = seldom_draw(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
+        word = draw_out_of_line(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
@@ -200,22 +202,22 @@ def arrival_by(
     while True:
         x0, x1, x2, x3 = block
         word = uniform(x0, x1)
-        room = a.end - position
+        remaining = a.end - position
         if a.kind == BERNOULLI:
-            position += 1 + _geometric_gap(a, seed, host, counter, word, room)
+            position += 1 + _geometric_gap(a, seed, host, counter, word, remaining)
         else:
             other = uniform(x2, x3)
             if a.kind == POISSON:
-                gap = _geometric_gap(a, seed, host, counter, word, room) << a.shift
+                gap = _geometric_gap(a, seed, host, counter, word, remaining) << a.shift
                 position += gap + survivors(a.fine, a.fine_guide, other)
             else:
                 if counter > 0:
                     position += length(p, seed, host, counter - 1)
                 # every host starts in an off-period, so that they do not burst together
                 if other < a.stop or counter == 0:
-                    position += _geometric_gap(a, seed, host, counter, word, room)
+                    position += _geometric_gap(a, seed, host, counter, word, remaining)
         keep = a.keep[host]
-        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or seldom_draw(seed, THINNING, host, counter) < keep:
+        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw_out_of_line(seed, THINNING, host, counter) < keep:
             return counter, position
         counter += 1
-        block = seldom_philox(seed, ARRIVAL, host, counter)
+        block = philox_out_of_line(seed, ARRIVAL, host, counter)

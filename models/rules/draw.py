@@ -56,32 +56,32 @@ def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
 
         low_half, factors, steps, half = each(0xFFFFFFFF, 0xFFFFFFFF), each(*_FACTORS), each(*_STEPS), each(32, 32)
         swapped = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [i ^ 1 for i in range(vector.count)])
-        keys, given = (cgutils.unpack_tuple(builder, arg) for arg in args)
-        even, odd, keys = gather(given[::2]), gather(given[1::2]), gather(list(keys) * (vector.count // 2))
+        keys, input_words = (cgutils.unpack_tuple(builder, arg) for arg in args)
+        even, odd, keys = gather(input_words[::2]), gather(input_words[1::2]), gather(list(keys) * (vector.count // 2))
         for _ in range(_ROUNDS):
             product = builder.mul(builder.and_(even, low_half), factors)
             product = builder.shuffle_vector(product, product, swapped)
             even = builder.xor(builder.lshr(product, half), builder.xor(odd, keys))
             odd, keys = product, builder.add(keys, steps)
         places = [ir.IntType(32)(i) for i in range(vector.count)]
-        made = [builder.extract_element(half, place) for place in places for half in (even, odd)]
-        return context.make_tuple(builder, signature.return_type, made)
+        output_words = [builder.extract_element(half, place) for place in places for half in (even, odd)]
+        return context.make_tuple(builder, signature.return_type, output_words)
 
     return words(key, words), codegen
 
 
 @kernel
-def _words_of(seed: Int) -> tuple[int, int]:
+def _key_words(seed: Int) -> tuple[int, int]:
     """Split a seed into the two words of a key."""
     key = uint64(seed)
     return key, key >> _32
 
 
 @kernel
-def _place(stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+def _counter_words(stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """Make the words of which the rounds make a block."""
-    place = uint64(counter)
-    return place, place >> _32, uint64(entity), uint64(stream)
+    counter_word = uint64(counter)
+    return counter_word, counter_word >> _32, uint64(entity), uint64(stream)
 
 
 @kernel
@@ -90,20 +90,20 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
 
     seed, counter: 64 bits each. stream, entity: the low 32 bits each.
     """
-    x0, x1, x2, x3 = _rounds(_words_of(seed), _place(stream, entity, counter))
+    x0, x1, x2, x3 = _rounds(_key_words(seed), _counter_words(stream, entity, counter))
     return _signed(x0, x1, x2, x3)
 
 
 @routine
-def seldom_philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+def philox_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """Make the same block as :func:`philox`, where few are made: compiled code calls this and has no copy of it."""
     return philox(seed, stream, entity, counter)
 
 
 @kernel
-def seldom_draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
+def draw_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
     """Make the same draw as :func:`draw`, where few are made."""
-    x0, x1, _, _ = seldom_philox(seed, stream, entity, counter)
+    x0, x1, _, _ = philox_out_of_line(seed, stream, entity, counter)
     return uniform(x0, x1)
 
 
@@ -115,7 +115,9 @@ def draw_with_block(
 
     Returns (:func:`draw` of ``stream`` and ``counter``, :func:`philox` of stream ``other`` and ``other_counter``).
     """
-    words = _rounds(_words_of(seed), _place(stream, entity, counter) + _place(other, entity, other_counter))
+    words = _rounds(
+        _key_words(seed), _counter_words(stream, entity, counter) + _counter_words(other, entity, other_counter)
+    )
     x0, x1, x2, x3, y0, y1, y2, y3 = words
     low, high, _, _ = _signed(x0, x1, x2, x3)
     return uniform(low, high), _signed(y0, y1, y2, y3)

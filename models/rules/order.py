@@ -15,10 +15,12 @@ def age_key(eligible: Int, input_vc: Int) -> int:
 
 
 @kernel
-def outranks(hops: Int, born: Int, identity: Int, other_hops: Int, other_born: Int, other_identity: Int) -> bool:
+def outranks(
+    hops: Int, created_at: Int, packet_id: Int, other_hops: Int, other_created_at: Int, other_packet_id: Int
+) -> bool:
     """Whether a packet goes before another in hot-potato: more hops, then older, then the lower id."""
     if hops != other_hops:
         return hops > other_hops
-    if born != other_born:
-        return born < other_born
-    return identity < other_identity
+    if created_at != other_created_at:
+        return created_at < other_created_at
+    return packet_id < other_packet_id

@@ -40,13 +40,13 @@ def pack_ports(ports: Masks) -> PortSets:
     return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
 
 
-def _pack(ports: Masks, sets: Bytes, place: int, width: int) -> None:
+def _pack(ports: Masks, sets: Bytes, offset: int, width: int) -> None:
     """Pack rows of sets of ports into ``sets`` from a place on."""
     for row in ports:
         words = np.ascontiguousarray(row, "<u8").view(np.uint8).reshape(-1, _WORD)
         for byte in range(width):  # a copy of many short rows takes twice as long
-            sets[place + byte : place + len(row) * width : width] = words[:, byte]
-        place += len(row) * width
+            sets[offset + byte : offset + len(row) * width : width] = words[:, byte]
+        offset += len(row) * width
 
 
 @intrinsic
@@ -62,18 +62,18 @@ def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
 
 
 @kernel
-def ports_towards(sets: PortSets, target: Int, here: Int) -> np.uint64:
-    """The ports by which a packet for switch ``target`` may leave switch ``here``: uint64, a bit each."""
-    return _word_at(sets.bytes, place_of(sets, target, here)) & sets.mask
+def ports_towards(sets: PortSets, dst_switch: Int, switch: Int) -> np.uint64:
+    """The ports by which a packet for switch ``dst_switch`` may leave switch ``switch``: uint64, a bit each."""
+    return _word_at(sets.bytes, set_offset(sets, dst_switch, switch)) & sets.mask
 
 
 @kernel
-def place_of(sets: PortSets, target: Int, here: Int) -> int:
-    """The place in ``sets.bytes`` of the ports by which a packet for ``target`` may leave ``here``, both switches."""
-    return np.int64(target * sets.switches + here) * sets.width
+def set_offset(sets: PortSets, dst_switch: Int, switch: Int) -> int:
+    """The place in ``sets.bytes`` of the ports by which a packet for ``dst_switch`` may leave ``switch``, both switches."""
+    return np.int64(dst_switch * sets.switches + switch) * sets.width
 
 
 @kernel
-def leads_nowhere(sets: PortSets, target: Int, here: Int) -> bool:
-    """Whether switch ``here`` has no port towards another switch, ``target``."""
-    return here != target and ports_towards(sets, target, here) == 0
+def has_no_port(sets: PortSets, dst_switch: Int, switch: Int) -> bool:
+    """Whether switch ``switch`` has no port towards another switch, ``dst_switch``."""
+    return switch != dst_switch and ports_towards(sets, dst_switch, switch) == 0

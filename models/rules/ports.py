@@ -45,10 +45,10 @@ def make_ports(topology: Topology) -> Ports:
     rank = np.empty(topology.channels, np.int64)
     rank[topology.in_channels] = channel - topology.in_start[topology.dst[topology.in_channels]]
     entry = in_base[topology.dst] + rank
-    place = topology.host_switch
-    nth = np.arange(topology.hosts) - topology.host_start[place]
-    eject = out_base[place] + topology.out_degree[place] + nth
-    inject = in_base[place] + topology.in_degree[place] + nth
+    switch = topology.host_switch
+    nth = np.arange(topology.hosts) - topology.host_start[switch]
+    eject = out_base[switch] + topology.out_degree[switch] + nth
+    inject = in_base[switch] + topology.in_degree[switch] + nth
 
     out_input = np.full(out_base[-1], -1, np.int64)
     out_input[output] = entry
@@ -66,8 +66,8 @@ def input_delays(ports: Ports, of_channels: Ints, of_hosts: Ints) -> Ints:
 
     of_channels: int64 [channels]. of_hosts: int64 [hosts].
     """
-    found = np.zeros(len(ports.in_switch), np.int64)
+    delays = np.zeros(len(ports.in_switch), np.int64)
     leads_on = ports.out_channel >= 0
-    found[ports.out_input[leads_on]] = of_channels[ports.out_channel[leads_on]]
-    found[ports.inject] = of_hosts
-    return found
+    delays[ports.out_input[leads_on]] = of_channels[ports.out_channel[leads_on]]
+    delays[ports.inject] = of_hosts
+    return delays

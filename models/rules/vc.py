@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.port_sets import PortSets, ports_towards
-from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, channels_from, middle_of
+from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,
@@ -60,14 +60,14 @@ def make_rings(topology: Topology) -> Rings:
 
 
 @kernel
-def dateline_class(rings: Rings, crossing: bool, origin: Int, target: Int, channel: Int, tail: Int) -> int:
+def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: Int, channel: Int, tail: Int) -> int:
     """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
 
     ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
     from the wrap-around channel on.
     """
     d = rings.dimension[channel]
-    start, end = rings.coordinate[origin, d], rings.coordinate[target, d]
+    start, end = rings.coordinate[src_switch, d], rings.coordinate[dst_switch, d]
     if rings.step[channel] > 0:
         if not crossing:
             return 1 if end < start else 0
@@ -94,14 +94,14 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
 
 
 @routine
-def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int) -> tuple[int, int]:
+def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
     """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
     if r.form == PATHS:
-        return share(vcs, r.layers, np.int64(r.layer[way]))
-    second = r.form == VIA and hop >= way >> LEG_AT
-    start, end = origin, target
-    if r.form == VIA and way >> LEG_AT > 0:
-        start, end = (middle_of(way), target) if second else (origin, middle_of(way))
+        return share(vcs, r.layers, np.int64(r.layer[route]))
+    second = r.form == VIA and hop >= route >> LEG_SHIFT
+    start, end = src_switch, dst_switch
+    if r.form == VIA and route >> LEG_SHIFT > 0:
+        start, end = (intermediate_of(route), dst_switch) if second else (src_switch, intermediate_of(route))
     layer = np.int64(r.layer[start * r.switches + end])
     if r.form == VIA:
         return share(vcs, 2 * r.layers, layer + r.layers * np.int64(second))
@@ -109,14 +109,14 @@ def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int
 
 
 @routine
-def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) -> tuple[int, int]:
+def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail: Int) -> tuple[int, int]:
     """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own.
 
     PROGRESSIVE: its first channel has VCs of its own, as it may be followed by two legs.
     """
-    first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
+    first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
-    start = middle_of(way) if second else origin
+    start = intermediate_of(route) if second else src_switch
     part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
     if r.form == VIA and r.rule == PROGRESSIVE:
         return share(vcs, np.int64(5), part + 1 if hop > 0 else np.int64(0))
@@ -125,58 +125,58 @@ def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) 
 
 @routine
 def _escape_vcs(
-    ports: PortSets, escape: Bytes, way: Int, vcs: Int, target: Int, tail: Int, port: Int
+    ports: PortSets, escape: Bytes, route: Int, vcs: Int, dst_switch: Int, tail: Int, port: Int
 ) -> tuple[int, int]:
     """The escape VC on the escape channel, the others on channels that the routes allow."""
-    if way == ON_ESCAPE:
+    if route == ON_ESCAPE:
         return ESCAPE_VC, ESCAPE_VC + 1
-    adaptive = ports_towards(ports, target, tail) >> np.uint64(port) & np.uint64(1)
-    return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
+    adaptive = ports_towards(ports, dst_switch, tail) >> np.uint64(port) & np.uint64(1)
+    return ESCAPE_VC + (port != escape[dst_switch, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 
-_BEFORE_RESORTS = np.int64(1) << np.int64(32)
+_UNRESERVED = np.int64(1) << np.int64(32)
 
 NOT_HELD = np.int64(-1)
 """In place of the VC that a packet holds, where that is of an injection channel."""
 
 
 @routine
-def _may_think_again(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> bool:
+def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
     """Whether the way of a packet may be decided once more behind its ``hop``-th channel (PROGRESSIVE)."""
-    if r.rule != PROGRESSIVE or hop != 0 or way >> LEG_AT != 0:
+    if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
         return False
-    there = np.int64(r.dst[channel])
-    return bool(there != target and r.group[there] == r.group[origin])
+    next_switch = np.int64(r.dst[channel])
+    return bool(next_switch != dst_switch and r.group[next_switch] == r.group[src_switch])
 
 
 @routine
-def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> int:
+def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
     """Channels that a packet may have to take after its ``hop``-th one, ``channel``, at most."""
     if r.form == TABLE:
-        return np.int64(r.rest[target, r.dst[channel]])
+        return np.int64(r.rest[dst_switch, r.dst[channel]])
     if r.form == PATHS:
-        return r.path_start[way + 1] - r.path_start[way] - hop - 1
+        return r.path_start[route + 1] - r.path_start[route] - hop - 1
     if r.form == DIGITS:
-        return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), target)
+        return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), dst_switch)
     if r.form == POLARIZED:
-        return np.int64(0) if r.dst[channel] == target else r.classes - hop - 1
-    if _may_think_again(r, way, hop, origin, target, channel):
+        return np.int64(0) if r.dst[channel] == dst_switch else r.classes - hop - 1
+    if _may_revise_route(r, route, hop, src_switch, dst_switch, channel):
         return r.classes - 1
-    first = way >> LEG_AT
-    start = middle_of(way) if first > 0 else origin
-    return first + np.int64(r.leg[start, target]) - hop - 1
+    first = route >> LEG_SHIFT
+    start = intermediate_of(route) if first > 0 else src_switch
+    return first + np.int64(r.leg[start, dst_switch]) - hop - 1
 
 
 @kernel
 def allowed_vcs(
     r: Tables,
-    way: Int,
+    route: Int,
     policy: int,
     vcs: Int,
     hop: Int,
     rings: Rings,
-    origin: Int,
-    target: Int,
+    src_switch: Int,
+    dst_switch: Int,
     channel: Int,
     tail: Int,
     port: Int,
@@ -201,29 +201,29 @@ def allowed_vcs(
         if len(rings.dimension) == 0:
             return np.int64(0), vcs
         crossing = policy == DATELINE_CROSSING
-        return share(vcs, np.int64(2), dateline_class(rings, crossing, origin, target, channel, tail))
+        return share(vcs, np.int64(2), dateline_class(rings, crossing, src_switch, dst_switch, channel, tail))
     if policy == LAYERED:
-        return _layer_vcs(r, way, vcs, hop, origin, target)
+        return _layer_vcs(r, route, vcs, hop, src_switch, dst_switch)
     if policy == LEGS:
-        return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
+        return share(vcs, np.int64(2), np.int64(hop >= route >> LEG_SHIFT))
     if policy == RISING:
         first = min(held + 1, vcs - 1)
-        return first, max(vcs - _left(r, way, hop, origin, target, channel), first + 1)
+        return first, max(vcs - _hops_left(r, route, hop, src_switch, dst_switch, channel), first + 1)
     if policy == RESERVE:
         return min(hop, r.classes - 1), vcs
     if policy == GROUPS:
-        return _group_vcs(r, way, vcs, hop, origin, tail)
-    return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
+        return _group_vcs(r, route, vcs, hop, src_switch, tail)
+    return _escape_vcs(r.ports, r.escape, route, vcs, dst_switch, tail, port)
 
 
 @kernel
-def is_last_resort(worth: Int) -> bool:
-    """Whether the VC whose :func:`appeal` is ``worth`` is a last resort, where there are such VCs."""
-    return worth < _BEFORE_RESORTS
+def is_reserved(score: Int) -> bool:
+    """Whether the VC whose :func:`appeal` is ``score`` is a last resort, where there are such VCs."""
+    return score < _UNRESERVED
 
 
 @kernel
-def last_resorts(r: Tables, policy: int) -> int:
+def reserved_vcs(r: Tables, policy: int) -> int:
     """How many VCs, the first ones, are taken only if none of the others has room."""
     if policy == RESERVE:
         return np.int64(r.classes)
@@ -231,19 +231,19 @@ def last_resorts(r: Tables, policy: int) -> int:
 
 
 @kernel
-def is_kept(resorts: Int, first: Int, vc: Int) -> bool:
+def is_reserved_for_others(reserved: Int, first: Int, vc: Int) -> bool:
     """Whether a VC that comes after the ``first`` one of a packet is a last resort of others, which it may not take."""
-    return first < vc and vc < resorts
+    return first < vc and vc < reserved
 
 
 @kernel
-def appeal(resorts: Int, vc: Int, credits: Int, flits: Int) -> int:
+def vc_score(reserved: Int, vc: Int, credits: Int, flits: Int) -> int:
     """How much a packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
 
-    The more credits the better, and the VCs below ``resorts`` come last. If there are such the others are given only
+    The more credits the better, and the VCs below ``reserved`` come last. If there are such the others are given only
     with room for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that
     every head comes to the front of its buffer, where it may take the last resort.
     """
-    if vc < resorts or resorts == 0:
+    if vc < reserved or reserved == 0:
         return credits
-    return credits + _BEFORE_RESORTS if credits >= flits else np.int64(0)
+    return credits + _UNRESERVED if credits >= flits else np.int64(0)

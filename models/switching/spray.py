@@ -29,7 +29,7 @@ from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_ses
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
-from flitlab.models.transport.posted import posted
+from flitlab.models.transport.posted import message_flows
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
@@ -127,7 +127,7 @@ class Spray(ByteSwitching):
                 raise SpecError("must be one: a message of a program is one flow", key="transport")
             if transports[0].flows > 1:
                 raise SpecError("must be 1: a message of a program is one flow", key="flows")
-            program = posted(work)
+            program = message_flows(work)
             return make_spray_session(
                 topology, instance.routes, transports, self.fabric, program.flows, seed, program=program
             )

@@ -20,7 +20,7 @@ from flitlab.models.faults import (
     refuse,
     refuse_other,
 )
-from flitlab.models.registry import is_foreign
+from flitlab.models.registry import is_third_party
 from flitlab.models.topology.graph import DELAY, HOPS, Grid, Topology
 from flitlab.models.topology.limits import MOST
 
@@ -33,7 +33,7 @@ def unchanged(topology: Topology, give: Callable[..., Any], *more: Any) -> Itera
 
     more: what else it is given; the same holds for what has a content hash.
     """
-    foreign = is_foreign(give.__self__)  # type: ignore[attr-defined]
+    foreign = is_third_party(give.__self__)  # type: ignore[attr-defined]
     parts = [part for part in (topology, *more) if foreign and hasattr(part, "content_hash")]
     before = [replace(part).content_hash for part in parts]
     yield

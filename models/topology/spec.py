@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.faults import refuse
-from flitlab.models.registry import Spec, SpecError, is_foreign, nested, warn
+from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
@@ -48,11 +48,11 @@ class TopologySpec(Spec):
         Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
         """
-        return self.looked_at(self._whole)
+        return self.validated(self._whole)
 
-    def looked_at(self, give: Callable[[], Topology]) -> Topology:
+    def validated(self, give: Callable[[], Topology]) -> Topology:
         """What a method of the family gives: a topology (see :mod:`flitlab.models.topology.sound`), and connected."""
-        foreign = is_foreign(self)
+        foreign = is_third_party(self)
         built = sound_topology(give(), copy=foreign, by=give.__name__)
         if foreign:
             refuse(connection_faults(built))

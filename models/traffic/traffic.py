@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
 from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
@@ -29,13 +29,13 @@ class TrafficSpec(Spec):
 
     def build(self, topology: Topology) -> Traffic:
         """The demand on a topology, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.demand, topology)
+        return self.validated(self.demand, topology)
 
-    def looked_at(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
+    def validated(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
         """What a method of the pattern gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
         with unchanged(topology, give):
             given = give(topology)
-        return sound_traffic(topology, given, copy=is_foreign(self), by=give.__name__)
+        return sound_traffic(topology, given, copy=is_third_party(self), by=give.__name__)
 
 
 def refuse_single_host(topology: Topology) -> None:

@@ -14,7 +14,7 @@ from flitlab.models.transport.newreno import (
     Rules,
     Senders,
     acknowledge,
-    has_room,
+    fits_window,
     make_senders,
     opened,
 )
@@ -22,7 +22,7 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import Session, first_samples, services
 
 
-def alone_ticks(session: Session) -> Floats:
+def uncontended_ticks(session: Session) -> Floats:
     """float64 [flows]: ticks from a flow's start until its receiver has it, if nobody else sends and no queue is full.
 
     A flow of one subflow is followed: the round trip that opens it, its windows as acknowledgements widen them. One of
@@ -114,7 +114,7 @@ def _last_arrival(
     free, free_home = np.zeros(len(service), np.int64), np.zeros(len(answer), np.int64)
     left, heard = np.empty(packets, np.int64), np.empty(packets, np.int64)
     while True:
-        while seq[NEXT] < packets and has_room(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
+        while seq[NEXT] < packets and fits_window(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
             arrival = _pass(free, service, delay, now)
             left[seq[NEXT]] = now
             heard[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past

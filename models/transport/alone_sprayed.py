@@ -18,7 +18,7 @@ from flitlab.models.rules.spray.ports import (
     flow_key,
     hashed_port,
     make_salts,
-    way_of,
+    spray_route,
 )
 from flitlab.models.rules.spray.spread import first_entropy
 from flitlab.models.rules.tables import PATHS, Tables
@@ -38,7 +38,7 @@ _FEW = 32
 """Packets of the longest flow that is followed packet by packet."""
 
 
-class Taken(NamedTuple):
+class PathTimes(NamedTuple):
     """Which paths the packets of flows may take, and how long the fastest of them take.
 
     one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. access: int64 [flows], the
@@ -46,15 +46,15 @@ class Taken(NamedTuple):
     of the last one and of an answer.
     """
 
-    one_way: Bools
-    one_back: Bools
+    single_forward: Bools
+    single_back: Bools
     access: Ints
     full: Ints
     last: Ints
     back: Ints
 
 
-def alone_ticks(session: SpraySession) -> Floats:
+def uncontended_ticks(session: SpraySession) -> Floats:
     """float64 [flows]: the least ticks from a flow's start until its sender knows that all of it has arrived.
 
     Every packet takes the fastest path that it may, forward and back, and waits only for packets of its own flow, never
@@ -63,73 +63,81 @@ def alone_ticks(session: SpraySession) -> Floats:
     """
     topology, flows, rules = session.topology, session.flows, session.rules
     channels, host = channels_of(topology, session.delay, session.ratio)
-    source, target = topology.host_switch[flows.source], topology.host_switch[flows.destination]
+    src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
     one = np.array([each.paths == 1 for each in session.transports])[session.kind]
-    taken = Taken(
+    taken = PathTimes(
         one & (session.at_switch == BY_HASH),
         one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
-        *_times(session, channels, source, target),
+        *_times(session, channels, src_switch, dst_switch),
     )
     gap = np.array([each.gap if each.credit == PACED else 0 for each in session.transports])[session.kind]
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
-    ticks, short = np.zeros(len(source), np.int64), np.zeros(len(source), bool)
+    ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
     _fill(
-        session.routes, salts, channels, host, taken, source, target, flows.packets, flows.last_size, gap,
-        session.answers, rules.mtu, rules.control, ticks, short,
+        session.routes, salts, channels, host, taken, src_switch, dst_switch, flows.packets, flows.last_size, gap,
+        session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
     )  # fmt: skip
     if session.at_switch == BY_HASH:
         for kind, each in enumerate(session.transports):
-            if len(some := np.flatnonzero(short & (session.kind == kind))):
+            if len(some := np.flatnonzero(may_take_longer & (session.kind == kind))):
                 _follow(
-                    each, session.routes, salts, channels, host, taken, some, source, target, flows.packets,
-                    flows.last_size, gap, session.answers, flows.start + topology.access_delay[flows.source], ticks,
+                    each, session.routes, salts, channels, host, taken, some, src_switch, dst_switch, flows.packets,
+                    flows.last_size, gap, session.acknowledges, flows.start + topology.access_delay[flows.source], ticks,
                 )  # fmt: skip
     return ticks.astype(float)
 
 
-def _times(session: SpraySession, n: Channels, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints]:
+def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Ints) -> tuple[Ints, Ints, Ints]:
     """Ticks over the fastest paths of the flows between such switches, as in :class:`Taken`."""
     last, mtu, control = session.flows.last_size, session.rules.mtu, session.rules.control
     if session.hops is not None:
-        there, back = session.hops[source, target], session.hops[target, source]
-        return by_distance(there, n, mtu), by_distance(there, n, last), by_distance(back, n, control)
-    same = np.ones(len(source), np.int64)
+        forward_hops, back = session.hops[src_switch, dst_switch], session.hops[dst_switch, src_switch]
+        return by_distance(forward_hops, n, mtu), by_distance(forward_hops, n, last), by_distance(back, n, control)
+    same = np.ones(len(src_switch), np.int64)
     return (
-        fastest(session.routes, n, source, target, same * mtu), fastest(session.routes, n, source, target, last),
-        fastest(session.routes, n, target, source, same * control),
+        fastest(session.routes, n, src_switch, dst_switch, same * mtu), fastest(session.routes, n, src_switch, dst_switch, last),
+        fastest(session.routes, n, dst_switch, src_switch, same * control),
     )  # fmt: skip
 
 
 @routine
 def _walk(
-    r: Tables, salts: Ints, n: Channels, source: Int, target: Int, key: Int, paths: Int, entropy: Int, path: Ints
+    r: Tables,
+    salts: Ints,
+    n: Channels,
+    src_switch: Int,
+    dst_switch: Int,
+    key: Int,
+    paths: Int,
+    entropy: Int,
+    path: Ints,
 ) -> tuple[int, bool]:
     """Put the channels of a path into ``path``: how many they are, and whether the pair of switches has other paths.
 
     entropy: of a packet, of so many that its flow has, which chooses the path.
     """
-    here, hops, several = np.int64(source), np.int64(0), False
-    if here == target:
+    switch, hops, has_others = np.int64(src_switch), np.int64(0), False
+    if switch == dst_switch:
         return hops, False
     if r.form == PATHS:
-        pair = source * r.switches + target
+        pair = src_switch * r.switches + dst_switch
         chosen = np.int64(r.pair_start[pair])
-        several = r.pair_start[pair + 1] - chosen > 1
-        chosen = np.int64(way_of(r, salts, paths, source, target, key, entropy))
+        has_others = r.pair_start[pair + 1] - chosen > 1
+        chosen = np.int64(spray_route(r, salts, paths, src_switch, dst_switch, key, entropy))
         for place in range(r.path_start[chosen], r.path_start[chosen + 1]):
-            path[hops] = n.out_start[here] + np.int64(r.path_port[place])
-            here = n.dst[path[hops]]
+            path[hops] = n.out_start[switch] + np.int64(r.path_port[place])
+            switch = n.dst[path[hops]]
             hops += 1
-        return hops, several
-    while here != target:
-        ports = next_hops(r, np.int64(0), hops, here, target)
-        several |= popcount(ports) > 1
-        path[hops] = n.out_start[here] + hashed_port(r, salts, ports, here, target, key, entropy)
-        here = n.dst[path[hops]]
+        return hops, has_others
+    while switch != dst_switch:
+        ports = next_hops(r, np.int64(0), hops, switch, dst_switch)
+        has_others |= popcount(ports) > 1
+        path[hops] = n.out_start[switch] + hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
+        switch = n.dst[path[hops]]
         hops += 1
-    return hops, several
+    return hops, has_others
 
 
 @routine
@@ -158,24 +166,24 @@ def _in_line(
 
 
 @routine
-def _first_hops(r: Tables, n: Channels, source: Int, target: Int, found: Ints) -> int:
-    """Put the channels by which packets may leave their first switch into ``found``: how many they are."""
+def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
+    """Put the channels by which packets may leave their first switch into ``channels``: how many they are."""
     count = np.int64(0)
     if r.form != PATHS:
-        ports = next_hops(r, np.int64(0), np.int64(0), source, target)
+        ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
         while ports != 0:
-            found[count] = n.out_start[source] + lowest(ports)
+            channels[count] = n.out_start[src_switch] + lowest(ports)
             ports &= ports - _ONE
             count += 1
         return count
-    pair = source * r.switches + target
+    pair = src_switch * r.switches + dst_switch
     for chosen in range(r.pair_start[pair], r.pair_start[pair + 1]):
-        channel = n.out_start[source] + np.int64(r.path_port[r.path_start[chosen]])
+        channel = n.out_start[src_switch] + np.int64(r.path_port[r.path_start[chosen]])
         place = np.int64(0)
-        while place < count and found[place] != channel:
+        while place < count and channels[place] != channel:
             place += 1
         if place == count:
-            found[count] = channel
+            channels[count] = channel
             count += 1
     return count
 
@@ -232,8 +240,8 @@ def _spread(
 
 @njit
 def _fill(
-    r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, source: Ints, target: Ints, packets: Ints,
-    last: Ints, gap: Ints, answers: Bools, full: Int, answer: Int, ticks: Ints, short: Bools,
+    r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, src_switch: Ints, dst_switch: Ints, packets: Ints,
+    last: Ints, gap: Ints, answers: Bools, full: Int, answer: Int, ticks: Ints, may_take_longer: Bools,
 ) -> None:  # fmt: skip
     """``ticks`` of every flow, and whether it is short and may take more if it is alone.
 
@@ -241,28 +249,28 @@ def _fill(
     """
     path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
     for i in range(len(ticks)):
-        hops, several = _walk(r, salts, n, source[i], target[i], flow_key(i, False), one, none, path)
+        hops, has_others = _walk(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
         in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
-        if several and not taken.one_way[i]:
-            count = _first_hops(r, n, source[i], target[i], path)
+        if has_others and not taken.single_forward[i]:
+            count = _first_hops(r, n, src_switch[i], dst_switch[i], path)
             ticks[i] = _spread(n, host, path[:count], taken.full[i], taken.last[i], packets[i], full, last[i], gap[i])
-            short[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
+            may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
         else:
             ticks[i] = in_line
         ticks[i] += taken.access[i]
         if not answers[i]:
             continue
         back = taken.back[i]
-        if taken.one_back[i]:
-            hops, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), one, none, path)
+        if taken.single_back[i]:
+            hops, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
             back = np.int64(_over(n, path, hops, answer))
         ticks[i] += back + _host_ticks(host, answer) + taken.access[i]
 
 
 @njit
 def _follow(
-    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, some: Ints, source: Ints,
-    target: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
+    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, some: Ints, src_switch: Ints,
+    dst_switch: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
 ) -> None:  # fmt: skip
     """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by what they take if they are alone.
 
@@ -282,21 +290,21 @@ def _follow(
         alike = True
         for number in range(count):
             entropy = first_entropy(rules, i, number)
-            hops[number], _ = _walk(r, salts, n, source[i], target[i], key, rules.paths, entropy, path[number])
+            hops[number], _ = _walk(r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number])
             length = size if number == count - 1 else np.int64(rules.mtu)
             over = np.int64(_over(n, path[number], hops[number], length))
             alike &= over == (taken.last[i] if number == count - 1 else taken.full[i])
             at[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
-        found = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
-        found += taken.access[i]
+        total = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
+        total += taken.access[i]
         if answers[i]:
             entropy = first_entropy(rules, i, np.argmax(at[:count]))
-            back, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), rules.paths, entropy, path[0])
-            found += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
+            back, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0])
+            total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
         # the soonest that a packet may be sent again: trimmed at once, or after its timeout
         again = min(taken.back[i] + 2 * (_host_ticks(host, rules.control) + taken.access[i]), np.int64(rules.timeout))
-        if alike or not answers[i] or found - ticks[i] + (count - 1) * period <= again:
-            ticks[i] = found
+        if alike or not answers[i] or total - ticks[i] + (count - 1) * period <= again:
+            ticks[i] = total
 
 
 @routine

@@ -6,7 +6,7 @@ from pydantic import Field
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
-from flitlab.models.transport.sprayed import SPRAYED, refuse_keys, sprayed_keys
+from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
 from flitlab.models.transport.spraying import DCTCP, Paths, Spraying, Spread
 from flitlab.models.transport.tcp import additive
 
@@ -44,12 +44,12 @@ class Dctcp(WindowedSpec):
     spread: Spread | None = None
 
     def transport(self) -> Transport:
-        refuse_keys(self, SPRAYED, "datagram")
+        reject_keys(self, SPRAYED, "datagram")
         return self.windowed(
             law(additive, halve, by_share), mark_packets=self.mark_packets,
             init_window=FIRST_WINDOW if self.init_window is None else self.init_window,
         )  # fmt: skip
 
     def spraying(self) -> Spraying:
-        refuse_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
+        reject_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
         return Spraying(DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

@@ -20,13 +20,13 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
-from flitlab.models.transport.posted import Posted
+from flitlab.models.transport.posted import MessageFlows
 from flitlab.models.transport.session import LATEST, check_hop, ratio_of, ratios
 from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
 from flitlab.models.transport.unloaded import channels_of, equal_hops, longest_round_trip
 
 __all__ = [
-    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "Lines", "SpraySession", "SprayedFlows", "lines_at",
+    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "LinkSettings", "SpraySession", "SprayedFlows", "link_settings_at",
     "make_spray_session", "spray_tick",
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ _MARGIN_S, _QUEUES = Fraction(15, 10**6), 6
 _LOW_MARK, _HIGH_MARK = Fraction(1, 5), Fraction(4, 5)
 _MOST_BDP, _TARGET = 1.5, 0.75
 _UNTRIMMED_QUEUES = 5
-_FREEZE_S, _FRESH_S, _SILENCE_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
+_FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
 
@@ -103,17 +103,17 @@ class SprayedFlows:
     start: Ints
 
 
-class Lines(NamedTuple):
+class LinkSettings(NamedTuple):
     """How fast some links are, and when their queues are full and mark: int64 [links], as in :class:`SpraySession`."""
 
     ratio: Ints
-    room: Ints
+    queue_bytes: Ints
     low: Ints
     high: Ints
 
-    def of(self, some: Ints) -> "Lines":
+    def of(self, some: Ints) -> "LinkSettings":
         """The numbers of some of the links, int64, by their places here."""
-        return Lines(*(part[some] for part in self))
+        return LinkSettings(*(part[some] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +121,14 @@ class FabricChange:
     """What happens to links and routes as a tick begins.
 
     broken: int64, the links that work no more; they lose what they have. other: int64, those that work again, or at
-    another rate, and ``lines`` their numbers from now on. routes: the tables from now on, None: as before; moved:
+    another rate, and ``settings`` their numbers from now on. routes: the tables from now on, None: as before; moved:
     whether they are others than at first.
     """
 
     tick: int
     broken: Ints
     other: Ints
-    lines: Lines
+    settings: LinkSettings
     routes: Tables | None = None
     moved: bool = False
 
@@ -156,16 +156,16 @@ class SpraySession:
     tick_s: Fraction
     delay: Ints
     ratio: Ints
-    room: Ints
+    queue_bytes: Ints
     low: Ints
     high: Ints
     at_switch: int
     fresh: int
-    silence: int
+    flowlet_gap: int
     transports: tuple[Rules, ...]
     names: tuple[str, ...]
     kind: Ints
-    program: Posted | None = None
+    program: MessageFlows | None = None
     changes: tuple[FabricChange, ...] = ()
     hops: np.ndarray | None = None
 
@@ -174,7 +174,7 @@ class SpraySession:
         """int64 [links]: the most ticks of a byte, times 2**RATIO_BITS, that each link ever takes."""
         most = self.ratio.copy()
         for change in self.changes:
-            most[change.other] = np.maximum(most[change.other], change.lines.ratio)
+            most[change.other] = np.maximum(most[change.other], change.settings.ratio)
         return most
 
     @property
@@ -183,9 +183,9 @@ class SpraySession:
         return self.rules.seed
 
     @property
-    def answers(self) -> np.ndarray:
+    def acknowledges(self) -> np.ndarray:
         """Whether the receiver of each flow answers, bool [flows]."""
-        return np.array([rules.answers != 0 for rules in self.transports])[self.kind]
+        return np.array([rules.acknowledges != 0 for rules in self.transports])[self.kind]
 
     @property
     def idle_entries(self) -> Ints:
@@ -216,46 +216,48 @@ def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
 
 def make_spray_session(
     topology: Topology, routes: Routes, spraying: Spraying | Sequence[Spraying], fabric: Fabric, flows: Flows,
-    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: Posted | None = None,
+    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: MessageFlows | None = None,
 ) -> SpraySession:  # fmt: skip
     """Lay out a run. flows: with bytes of payload as their packets, in order of their start. program: whose they are.
 
     spraying: how hosts spray, in one way or several, called ``names``. kind: int64 [flows], which of them each has.
     Raises ``SpecError`` for routes that no entropy can index, packets without room, and what would not fit into memory.
     """
-    several = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
+    sprayings = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
     _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
-    _check_credit(several)
+    _check_credit(sprayings)
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     delay = _delays(topology, fabric, tick)
-    short = all(one.credit == NDP for one in several)
+    ndp_only = all(one.credit == NDP for one in sprayings)
     ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     check_hop(delay, ratio, fabric.mtu_bytes, "capacity", "link_us")
     channels, host = channels_of(topology, delay, ratio)
     hops = equal_hops(topology, routes, channels)
     trip = longest_round_trip(topology, routes, channels, host, hops, fabric.mtu_bytes, fabric.control_bytes)
-    made = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, short) for one in several]
-    transports, room = tuple(rules for rules, _ in made), made[0][1]
+    rules_and_queues = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, ndp_only) for one in sprayings]
+    transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
     rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
-    lines = _lines(topology, fabric, rules, room, capacity)
+    lines = _link_settings(topology, fabric, rules, queue_bytes, capacity)
     to_hosts = slice(topology.channels + topology.hosts, None)
-    if all(one.credit in (NDP, RCCC) for one in several):
+    if all(one.credit in (NDP, RCCC) for one in sprayings):
         lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
         topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
-        AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), transports, names,
+        AT_SWITCH[fabric.at_switch], ceil(_LEVEL_AGE_S / tick), ceil(_FLOWLET_GAP_S / tick), transports, names,
         np.zeros(len(flows.source), np.int64) if kind is None else kind, program, hops=hops,
     )  # fmt: skip
 
 
-def lines_at(session: SpraySession, rate: Floats) -> Lines:
+def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
     """The channels between switches of a session at parts of the capacity that they were built with.
 
     rate: float64 [channels].
     """
     topology = session.topology
-    return _lines(topology, session.fabric, session.rules, int(session.room[-1]), topology.capacity * rate)
+    return _link_settings(
+        topology, session.fabric, session.rules, int(session.queue_bytes[-1]), topology.capacity * rate
+    )
 
 
 def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
@@ -282,9 +284,9 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
         raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key=key)
 
 
-def _check_credit(several: Sequence[Spraying]) -> None:
+def _check_credit(sprayings: Sequence[Spraying]) -> None:
     """Refuse transports of one run that grant credit by different rules."""
-    granting = {(one.credit, one.oversubscription) for one in several if one.credit in (NDP, RCCC)}
+    granting = {(one.credit, one.oversubscription) for one in sprayings if one.credit in (NDP, RCCC)}
     if len(granting) > 1:
         raise SpecError("a receiver grants credit in one way: of rccc, nscc_rccc and ndp only one in a run", key="of")
 
@@ -308,7 +310,7 @@ def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
 
 def _rules(
     topology: Topology, spraying: Spraying, fabric: Fabric, trip: int, ratio: int, tick: Fraction, seed: int,
-    short: bool,
+    ndp_only: bool,
 ) -> tuple[Rules, int]:  # fmt: skip
     """The rules of hosts, and bytes of data that the queue of a channel as fast as they are has space for.
 
@@ -317,14 +319,14 @@ def _rules(
     """
     mtu, rate = fabric.mtu_bytes, topology.host_capacity / _fastest(topology)
     product = trip * rate
-    room = fabric.queue_bytes
-    if room is None:
-        room = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
-        room = _NDP_PACKETS * mtu if short else room
+    queue_bytes = fabric.queue_bytes
+    if queue_bytes is None:
+        queue_bytes = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
+        queue_bytes = _NDP_PACKETS * mtu if ndp_only else queue_bytes
     target = spraying.target if spraying.target is not None else (_TARGET if fabric.trim else 1.0)
     target = target * trip
     a, b = product / _REFERENCE_BDP, target / float(_REFERENCE_S / tick)
-    timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, room)
+    timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, queue_bytes)
     if spraying.timeout_us is not None:
         timeout = max(1, ceil(_exact(spraying.timeout_us) / 10**6 / tick))
     first = _MOST_BDP * product if spraying.init_window is None else float(spraying.init_window * mtu)
@@ -335,7 +337,7 @@ def _rules(
         seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=spraying.window,
         credit=spraying.credit, spread=SPREADS[spraying.spread],
         paths=1 if fabric.at_switch in _ONE_ENTROPY else spraying.paths, ack_bytes=spraying.ack_bytes,
-        trims=int(fabric.trim), answers=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
+        trims=int(fabric.trim), acknowledges=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
         freeze=ceil(_FREEZE_S / tick), gap=gap, quantum=mtu if by_packets else _QUANTUM,
         pull_quanta=1 if by_packets else _PULL_QUANTA, empty_quanta=1 if by_packets else _EMPTY_QUANTA, gate=8 * mtu,
         rate=rate, first_window=first, most_bdp=_MOST_BDP, target=target, alpha=4.0 * mss * a * b / target,
@@ -343,12 +345,14 @@ def _rules(
         near=float(Fraction(1, 10**6) / tick),
         byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
         oversubscription=spraying.oversubscription or oversubscription(topology), sleek=int(spraying.sleek),
-        weighted=int(short),
+        weighted=int(ndp_only),
     )  # fmt: skip
-    return rules, room
+    return rules, queue_bytes
 
 
-def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity: Floats) -> Lines:
+def _link_settings(
+    topology: Topology, fabric: Fabric, rules: Rules, queue_bytes: int, capacity: Floats
+) -> LinkSettings:
     """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host.
 
     The room is in proportion to the capacity. For NDP alone it is the same at any rate, and queues mark nothing unless
@@ -359,11 +363,11 @@ def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity
     if fabric.ecn is None:
         bounds = [float(ceil(part * packets) * mtu) for part in (_LOW_MARK, _HIGH_MARK)]
     else:
-        unit = room if fabric.ecn[1] <= 1 else mtu
+        unit = queue_bytes if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
     part = np.ones(len(capacity)) if rules.weighted else capacity / share
-    rooms = to_integers("queue_bytes", np.maximum(np.ceil(room * part), mtu))
+    queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * part), mtu))
     low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
     if rules.weighted and fabric.ecn is None:
         low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
-    return Lines(ratio_of(topology, capacity), rooms, low, np.maximum(low + 1, high))
+    return LinkSettings(ratio_of(topology, capacity), queue_capacity, low, np.maximum(low + 1, high))

@@ -11,7 +11,7 @@ from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.rerouted import kept, steady, with_shares
-from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
+from flitlab.models.transport.fabric import Fabric, FabricChange, LinkSettings, SpraySession, link_settings_at
 from flitlab.models.transport.session import check_hop, ratios
 
 FACTOR = "timeline.factor"
@@ -29,17 +29,17 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
     topology, changes, paths = session.topology, [], _Paths(session, routes)
     _check_pace(timeline, session.fabric, session.delay[: topology.channels])
     now = timeline.epochs[0]
-    works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
+    working, settings = np.ones(topology.channels, bool), link_settings_at(session, Epoch.built(topology).rate)
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        worked, were, now = works, lines, timeline.at(tick)
-        works, lines = now.works(topology), lines_at(session, now.rate)
-        other = np.flatnonzero(works & (~worked | _differ(were, lines)))
-        change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
+        worked, were, now = working, settings, timeline.at(tick)
+        working, settings = now.works(topology), link_settings_at(session, now.rate)
+        changed = np.flatnonzero(working & (~worked | _differ(were, settings)))
+        change = FabricChange(tick, np.flatnonzero(worked & ~working), changed, settings.of(changed))
         if tick in timeline.reroutes:
             left = timeline.left(now)
-            found = kept(topology, routes, left, timeline.routes(left, routes))
-            change = replace(change, routes=paths.tables(found), moved=found is not routes)
-        if len(change.broken) or len(other) or change.routes is not None:
+            reachable_routes = kept(topology, routes, left, timeline.routes(left, routes))
+            change = replace(change, routes=paths.tables(reachable_routes), moved=reachable_routes is not routes)
+        if len(change.broken) or len(changed) or change.routes is not None:
             changes.append(change)
     rules, *transports = (each._replace(fallible=1) for each in (session.rules, *session.transports))
     return replace(session, rules=rules, transports=tuple(transports), routes=paths.built, changes=tuple(changes))
@@ -61,10 +61,10 @@ def _check_pace(timeline: Timeline, fabric: Fabric, delay: Ints | int = 0) -> No
         check_hop(delay + np.zeros_like(slowest), slowest, fabric.mtu_bytes, FACTOR, FACTOR)
 
 
-def _differ(were: Lines, lines: Lines) -> Bools:
+def _differ(were: LinkSettings, lines: LinkSettings) -> Bools:
     """Whether each channel has other numbers than it had, bool [channels]."""
-    found: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
-    return found
+    differs: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
+    return differs
 
 
 class _Paths:

@@ -12,10 +12,10 @@ from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, drawn, numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from flitlab.models.transport.session import Change, Session, check_hop, check_stay, ratios
+from flitlab.models.transport.session import Change, Session, check_hop, check_transit, ratios
 
-_NOBODY = np.zeros(0, np.int64)
-_NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
+_NO_SUBFLOWS = np.zeros(0, np.int64)
+_NO_PATHS = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True)
@@ -69,22 +69,34 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
             _dead(session, now),
             np.append(ratios(topology, now.rate, "timeline.factor"), session.ratio[topology.channels :]),
         )
-        moved, paths = _NOBODY, _NOWHERE
+        moved, paths = _NO_SUBFLOWS, _NO_PATHS
         if tick in timeline.reroutes:
             learned += 1
-            moved, paths = _learn(session, timeline, now, dead, present, learned)
+            moved, paths = _reroute(session, timeline, now, dead, present, learned)
             present = _with(present, moved, paths)
         other = np.flatnonzero(ratio != was_ratio)
         broken, mended = np.flatnonzero(dead & ~was_dead), np.flatnonzero(was_dead & ~dead)
         back = backwards(topology, paths) if session.back is not None and len(moved) else None
         if len(broken) or len(mended) or len(other) or len(moved):
             changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back))
-    found = replace(session, changes=tuple(changes))
-    check_hop(found.delay, found.slowest, found.queues.packet_bytes, "timeline.factor", "timeline.factor")
+    changed_session = replace(session, changes=tuple(changes))
+    check_hop(
+        changed_session.delay,
+        changed_session.slowest,
+        changed_session.queues.packet_bytes,
+        "timeline.factor",
+        "timeline.factor",
+    )
     for change in (None, *changes):
-        for way in (session.paths, session.back) if change is None else (change.paths, change.back):
-            check_stay(way, found.delay, found.slowest, found.queues, "timeline.factor")
-    return found
+        for paths_of_direction in (session.paths, session.back) if change is None else (change.paths, change.back):
+            check_transit(
+                paths_of_direction,
+                changed_session.delay,
+                changed_session.slowest,
+                changed_session.queues,
+                "timeline.factor",
+            )
+    return changed_session
 
 
 def _dead(session: Session, epoch: Epoch) -> Bools:
@@ -93,7 +105,7 @@ def _dead(session: Session, epoch: Epoch) -> Bools:
     return np.append(broken, np.zeros(len(session.delay) - len(broken), bool))
 
 
-def _learn(
+def _reroute(
     session: Session, timeline: Timeline, epoch: Epoch, dead: Bools, present: Paths, count: int
 ) -> tuple[Ints, Paths]:
     """The subflows, int64 [moved], that go another way from now on, and their paths.
@@ -103,10 +115,10 @@ def _learn(
     """
     left = timeline.left(epoch)
     routes = timeline.routes(left, session.routes)
-    first, lost = _passes(session.paths, dead), _passes(present, dead)
-    home = ~first & ~_alike(session.paths, present)
-    drawn_anew = np.flatnonzero(first & lost)
-    moved = np.flatnonzero(home | (first & lost))
+    first, broken = _passes(session.paths, dead), _passes(present, dead)
+    returning = ~first & ~_alike(session.paths, present)
+    drawn_anew = np.flatnonzero(first & broken)
+    moved = np.flatnonzero(returning | (first & broken))
     number = np.concatenate([left.channel, np.arange(session.topology.channels, len(session.delay))])
     new = _drawn(session, left.topology, routes, drawn_anew, number, count)
     paths = _with(session.paths, drawn_anew, new)
@@ -116,7 +128,7 @@ def _learn(
 def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number: Ints, count: int) -> Paths:
     """New paths of some subflows, in the numbers of the whole network's links."""
     if not len(some):
-        return _NOWHERE
+        return _NO_PATHS
     flow = np.searchsorted(session.first, some, side="right") - 1
     source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
@@ -128,8 +140,8 @@ def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number:
 
 def _passes(paths: Paths, dead: Bools) -> Bools:
     """Whether each path passes a link that does not work, bool [paths]."""
-    found: Bools = np.logical_or.reduceat(dead[paths.link], paths.start[:-1])
-    return found
+    crosses: Bools = np.logical_or.reduceat(dead[paths.link], paths.start[:-1])
+    return crosses
 
 
 def _alike(one: Paths, other: Paths) -> Bools:

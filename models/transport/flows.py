@@ -43,8 +43,8 @@ def long_lived(traffic: Traffic, flows: int) -> Flows:
 
 def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed: int) -> Flows:
     """Flows from tick 0 of drawn sizes for every pair that talks (incast, where the pattern has one destination)."""
-    endless = long_lived(traffic, flows)
-    return endless._replace(packets=_packets(sizes, packet_bytes, seed, len(endless.source)))
+    unsized = long_lived(traffic, flows)
+    return unsized._replace(packets=_packets(sizes, packet_bytes, seed, len(unsized.source)))
 
 
 def in_bytes(flows: Flows, sizes: Sizes, seed: int) -> Flows:
@@ -76,9 +76,9 @@ def arriving(
 
 
 @njit
-def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Ints:
+def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, capacity: int) -> Ints:
     """Every arrival before ``arrivals.end``: rows (position in sub-ticks, source, destination)."""
-    rows = np.empty((room, 3), np.int64)
+    rows = np.empty((capacity, 3), np.int64)
     count = 0
     for host in range(len(arrivals.keep)):
         if arrivals.keep[host] < 0:
@@ -107,8 +107,8 @@ def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
     if max(over * under, last) > LARGEST_INTEGER:  # as of a very slow host: parts of a product do not fit
         return np.array([min(one * over // under, LARGEST_INTEGER) for one in positions.tolist()], np.int64)
     whole, rest = np.divmod(positions, under)
-    found: Ints = whole * over + rest * over // under
-    return found
+    products: Ints = whole * over + rest * over // under
+    return products
 
 
 @njit

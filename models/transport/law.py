@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.transport.control import (
     ACK_PATHS,
     INSTANT,
@@ -19,7 +19,7 @@ from flitlab.models.transport.control import (
     ignore,
     law,
 )
-from flitlab.models.transport.sound import sound_transport
+from flitlab.models.transport.sound import validate_transport
 from flitlab.models.transport.spraying import SPRAYING, Spraying
 
 __all__ = [
@@ -48,7 +48,7 @@ class TransportSpec(Spec):
 
     def build(self) -> Transport:
         """How hosts send, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.transport)
+        return self.validated(self.transport)
 
     def spraying(self) -> Spraying:
         """How hosts spray. Raises ``SpecError``, as most transports do not."""
@@ -58,9 +58,9 @@ class TransportSpec(Spec):
         """How hosts spray, by the name of each transport: of all but ``several`` there is one. Raises ``SpecError``."""
         return {self.kind: self.spraying()}
 
-    def looked_at(self, give: Callable[[], Transport]) -> Transport:
+    def validated(self, give: Callable[[], Transport]) -> Transport:
         """What a method of the transport gives; a law of a user's own is tried."""
-        return sound_transport(give(), tried=is_foreign(self), by=give.__name__)
+        return validate_transport(give(), tried=is_third_party(self), method=give.__name__)
 
 
 class WindowedSpec(TransportSpec):

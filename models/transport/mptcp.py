@@ -19,11 +19,11 @@ def linked(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, mem
         if rtts[j] > 0.0:
             best = max(best, windows[j] / (rtts[j] * rtts[j]))
             speed += windows[j] / rtts[j]
-    alone = credit * mss / windows[i]
+    uncoupled = credit * mss / windows[i]
     if speed == 0.0:
-        return alone
+        return uncoupled
     aggressiveness = total * best / (speed * speed)
-    return min(aggressiveness * credit * mss / total, alone)
+    return min(aggressiveness * credit * mss / total, uncoupled)
 
 
 def halve_to_one(window: float, mss: float, memory: Floats) -> float:

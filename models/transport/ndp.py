@@ -26,5 +26,5 @@ class Ndp(SprayedSpec):
     sack_threshold: int = 1
 
     def spraying(self) -> Spraying:
-        found = self.sprayed(credit=NDP)
-        return found if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()
+        spraying = self.sprayed(credit=NDP)
+        return spraying if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()

@@ -42,7 +42,7 @@ class Rules(NamedTuple):
     syn_rto: int
     init_window: float
     ssthresh: float
-    heeds_marks: bool
+    reacts_to_marks: bool
 
 
 class Senders(NamedTuple):
@@ -77,7 +77,7 @@ def make_senders(subflows: int) -> Senders:
 
 
 @kernel
-def has_room(cwnd: float, una: Int, following: Int, mss: float) -> bool:
+def fits_window(cwnd: float, una: Int, following: Int, mss: float) -> bool:
     """Whether a window of ``cwnd`` bytes from packet ``una`` on admits packet ``following``."""
     return cwnd >= (following + 1 - una) * mss
 
@@ -150,7 +150,7 @@ def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> Non
 
 
 @kernel
-def _heed(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
+def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
     """Count marks; at the end of each window of data the law may narrow the window."""
     s.win[i, ACKED] += packets
     if marked:
@@ -168,7 +168,7 @@ def _heed(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
 
 
 @kernel
-def _lose(r: Rules, s: Senders, i: Int) -> None:
+def _on_loss(r: Rules, s: Senders, i: Int) -> None:
     """A packet is lost: the law sets the threshold from what is outstanding (RFC 5681, equation 4).
 
     In recovery that is no more than the threshold: the window is wider by the packets of which a duplicate said that
@@ -189,7 +189,7 @@ def _duplicate(r: Rules, s: Senders, i: Int) -> bool:
     s.seq[i, DUPLICATES] += 1
     if s.seq[i, DUPLICATES] != 3 or s.seq[i, UNA] < s.seq[i, RECOVER] or s.seq[i, UNA] == s.seq[i, NEXT]:
         return False
-    _lose(r, s, i)
+    _on_loss(r, s, i)
     s.win[i, CWND] = s.win[i, SSTHRESH] + 3.0 * r.mss
     s.seq[i, STATE] = RECOVERY
     return True
@@ -227,8 +227,8 @@ def acknowledge(
     else:
         s.win[i, CWND] = max(s.win[i, CWND] - newly * r.mss, 0.0) + r.mss
         resend = True
-    if r.heeds_marks:
-        _heed(r, s, i, newly, marked)
+    if r.reacts_to_marks:
+        _count_marks(r, s, i, newly, marked)
     return resend
 
 
@@ -240,7 +240,7 @@ def time_out(r: Rules, s: Senders, i: Int, now: Int) -> None:
     """
     s.win[i, RTO] *= 2.0
     if s.seq[i, STATE] != TIMED_OUT:
-        _lose(r, s, i)
+        _on_loss(r, s, i)
     s.win[i, CWND] = r.mss
     s.window[i] = r.mss
     s.seq[i, STATE] = TIMED_OUT

@@ -12,7 +12,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.transport.flows import MOST_FLOWS, Flows
 
 
-class Posted(NamedTuple):
+class MessageFlows(NamedTuple):
     """A flow for each message between hosts: first the data of all sends, then requests to send, then consents.
 
     flows: with their bytes as packets; their start means nothing, as each begins when its host posts it. data, request,
@@ -28,7 +28,7 @@ class Posted(NamedTuple):
     send: Ints
 
 
-def posted(workload: Workload) -> Posted:
+def message_flows(workload: Workload) -> MessageFlows:
     """The messages of a program. Raises ``SpecError`` if there are none, or too many."""
     program, host = workload.program, workload.host
     sends = np.flatnonzero(program.kind == SEND)
@@ -48,4 +48,4 @@ def posted(workload: Workload) -> Posted:
     back = np.arange(len(send)) >= len(sends) + len(asking)
     size = np.where(np.arange(len(send)) < len(sends), program.amount[send], 0)
     ends = np.where(back, target, source), np.where(back, source, target)
-    return Posted(workload, Flows(*ends, size, np.zeros(len(send), np.int64)), data, request, consent, send)
+    return MessageFlows(workload, Flows(*ends, size, np.zeros(len(send), np.int64)), data, request, consent, send)

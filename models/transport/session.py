@@ -28,7 +28,7 @@ MOST_SUBFLOWS = 1 << 24
 LATEST = (1 << 39) - 1
 """The last tick that a run may reach: a timer's tick and its subflow share an integer."""
 
-LONGEST_STAY = 1 << 31
+LONGEST_TRANSIT = 1 << 31
 """No packet is in the network for as many ticks: differences of ticks are kept in 32 bits."""
 
 LONGEST_HOP = 1 << 28
@@ -122,10 +122,10 @@ def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
 
 def services(session: Session, size: int) -> Ints:
     """int64 [links]: ticks that each link takes to send so many bytes, at first."""
-    return sending(session.ratio, size)
+    return serialization_ticks(session.ratio, size)
 
 
-def sending(ratio: Ints, size: int) -> Ints:
+def serialization_ticks(ratio: Ints, size: int) -> Ints:
     """Ticks that links take to send so many bytes, int64; ratio: int64, of each as in :class:`Session`."""
     ticks: Ints = interpreted(service_ticks)(ratio, size)
     return ticks
@@ -146,8 +146,8 @@ def ratio_of(topology: Topology, capacity: Floats, key: str = "capacity") -> Int
         ticks = fastest / capacity
     if (slowest := float(ticks.max(initial=1.0))) > SLOWEST:
         raise SpecError(f"a byte takes {slowest:.3g} ticks on the slowest link; at most {SLOWEST}", key=key)
-    found: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
-    return found
+    ratio: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
+    return ratio
 
 
 def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None:
@@ -156,7 +156,7 @@ def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None
     delay: int64 [links], ticks; ratio: int64 [links], as in :class:`Session`. size: bytes of the largest packet. slow,
     late: the key at fault where the packet takes too long to send, and where the delay is too long by itself.
     """
-    service = sending(ratio, size)
+    service = serialization_ticks(ratio, size)
     longest = int((delay + service).max(initial=0))
     if longest > LONGEST_HOP:
         key = late if int(delay.max()) > LONGEST_HOP // 2 else slow
@@ -210,11 +210,11 @@ def make_session(
     ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
     delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
-    back = _ways_back(topology, transport, queues, paths)
+    back = _ack_paths(topology, transport, queues, paths)
     largest = max(queues.packet_bytes, transport.ack_bytes if back else 0)
     check_hop(delay, ratio, largest, "capacity", "link_us")
-    for way in (paths, back):
-        check_stay(way, delay, ratio, queues)
+    for paths_of_direction in (paths, back):
+        check_transit(paths_of_direction, delay, ratio, queues)
     rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
     nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
     gap = np.maximum(np.rint(np.minimum(nic * per_flow / transport.rate, LATEST)).astype(np.int64), 1)
@@ -245,7 +245,7 @@ def _check(
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
 
 
-def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
+def _ack_paths(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
     """Paths of acknowledgements that pass the queues, None where none does."""
     if not transport.law or transport.ack_path != REVERSE_PATH:
         return None
@@ -255,23 +255,23 @@ def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: 
     return backwards(topology, paths)
 
 
-def check_stay(
+def check_transit(
     paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues, key: str = "queue_packets"
 ) -> None:
     """Raises ``SpecError`` with this key for paths on which a packet may be for too long: its times have 32 bits."""
     if paths is None or not len(paths.link):
         return
-    longest = float(longest_stays(paths, delay, ratio, queues).max())
-    if longest >= LONGEST_STAY:
+    longest = float(longest_transit_ticks(paths, delay, ratio, queues).max())
+    if longest >= LONGEST_TRANSIT:
         of_byte = float(np.max(-(-ratio >> RATIO_BITS)))
         problem = (
             f"a packet may be in flight for {longest:.0f} ticks, in full queues of {queues.queue_bytes} bytes on links "
-            f"where a byte takes up to {of_byte:.0f} ticks; at most {LONGEST_STAY - 1}"
+            f"where a byte takes up to {of_byte:.0f} ticks; at most {LONGEST_TRANSIT - 1}"
         )
         raise SpecError(problem, key=key)
 
 
-def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Floats:
+def longest_transit_ticks(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Floats:
     """float64 [paths]: ticks that a packet takes at most for each path, through full queues.
 
     A channel takes whole ticks for every packet, and one may be of one byte. The sums are doubles: integers of 64 bits
@@ -280,16 +280,16 @@ def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Qu
     of_byte = -(-ratio >> RATIO_BITS).astype(np.float64)
     stay = delay + queues.queue_bytes * of_byte
     feeder = queues.feeder_packets * queues.packet_bytes * float(of_byte[-1])
-    found: Floats = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
-    return found
+    ticks: Floats = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
+    return ticks
 
 
 def longest_round_trips(session: Session) -> Ints:
     """int64 [subflows]: ticks after which a packet that is not acknowledged, or its acknowledgement, was dropped."""
     slowest, queues = session.slowest, session.queues
-    ticks = longest_stays(session.paths, session.delay, slowest, queues)
+    ticks = longest_transit_ticks(session.paths, session.delay, slowest, queues)
     if session.back is not None:
-        ticks = ticks + longest_stays(session.back, session.delay, slowest, queues)
+        ticks = ticks + longest_transit_ticks(session.back, session.delay, slowest, queues)
     elif session.transport.ack_path == PURE_DELAY:
         ticks = ticks + session.ack_delay
     return ticks.astype(np.int64)

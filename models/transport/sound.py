@@ -27,33 +27,33 @@ _MSS = 1000.0
 """Bytes of a packet when functions of a law are tried."""
 
 
-def sound_transport(given: Transport, tried: bool = False, by: str = "build") -> Transport:
+def validate_transport(transport: Transport, tried: bool = False, method: str = "build") -> Transport:
     """A transport whose numbers are within their bounds; ``tried``: and whose law gives numbers.
 
     by: name of the method that gave it. Raises ``FaultyError`` (key: transport).
     """
-    refuse_other(given, Transport, by, KEY)
-    refuse(_number_faults(given), KEY)
-    if tried and given.law is not None:
-        refuse(_law_faults(given.law), KEY)
-    return rebuilt(Transport, given)
+    refuse_other(transport, Transport, method, KEY)
+    refuse(_number_errors(transport), KEY)
+    if tried and transport.law is not None:
+        refuse(_function_errors(transport.law), KEY)
+    return rebuilt(Transport, transport)
 
 
-def _number_faults(given: Transport) -> Found:
-    if not isinstance(given.name, str):
-        yield "name", f"name must be a text, and is {given.name!r}"
+def _number_errors(transport: Transport) -> Found:
+    if not isinstance(transport.name, str):
+        yield "name", f"name must be a text, and is {transport.name!r}"
     for name, least in _LEAST.items():
-        if not is_whole(value := getattr(given, name)) or value < least:
+        if not is_whole(value := getattr(transport, name)) or value < least:
             yield name, f"{name} must be a whole number, {least} or more, and is {value!r}"
-    if given.ack_path not in ACK_PATHS.values():
-        yield "ack_path", f"ack_path is {given.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
+    if transport.ack_path not in ACK_PATHS.values():
+        yield "ack_path", f"ack_path is {transport.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
     for name, shortest in _TIMES.items():
-        value = getattr(given, name)
+        value = getattr(transport, name)
         if value is not None and (not _is_number(value) or value < shortest):
             yield name, f"{name} must be a finite number, {shortest:g} or more, and is {value!r}"
-    if not _is_number(given.rate) or not 0 < given.rate <= 1:
-        yield "rate", f"rate must be above 0 and at most 1, and is {given.rate!r}"
-    control = given.law
+    if not _is_number(transport.rate) or not 0 < transport.rate <= 1:
+        yield "rate", f"rate must be above 0 and at most 1, and is {transport.rate!r}"
+    control = transport.law
     if control is not None and not (isinstance(control, Law) and all(isinstance(part, CFunc) for part in control)):
         yield "law", "law must be None, or what flitlab.models.transport.law.law makes of functions"
 
@@ -62,19 +62,19 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(value)
 
 
-def _law_faults(control: Law) -> Found:
+def _function_errors(control: Law) -> Found:
     """What a law gives for windows of 1 to 10**6 packets, where Python, which looks at bounds, runs its functions."""
     for name, calls, least in (
         ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),
     ):  # fmt: skip
         function: Callable[..., float] = getattr(control, name).__wrapped__
         for arguments in calls:
-            if problem := _tried(function, arguments, least):
+            if problem := _output_error(function, arguments, least):
                 yield name, f"{name}({', '.join(map(str, arguments))}) {problem}"
                 break
 
 
-def _tried(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
+def _output_error(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
     """What is wrong with what a function gives; '' if nothing is."""
     try:
         with np.errstate(all="ignore"):

@@ -44,19 +44,19 @@ SPRAYED = frozenset({"paths", "spread"})
 """Keys of transports of another mode that mean something in mode spray only."""
 
 
-def refuse_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
+def reject_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
     """Raise ``SpecError`` for keys of a transport of two modes that mean nothing in this one, if they are given.
 
     What has its default value counts as not given, as in the resolved configuration of a run; so do times with their
     longest default, which earlier versions wrote there.
     """
     fields = type(spec).model_fields
-    foreign = sorted(
+    misplaced = sorted(
         key for key in spec.model_fields_set & keys
         if getattr(spec, key) not in (fields[key].default, LONGEST.get(key))
     )  # fmt: skip
-    if foreign:
-        raise SpecError(f"{', '.join(foreign)}: not for switching.mode {mode}", key="transport")
+    if misplaced:
+        raise SpecError(f"{', '.join(misplaced)}: not for switching.mode {mode}", key="transport")
 
 
 def sprayed_keys(spec: Any) -> dict[str, Any]:

@@ -77,17 +77,17 @@ def with_times(
     transport: Transport, topology: Topology, routes: Routes, queues: Queues, start_ms: float
 ) -> Transport:  # fmt: skip
     """The transport with default times where it has none; arguments as in :func:`default_times`."""
-    found = default_times(topology, routes, queues, transport.ack_path, transport.ack_bytes, start_ms)
-    times: dict[str, Any] = missing(transport, found)
+    defaults = default_times(topology, routes, queues, transport.ack_path, transport.ack_bytes, start_ms)
+    times: dict[str, Any] = missing(transport, defaults)
     return replace(transport, **times)
 
 
-def missing(keys: Any, found: Mapping[str, float]) -> dict[str, float]:
+def missing(keys: Any, defaults: Mapping[str, float]) -> dict[str, float]:
     """Select the default times for which the keys of a transport, or a transport, have no value.
 
     A key that a transport lacks, as one without acknowledgements lacks timeouts, is left out.
     """
-    return {key: value for key, value in found.items() if getattr(keys, key, value) is None}
+    return {key: value for key, value in defaults.items() if getattr(keys, key, value) is None}
 
 
 def times_of_keys(

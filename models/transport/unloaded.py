@@ -81,18 +81,20 @@ def _better(best: Int, ticks: Int, most: bool) -> int:
 
 
 @routine
-def _over_paths(r: Tables, n: Channels, source: Int, target: Int, size: Int, least_rate: float, most: bool) -> int:
+def _over_paths(
+    r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool
+) -> int:
     """Ticks over the paths of a pair where routes are whole paths, -1: over none."""
-    pair, best = source * r.switches + target, np.int64(-1)
+    pair, best = src_switch * r.switches + dst_switch, np.int64(-1)
     for path in range(r.pair_start[pair], r.pair_start[pair + 1]):
-        here, ticks = np.int64(source), np.int64(0)
+        switch, ticks = np.int64(src_switch), np.int64(0)
         for place in range(r.path_start[path], r.path_start[path + 1]):
-            channel = n.out_start[here] + np.int64(r.path_port[place])
+            channel = n.out_start[switch] + np.int64(r.path_port[place])
             if n.rate[channel] < least_rate:
                 ticks = np.int64(-1)
                 break
             ticks += crossing_ticks(n, channel, size)
-            here = n.dst[channel]
+            switch = n.dst[channel]
         if ticks >= 0:
             best = np.int64(_better(best, ticks, most))
     return best
@@ -100,7 +102,7 @@ def _over_paths(r: Tables, n: Channels, source: Int, target: Int, size: Int, lea
 
 @routine
 def _over_next_hops(
-    r: Tables, n: Channels, source: Int, target: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
+    r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
     known: Ints, stamp: Int, stack: Ints, rest: Masks,
 ) -> int:  # fmt: skip
     """Ticks over the next hops from a switch to another, -1: over none.
@@ -108,83 +110,83 @@ def _over_next_hops(
     ticks, known: int64 [switches]: of every switch from which the target is known, those whose ``known`` is ``stamp``.
     stack, rest: scratch of the depth-first search, int64 and uint64 [switches].
     """
-    if known[target] != stamp:
-        known[target], ticks[target] = stamp, 0
-    if known[source] == stamp:
-        return np.int64(ticks[source])
+    if known[dst_switch] != stamp:
+        known[dst_switch], ticks[dst_switch] = stamp, 0
+    if known[src_switch] == stamp:
+        return np.int64(ticks[src_switch])
     depth = np.int64(-1)
-    here = np.int64(source)
+    switch = np.int64(src_switch)
     while True:
-        if known[here] != stamp:
-            known[here], ticks[here] = stamp, -1
-            ports = next_hops(r, np.int64(0), np.int64(0), here, target)
+        if known[switch] != stamp:
+            known[switch], ticks[switch] = stamp, -1
+            ports = next_hops(r, np.int64(0), np.int64(0), switch, dst_switch)
             depth += 1
-            stack[depth], rest[depth] = here, ports & (~ports + _FIRST) if n.alike else ports
+            stack[depth], rest[depth] = switch, ports & (~ports + _FIRST) if n.alike else ports
         ports = rest[depth]
         if ports == 0:
             if depth == 0:
-                return np.int64(ticks[source])
+                return np.int64(ticks[src_switch])
             depth -= 1
-            here = stack[depth]
+            switch = stack[depth]
             continue
-        channel = n.out_start[here] + lowest(ports)
+        channel = n.out_start[switch] + lowest(ports)
         after = n.dst[channel]
         if n.rate[channel] >= least_rate and known[after] != stamp:
-            here = after
+            switch = after
             continue
         rest[depth] = ports & (ports - _FIRST)
         if n.rate[channel] >= least_rate and ticks[after] >= 0:
-            ticks[here] = _better(ticks[here], ticks[after] + crossing_ticks(n, channel, size), most)
+            ticks[switch] = _better(ticks[switch], ticks[after] + crossing_ticks(n, channel, size), most)
 
 
 @njit
 def _fill(
-    r: Tables, n: Channels, source: Ints, target: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
-    found: Ints,
+    r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
+    packet_ticks: Ints,
 ) -> None:  # fmt: skip
-    """``found``: ticks of each packet, -1 where no path has the rate; order: pairs by target and size."""
+    """``packet_ticks``: ticks of each packet, -1 where no path has the rate; order: pairs by target and size."""
     switches, stamp, before = len(n.out_start) - 1, np.int64(0), np.int64(-1)
     ticks, known, stack = np.zeros(switches, np.int64), np.zeros(switches, np.int64), np.zeros(switches, np.int64)
     rest = np.zeros(switches, np.uint64)
     for i in order:
-        if source[i] == target[i]:
-            found[i] = 0
+        if src_switch[i] == dst_switch[i]:
+            packet_ticks[i] = 0
         elif r.form == PATHS:
-            found[i] = _over_paths(r, n, source[i], target[i], size[i], least_rate, most)
+            packet_ticks[i] = _over_paths(r, n, src_switch[i], dst_switch[i], size[i], least_rate, most)
         else:
-            if before < 0 or target[before] != target[i] or size[before] != size[i]:
+            if before < 0 or dst_switch[before] != dst_switch[i] or size[before] != size[i]:
                 stamp += 1
             before = i
-            found[i] = _over_next_hops(
-                r, n, source[i], target[i], size[i], least_rate, most, ticks, known, stamp, stack, rest
+            packet_ticks[i] = _over_next_hops(
+                r, n, src_switch[i], dst_switch[i], size[i], least_rate, most, ticks, known, stamp, stack, rest
             )
 
 
-def fastest(r: Tables, n: Channels, source: Ints, target: Ints, size: Ints) -> Ints:
+def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints) -> Ints:
     """Ticks of packets from switch to switch over the fastest path of each, int64 [packets].
 
     source, target: switches; size: bytes; int64 [packets].
     """
-    found = np.zeros(len(source), np.int64)
-    _fill(r, n, source, target, size, np.lexsort((size, target)), 0.0, False, found)
-    return found
+    packet_ticks = np.zeros(len(src_switch), np.int64)
+    _fill(r, n, src_switch, dst_switch, size, np.lexsort((size, dst_switch)), 0.0, False, packet_ticks)
+    return packet_ticks
 
 
-def slowest(r: Tables, n: Channels, source: Ints, target: Ints, size: int) -> Ints:
+def slowest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: int) -> Ints:
     """Ticks of packets from switch to switch over the slowest path of each that is not narrow, int64 [packets].
 
     Narrow is a path with a channel that is slower than every channel of another path of the pair, and than hosts. Such
     channels are exceptions that routing and transports do not know of. source, target: switches, int64 [packets].
     """
-    found, left = np.full(len(source), -1, np.int64), np.arange(len(source))
-    sizes = np.full(len(source), size)
+    packet_ticks, unreached = np.full(len(src_switch), -1, np.int64), np.arange(len(src_switch))
+    sizes = np.full(len(src_switch), size)
     for least_rate in np.unique(n.rate)[::-1].tolist() or [0.0]:
-        order = left[np.argsort(target[left], kind="stable")]
-        _fill(r, n, source, target, sizes, order, least_rate, True, found)
-        left = left[found[left] < 0]
-        if not len(left):
+        order = unreached[np.argsort(dst_switch[unreached], kind="stable")]
+        _fill(r, n, src_switch, dst_switch, sizes, order, least_rate, True, packet_ticks)
+        unreached = unreached[packet_ticks[unreached] < 0]
+        if not len(unreached):
             break
-    return found
+    return packet_ticks
 
 
 def equal_hops(topology: Topology, routes: Routes, n: Channels) -> np.ndarray | None:
@@ -225,17 +227,19 @@ def longest_round_trip(
     if hops is not None:
         table = hops[np.ix_(ends, ends)]
         trips = (
-            by_distance(there, channels, size) + by_distance(back, channels, answer) + access.trips(end, ends)
-            for end, there, back in zip(ends, table, table.T, strict=True)
+            by_distance(forward_hops, channels, size) + by_distance(back, channels, answer) + access.trips(end, ends)
+            for end, forward_hops, back in zip(ends, table, table.T, strict=True)
         )
         return at_hosts + max(int(trip.max()) for trip in trips)
     tables, most = routes.tables(topology), 0
     step = max(1, _PAIRS // len(ends))
     for first in range(0, len(ends), step):
         some = ends[first : first + step]
-        source, target = np.repeat(ends, len(some)), np.tile(some, len(ends))
-        trip = slowest(tables, channels, source, target, size) + slowest(tables, channels, target, source, answer)
-        most = max(most, int((trip + access.trips(source, target)).max(initial=0)))
+        src_switch, dst_switch = np.repeat(ends, len(some)), np.tile(some, len(ends))
+        trip = slowest(tables, channels, src_switch, dst_switch, size) + slowest(
+            tables, channels, dst_switch, src_switch, answer
+        )
+        most = max(most, int((trip + access.trips(src_switch, dst_switch)).max(initial=0)))
     return at_hosts + most
 
 
@@ -256,8 +260,8 @@ class _Access(NamedTuple):
         second[switch[~last]] = delay[~last]
         return cls(largest, second)
 
-    def trips(self, source: Int | Ints, target: Ints) -> Ints:
+    def trips(self, src_switch: Int | Ints, dst_switch: Ints) -> Ints:
         """Ticks of a round trip between the farthest hosts of switches over the channels of both, int64 [pairs]."""
-        other = np.where(source == target, self.second[target], self.largest[target])
-        found: Ints = 2 * (self.largest[source] + other)
-        return found
+        other = np.where(src_switch == dst_switch, self.second[dst_switch], self.largest[dst_switch])
+        trip_ticks: Ints = 2 * (self.largest[src_switch] + other)
+        return trip_ticks

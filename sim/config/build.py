@@ -13,7 +13,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
-from flitlab.models.registry import SpecError, is_foreign, make
+from flitlab.models.registry import SpecError, is_third_party, make
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -155,7 +155,7 @@ class Builder:
         if not found or plan is None:
             return None
         with_rules(draft)
-        if is_foreign(found[1]):
+        if is_third_party(found[1]):
             self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm"))
         messages = _messages(draft, parts, spec)
         if len(draft.mistakes) > before:

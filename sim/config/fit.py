@@ -9,7 +9,7 @@ from flitlab.fluid.problem import FluidError, check_capacities, check_joined, ch
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, names, spec_class
-from flitlab.models.rules.arrivals import too_much
+from flitlab.models.rules.arrivals import overload_error
 from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
@@ -54,7 +54,7 @@ def refuse_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
         return
     load = max(draft.config.load_list, default=0.0)
     at_one = traffic.sent(load) / load if load else traffic.rate
-    if problem := too_much(source.arrivals, load, source.mean_flits, at_one):
+    if problem := overload_error(source.arrivals, load, source.mean_flits, at_one):
         draft.refuse("loads", problem)
 
 

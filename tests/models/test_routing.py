@@ -17,7 +17,7 @@ from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.wide import longest_ways, shortest_ports
 from flitlab.models.rules.port_sets import pack_ports
-from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
+from flitlab.models.rules.route import at_destination, choose_route, next_hops, next_port
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -58,9 +58,9 @@ def walk(topology: Topology, routes: Routes, source: int, destination: int, sequ
     """(way, channels) of one packet between two hosts."""
     r, hosts = routes.tables(topology), topology.hosts
     origin, target = (int(topology.host_switch[h]) for h in (source, destination))
-    way = choose_way(r, seed, source, destination, hosts, sequence, origin, target)
+    way = choose_route(r, seed, source, destination, hosts, sequence, origin, target)
     v, channels = origin, []
-    while not at_target(r, way, len(channels), v, target):
+    while not at_destination(r, way, len(channels), v, target):
         port = next_port(r, way, seed, v, target, source, destination, hosts, sequence, len(channels))
         channels.append(int(topology.out_start[v] + port))
         v = int(topology.dst[channels[-1]])

@@ -16,7 +16,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.wide import depends_on_itself
-from flitlab.models.rules.route import LEG_AT
+from flitlab.models.rules.route import LEG_SHIFT
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_ENTRY,
@@ -34,8 +34,16 @@ from flitlab.models.rules.tables import (
     UGAL_LOCAL,
     VIA,
 )
-from flitlab.models.rules.ugal import MINIMALLY
-from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept, last_resorts, make_rings, share
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
+from flitlab.models.rules.vc import (
+    NOT_HELD,
+    allowed_vcs,
+    is_reserved_for_others,
+    make_rings,
+    reserved_vcs,
+    share,
+    vc_score,
+)
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import DELIVERED_FLITS
 from flitlab.sim.engines.start import start
@@ -77,10 +85,10 @@ def every_route(topology: Topology, routes: Routes):
                 for middle in ends:
                     for one in walks(topology, routes.ports, s, middle):
                         for two in walks(topology, routes.ports, middle, t):
-                            yield (s, t), middle | len(one) << LEG_AT, [*one, *two]
+                            yield (s, t), middle | len(one) << LEG_SHIFT, [*one, *two]
                 if routes.select in (UGAL_LOCAL, UGAL_GLOBAL):
                     for channels in walks(topology, routes.ports, s, t):
-                        yield (s, t), MINIMALLY, channels
+                        yield (s, t), MINIMAL_ROUTE, channels
             elif s != t:
                 computed = routes.form == DIGITS
                 for channels in walks(topology, minimal_ports(topology)[0] if computed else routes.ports, s, t):
@@ -238,13 +246,13 @@ def test_under_reserve_a_vc_of_a_hop_holds_packets_of_that_hop_only():
     longest = routes.hops_max
     vcs = longest + 2
     tables, rings = routes.tables(topology, RESERVE), make_rings(topology)
-    resorts = last_resorts(tables, RESERVE)
+    resorts = reserved_vcs(tables, RESERVE)
     assert resorts == longest
     for hop in range(longest):
         first, end = allowed_vcs(tables, 0, RESERVE, vcs, hop, rings, 0, 1, 0, 0, 0, NOT_HELD)
-        allowed = {vc for vc in range(first, end) if not is_kept(resorts, first, vc)}
+        allowed = {vc for vc in range(first, end) if not is_reserved_for_others(resorts, first, vc)}
         assert allowed == {hop, longest, longest + 1}
-        assert appeal(resorts, longest, 4, 4) > appeal(resorts, hop, 99, 4)
+        assert vc_score(resorts, longest, 4, 4) > vc_score(resorts, hop, 99, 4)
 
 
 @pytest.mark.parametrize("last", [3, 70, 126])

@@ -140,7 +140,7 @@ def test_receivers_act_by_the_rules_of_the_transport_with_credit():
     assert session("nscc", "rccc").rules.credit == session("rccc", "nscc").rules.credit == RCCC
     assert session("ndp", "nscc").rules.credit == NDP
     assert session("nscc", "rccc").low[-1] == session("nscc").low[-1] < session("rccc", "rccc").low[-1]
-    assert session("ndp", "nscc").room[-1] == session("nscc").room[-1] > session("ndp").room[-1]
+    assert session("ndp", "nscc").queue_bytes[-1] == session("nscc").queue_bytes[-1] > session("ndp").queue_bytes[-1]
 
 
 @pytest.mark.parametrize("kinds", [("ndp", "rccc"), ("rccc", "nscc_rccc", "nscc")])

@@ -16,7 +16,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.schedule import KINDS, CollectiveName, Schedule
 from flitlab.models.faults import Found, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.topology.graph import Topology
@@ -103,7 +103,7 @@ class AlgorithmSpec(Spec):
             raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
         with unchanged(question.topology, self.plan):
             plan = self.plan(question, once)
-        return self._looked_at(plan, question) if is_foreign(self) else plan
+        return self._looked_at(plan, question) if is_third_party(self) else plan
 
     def _looked_at(self, plan: Plan, question: Question) -> Plan:
         """What a user's own algorithm gives, its arrays as compiled code takes them. Raises ``FaultyError``."""

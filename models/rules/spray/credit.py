@@ -12,9 +12,8 @@ from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.spray.layout import (
-    AGAIN,
     CREDIT,
-    GIVEN,
+    CREDIT_GRANTED,
     GRANTED,
     IS_ACTIVE,
     MARKED,
@@ -24,6 +23,7 @@ from flitlab.models.rules.spray.layout import (
     PACKETS,
     PULLS,
     RCCC,
+    RESENDS_PENDING,
     SPECULATES,
     TARGET,
     TRIMMED,
@@ -44,7 +44,12 @@ _IDLE_PER_FLOW = 64
 """Entries of the idle list for each flow, where nobody says how many."""
 
 # Columns of Pacers.tally, int64: data packets that arrived since the last adjustment of the rate.
-ALL, CUT, WHOLE, HEEDED = 0, 1, 2, 3  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
+ARRIVED, TRIMMED_UPSTREAM, UNTRIMMED, UNTRIMMED_MARKED = (
+    0,
+    1,
+    2,
+    3,
+)  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
 RISES = 4  # increases of the rate in a row
 ADJUSTMENTS = 5  # of the rate so far
 COUNTS = 8
@@ -77,7 +82,7 @@ class Pacers(NamedTuple):
     idle_end: Ints
     rate: Floats
     share: Floats
-    tally: Ints
+    counters: Ints
 
 
 def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
@@ -95,7 +100,7 @@ def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
 
 
 @kernel
-def most_credit(r: Rules) -> int:
+def max_credit(r: Rules) -> int:
     """The most credit that a sender keeps, in bytes."""
     return np.int64(r.most_bdp * float(r.rtt0) * r.rate)
 
@@ -106,9 +111,9 @@ def backlog(r: Rules, s: Senders, i: Int) -> int:
     seq = s.seq[i]
     last = seq[PACKETS] - 1
     fresh = seq[PACKETS] - seq[NEXT]
-    total = (fresh + seq[AGAIN]) * np.int64(r.mtu)
+    total = (fresh + seq[RESENDS_PENDING]) * np.int64(r.mtu)
     short = r.mtu - size_of(r, s, i, last)
-    if fresh > 0 or has(s.again, seq[WORD], last):
+    if fresh > 0 or has(s.resend_pending, seq[WORD], last):
         total -= short
     return total
 
@@ -122,21 +127,21 @@ def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
     seq = s.seq[i]
     if r.credit != RCCC:
         return np.int64(0)
-    want = np.int64(backlog(r, s, i))
-    want = min(want, np.int64(most_credit(r)))
+    demand = np.int64(backlog(r, s, i))
+    demand = min(demand, np.int64(max_credit(r)))
     if r.window != NO_WINDOW:
-        want = min(want, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
-    want -= seq[CREDIT]
+        demand = min(demand, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
+    demand -= seq[CREDIT]
     if seq[SPECULATES] != 0 and seq[NEXT] < seq[PACKETS]:
-        want = max(want, np.int64(r.mtu))
+        demand = max(demand, np.int64(r.mtu))
     if waiting > 1:
-        want = want // np.int64(waiting)
+        demand = demand // np.int64(waiting)
     # packets carry no negative number, and a target below 0 never advances either
-    return max(seq[GRANTED] + (want + r.quantum - 1) // r.quantum, np.int64(0))
+    return max(seq[GRANTED] + (demand + r.quantum - 1) // r.quantum, np.int64(0))
 
 
 @kernel
-def heard(r: Rules, s: Senders, i: Int) -> None:
+def on_first_response(r: Rules, s: Senders, i: Int) -> None:
     """Sender i has heard of its receiver for the first time: what remains of its first credit is lost."""
     seq = s.seq[i]
     if r.credit == RCCC and seq[SPECULATES] != 0:
@@ -147,7 +152,7 @@ def heard(r: Rules, s: Senders, i: Int) -> None:
 @routine
 def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     """A pull comes to sender i; granted: cumulative."""
-    heard(r, s, i)
+    on_first_response(r, s, i)
     seq = s.seq[i]
     more = granted - seq[GRANTED]
     if more <= 0:
@@ -155,7 +160,7 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     seq[GRANTED] = granted
     seq[CREDIT] += more * r.quantum
     if r.credit == RCCC:
-        seq[CREDIT] = min(seq[CREDIT], most_credit(r))
+        seq[CREDIT] = min(seq[CREDIT], max_credit(r))
 
 
 @kernel
@@ -179,7 +184,7 @@ def _put_idle(p: Pacers, host: Int, i: Int) -> None:
 
 
 @routine
-def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, owed: bool, now: Int) -> None:
+def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_request: bool, now: Int) -> None:
     """What a packet of flow i says to the pacer of its destination: a pull target, cumulative.
 
     owed: whether it came trimmed or asks to send. The flow then joins the list of active connections, as it does
@@ -187,9 +192,9 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, owe
     idle pacer serves at its next turn in this tick (``Pacers.due`` is ``now``).
     """
     got = g.got[i]
-    wanted = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
-    joins = owed or wanted > got[TARGET]
-    got[TARGET] = max(got[TARGET], wanted)
+    new_target = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
+    joins = is_request or new_target > got[TARGET]
+    got[TARGET] = max(got[TARGET], new_target)
     if joins and got[IS_ACTIVE] == 0:
         got[IS_ACTIVE] = 1
         _activate(p, host, i)
@@ -212,7 +217,7 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     else:
         p.due[host] = -1
         return np.int64(-1)
-    g.got[i, GIVEN] += grant
+    g.got[i, CREDIT_GRANTED] += grant
     g.got[i, PULLS] += 1
     paid = float((grant if grant > 0 else np.int64(r.empty_quanta)) * r.quantum)
     p.due[host] = now + max(int(np.rint(paid * r.byte_gap / p.rate[host])), 1)
@@ -224,8 +229,8 @@ def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
     """What flow i, the first active one, is granted: quanta. It is active until its target is satisfied, then idle."""
     got = g.got[i]
     p.head[host] = p.after[i]
-    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[GIVEN]), np.int64(0)))
-    if got[TARGET] > got[GIVEN] + grant:
+    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[CREDIT_GRANTED]), np.int64(0)))
+    if got[TARGET] > got[CREDIT_GRANTED] + grant:
         _activate(p, host, i)
         return grant
     got[IS_ACTIVE] = 0
@@ -239,7 +244,7 @@ def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
     """The first flow of an idle list, which is not empty; its entry goes once it has the most credit with this pull."""
     i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
     p.idle_first[host] += 1
-    if (g.got[i, GIVEN] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < most_credit(r):
+    if (g.got[i, CREDIT_GRANTED] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < max_credit(r):
         _put_idle(p, host, i)
     return i
 
@@ -254,19 +259,19 @@ def throttles(r: Rules) -> bool:
 def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
     """A data packet came to a host: GOOD, MARKED, or TRIMMED before the last hop, or TIMED_OUT for one on the last."""
     _adjust_rate(r, p, host, now)
-    count = p.tally[host]
-    count[ALL] += 1
+    count = p.counters[host]
+    count[ARRIVED] += 1
     if what == TRIMMED:
-        count[CUT] += 1
+        count[TRIMMED_UPSTREAM] += 1
     elif what <= MARKED:
-        count[WHOLE] += 1
-        count[HEEDED] += what
+        count[UNTRIMMED] += 1
+        count[UNTRIMMED_MARKED] += what
 
 
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
     """Ticks from one adjustment of the rate of a host to the next: 1.5 round trips, a quarter more or less."""
-    drawn = float(draw(r.seed, CREDIT_RATE, host, p.tally[host, ADJUSTMENTS])) / 2.0**63
+    drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host, ADJUSTMENTS])) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 
@@ -287,21 +292,21 @@ def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
 @routine
 def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
     """Make the next adjustment of the rate of a host, by what arrived since the last one."""
-    count, share = p.tally[host], 0.0
-    if count[WHOLE] > 0:
-        share = float(count[HEEDED]) / float(count[WHOLE])
+    count, share = p.counters[host], 0.0
+    if count[UNTRIMMED] > 0:
+        share = float(count[UNTRIMMED_MARKED]) / float(count[UNTRIMMED])
     p.share[host] = 0.5 * p.share[host] + 0.5 * share
     rate = p.rate[host]
-    if count[CUT] > 0:
-        rate -= float(count[CUT]) / float(count[ALL])
+    if count[TRIMMED_UPSTREAM] > 0:
+        rate -= float(count[TRIMMED_UPSTREAM]) / float(count[ARRIVED])
     if p.share[host] > _HIGH_SHARE:
         rate *= 1.0 - 0.5 * (p.share[host] - _HIGH_SHARE)
-    if count[CUT] == 0 and p.share[host] <= _HIGH_SHARE:
-        rate += _STEP * (2.0 ** float(min(count[RISES], 30)) if count[HEEDED] == 0 else 1.0)
+    if count[TRIMMED_UPSTREAM] == 0 and p.share[host] <= _HIGH_SHARE:
+        rate += _STEP * (2.0 ** float(min(count[RISES], 30)) if count[UNTRIMMED_MARKED] == 0 else 1.0)
         count[RISES] += 1
     else:
         count[RISES] = 0
     p.rate[host] = min(max(rate, _LEAST / r.oversubscription), 1.0)
-    count[: HEEDED + 1] = 0
+    count[: UNTRIMMED_MARKED + 1] = 0
     count[ADJUSTMENTS] += 1
     p.adjust_at[host] += _period(r, p, host)

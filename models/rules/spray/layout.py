@@ -59,7 +59,7 @@ class Rules(NamedTuple):
     paths: int
     ack_bytes: int
     trims: int
-    answers: int
+    acknowledges: int
     rtt0: int
     timeout: int
     freeze: int
@@ -90,13 +90,13 @@ class Rules(NamedTuple):
 PACKETS = 0  # of the flow
 LAST_SIZE = 1  # of its last packet
 FIRST = 2  # place of its packet 0 in ``sent``
-WORD = 3  # of its first word in ``flying``, ``again`` and ``have``
+WORD = 3  # of its first word in ``in_flight``, ``resend_pending`` and ``have``
 UNA = 4  # first packet that is not acknowledged cumulatively
 NEXT = 5  # next packet that was never sent
 FLIGHT = 6  # bytes under way, F
 KNOWN = 7  # distinct bytes that the receiver is known to have, R
-AGAIN = 8  # packets that wait to be sent again, X
-AGAIN_FROM = 9  # none below waits so
+RESENDS_PENDING = 8  # packets that wait to be sent again, X
+RESEND_FROM = 9  # none below waits so
 BASE = 10  # least round trip so far
 CREDIT = 11  # bytes, C
 SPECULATES = 12  # 1 until the first answer
@@ -144,11 +144,11 @@ EXPECTED = 0  # first packet that is missing
 OUT_OF_ORDER = 1  # packets beyond
 BYTES = 2  # distinct bytes received, R
 SINCE = 3  # bytes since the last acknowledgement
-ASKED = 4  # 1: an acknowledgement was asked for since the last hole was filled
+ACK_REQUESTED = 4  # 1: an acknowledgement was asked for since the last hole was filled
 BEGUN = 5  # 1 after the first data
 COMPLETE = 6  # tick at which all had come, -1 before
 TARGET = 7  # largest pull target, quanta
-GIVEN = 8  # quanta granted
+CREDIT_GRANTED = 8  # quanta granted
 IS_ACTIVE = 9  # 1 in the pacer's list of active connections
 PULLS = 11  # pulls sent
 TRIMS = 12  # packets that came trimmed
@@ -165,15 +165,15 @@ class Senders(NamedTuple):
 
     seq: int64 [flows, SENDER]; win: float64 [flows, REAL]. sent: int64 [packets], last tick at which each was sent,
     times 4, plus how often, at most 3. flying: uint64 [words], packets that are sent and neither acknowledged nor in
-    ``again``, those to be sent again. penalty: uint8 [flows, paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS).
+    ``resend_pending``, those to be sent again. penalty: uint8 [flows, paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS).
     queue: uint16 [flows, a power of two], entropies that were good (MIXED, REPS_LIST).
     """
 
     seq: Ints
     win: Floats
     sent: Ints
-    flying: Masks
-    again: Masks
+    in_flight: Masks
+    resend_pending: Masks
     penalty: Bytes
     ring: Ints
     queue: "np.ndarray"
@@ -212,10 +212,10 @@ def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: I
     penalised = max(each.paths if each.spread in (BITMAP, MIXED) else 1 for each in rules)
     cells = CELLS if any(each.spread == REPS for each in rules) else 1
     most = max(64, 4 * int(r.most_bdp * r.rtt0 * r.rate) // r.mtu)
-    room = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
+    queue_cells = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
     return Senders(
         seq, win, np.zeros(packets.sum(), np.int64), np.zeros(words.sum(), np.uint64), np.zeros(words.sum(), np.uint64),
-        np.zeros((flows, penalised), np.uint8), np.zeros((flows, cells), np.int64), np.zeros((flows, room), np.uint16),
+        np.zeros((flows, penalised), np.uint8), np.zeros((flows, cells), np.int64), np.zeros((flows, queue_cells), np.uint16),
     )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def make_receivers(senders: Senders) -> Receivers:
     got = np.zeros((len(senders.seq), RECEIVER), np.int64)
     got[:, COMPLETE] = -1
     got[:, WORDS], got[:, COUNT] = senders.seq[:, WORD], senders.seq[:, PACKETS]
-    return Receivers(got, np.zeros(len(senders.flying), np.uint64))
+    return Receivers(got, np.zeros(len(senders.in_flight), np.uint64))
 
 
 @kernel
@@ -271,11 +271,11 @@ def take(words: Masks, first: Int, number: Int) -> None:
 
 
 @kernel
-def put_again(r: Rules, s: Senders, i: Int, number: Int) -> None:
+def queue_resend(r: Rules, s: Senders, i: Int, number: Int) -> None:
     """Packet ``number``, which is under way, waits to be sent again."""
     seq = s.seq[i]
-    take(s.flying, seq[WORD], number)
+    take(s.in_flight, seq[WORD], number)
     seq[FLIGHT] -= size_of(r, s, i, number)
-    put(s.again, seq[WORD], number)
-    seq[AGAIN_FROM] = number if seq[AGAIN] == 0 else min(seq[AGAIN_FROM], np.int64(number))
-    seq[AGAIN] += 1
+    put(s.resend_pending, seq[WORD], number)
+    seq[RESEND_FROM] = number if seq[RESENDS_PENDING] == 0 else min(seq[RESEND_FROM], np.int64(number))
+    seq[RESENDS_PENDING] += 1

@@ -59,21 +59,23 @@ def flow_key(flow: Int, backwards: bool) -> int:
 
 
 @kernel
-def way_of(r: Tables, salts: Ints, paths: Int, origin: Int, target: Int, key: Int, entropy: Int) -> int:
+def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
     """The way of a packet, fixed at its first switch: the number of its path (PATHS), else 0.
 
     The entropies 0 .. paths - 1 of a flow are spread evenly over the paths of its pair, in proportion to their weights.
     """
-    if r.form != PATHS or origin == target:
+    if r.form != PATHS or src_switch == dst_switch:
         return np.int64(0)
-    return _path_of(r, salts[len(salts) - 1], np.int64(paths), origin * r.switches + target, key, np.int64(entropy))
+    return _path_of(
+        r, salts[len(salts) - 1], np.int64(paths), src_switch * r.switches + dst_switch, key, np.int64(entropy)
+    )
 
 
 @routine
 def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int) -> int:
     word = mixed(salt, key, 0)
-    turn = (entropy + (word >> 40)) % paths
-    drawn = ((turn << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
+    offset = (entropy + (word >> 40)) % paths
+    drawn = ((offset << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
         return first + (drawn * (end - first) >> 32)
@@ -84,50 +86,52 @@ def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int
 
 
 @kernel
-def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int, key: Int, entropy: Int) -> int:
+def hashed_port(r: Tables, salts: Ints, ports: np.uint64, switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
     """The port of a set that the hash of a packet chooses, by their weights where the routes have some."""
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
-    word = mixed(salts[here], key, entropy)
+    word = mixed(salts[switch], key, entropy)
     if len(r.port_threshold) == 0:
         return select(ports, (word >> 31) * count >> 32)
     port, drawn = lowest(ports), word >> 55
-    while popcount(ports) > 1 and np.int64(r.port_threshold[target, here, port]) <= drawn:
+    while popcount(ports) > 1 and np.int64(r.port_threshold[dst_switch, switch, port]) <= drawn:
         ports &= ports - _ONE
         port = lowest(ports)
     return port
 
 
 @routine
-def kept_port(r: Tables, b: Tables, salts: Ints, here: Int, target: Int, hop: Int, key: Int, entropy: Int) -> int:
+def rehashed_port(
+    r: Tables, b: Tables, salts: Ints, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int
+) -> int:
     """The port that the hash of a packet chooses once routes have changed; b: the routes at first.
 
     Without weights it is the one that it chose at first where that is still allowed, so that only those entropies
     change their path that have to.
     """
-    ports = next_hops(r, np.int64(0), hop, here, target)
+    ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
     if len(r.port_threshold) > 0:
-        return hashed_port(r, salts, ports, here, target, key, entropy)
-    first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, here, target), here, target, key, entropy)
+        return hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
+    first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, switch, dst_switch), switch, dst_switch, key, entropy)
     if ports >> np.uint64(first) & _ONE:
         return first
-    return hashed_port(r, salts, ports, here, target, mixed(key, here, first), entropy)
+    return hashed_port(r, salts, ports, switch, dst_switch, mixed(key, switch, first), entropy)
 
 
 @kernel
 def spray_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, way: Int, hop: Int, here: Int, target: Int, key: Int, entropy: Int
+    r: Tables, b: Tables, moved: bool, salts: Ints, route: Int, hop: Int, switch: Int, dst_switch: Int, key: Int, entropy: Int
 ) -> int:  # fmt: skip
     """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves.
 
     b: the routes before anything happened to the network; moved: whether they were others.
     """
     if r.form == PATHS:
-        return np.int64(r.path_port[r.path_start[way] + hop])
+        return np.int64(r.path_port[r.path_start[route] + hop])
     if moved:
-        return kept_port(r, b, salts, here, target, hop, key, entropy)
-    return hashed_port(r, salts, next_hops(r, way, hop, here, target), here, target, key, entropy)
+        return rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy)
+    return hashed_port(r, salts, next_hops(r, route, hop, switch, dst_switch), switch, dst_switch, key, entropy)
 
 
 class Switches(NamedTuple):
@@ -144,11 +148,11 @@ class Switches(NamedTuple):
     seed: int
     low: Ints
     high: Ints
-    room: Ints
+    queue_bytes: Ints
     level: Ints
     level_at: Ints
     fresh: int
-    silence: int
+    flowlet_gap: int
     order: Ints
     place: Ints
     draws: Ints
@@ -157,67 +161,67 @@ class Switches(NamedTuple):
 
 
 def make_switches(
-    policy: int, seed: int, room: Ints, degrees: Ints, keys: int, fresh: int, silence: int
+    policy: int, seed: int, queue_bytes: Ints, degrees: Ints, keys: int, fresh: int, flowlet_gap: int
 ) -> Switches:  # fmt: skip
     """Switches with so many ports each, int64 [switches], and empty queues; keys: of all flows, both ways."""
-    links, count = len(room), len(degrees)
+    links, count = len(queue_bytes), len(degrees)
     most = int(degrees.max(initial=1))
     order = np.tile(np.arange(most), (count, 1))
     none = np.full((count, keys), -1, np.int64) if policy == FLOWLET else np.zeros((1, 1), np.int64)
     return Switches(
-        policy, seed, np.zeros(links, np.int64), np.zeros(links, np.int64), room.astype(np.int64),
-        np.zeros(links, np.int64), np.full(links, -fresh - 1, np.int64), fresh, silence, order, np.full(count, most),
+        policy, seed, np.zeros(links, np.int64), np.zeros(links, np.int64), queue_bytes.astype(np.int64),
+        np.zeros(links, np.int64), np.full(links, -fresh - 1, np.int64), fresh, flowlet_gap, order, np.full(count, most),
         np.zeros(count, np.int64), none, none.copy(),
     )  # fmt: skip
 
 
 @routine
 def chosen_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int,
+    r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, switch: Int, dst_switch: Int, hop: Int,
     key: Int, entropy: Int, data: Int, now: Int,
 ) -> int:  # fmt: skip
     """The port by which a packet leaves a switch that chooses itself; data: its bytes if it is whole data, else 0.
 
     b, moved: as in :func:`spray_port`.
     """
-    ports = next_hops(r, np.int64(0), hop, here, target)
+    ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     if w.policy == FLOWLET:
-        return _flowlet(w, out_start, ports, count, here, key, now)
+        return _flowlet(w, out_start, ports, count, switch, key, now)
     if moved:
-        hashed = np.int64(kept_port(r, b, salts, here, target, hop, key, entropy))
+        hashed = np.int64(rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy))
     else:
-        hashed = np.int64(hashed_port(r, salts, ports, here, target, key, entropy))
+        hashed = np.int64(hashed_port(r, salts, ports, switch, dst_switch, key, entropy))
     if w.policy == HASH_UNLESS_WORST:
-        return _unless_worst(w, out_start, ports, hashed, here, now)
+        return _unless_worst(w, out_start, ports, hashed, switch, now)
     if data < (_LEAST_IN_TURN if w.policy == ROUND_ROBIN else _LEAST_BY_LEVEL):
         return hashed
     if w.policy == ROUND_ROBIN:
-        return _in_turn(w, ports, here)
-    return _least(w, out_start, ports, here, now)
+        return _in_turn(w, ports, switch)
+    return _least(w, out_start, ports, switch, now)
 
 
 @kernel
-def _word(w: Switches, here: Int) -> int:
+def _word(w: Switches, switch: Int) -> int:
     """The next draw of a switch."""
-    w.draws[here] += 1
-    return draw(w.seed, SWITCH, here, w.draws[here] - 1)
+    w.draws[switch] += 1
+    return draw(w.seed, SWITCH, switch, w.draws[switch] - 1)
 
 
 @routine
-def _in_turn(w: Switches, ports: np.uint64, here: Int) -> int:
+def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
     """The next of the ports in a random order of all; after the last comes a new order."""
-    order, degree = w.order[here], np.int64(w.order.shape[1])
+    order, degree = w.order[switch], np.int64(w.order.shape[1])
     while True:
-        if w.place[here] >= degree:
+        if w.place[switch] >= degree:
             for k in range(degree - 1, 0, -1):
-                other = below(_word(w, here), k + 1)
+                other = below(_word(w, switch), k + 1)
                 order[k], order[other] = order[other], order[k]
-            w.place[here] = 0
-        port = order[w.place[here]]
-        w.place[here] += 1
+            w.place[switch] = 0
+        port = order[w.place[switch]]
+        w.place[switch] += 1
         if ports >> np.uint64(port) & _ONE:
             return np.int64(port)
 
@@ -226,53 +230,55 @@ def _in_turn(w: Switches, ports: np.uint64, here: Int) -> int:
 def _level(w: Switches, link: Int, now: Int) -> int:
     """How full a queue is, as it was known a moment ago: 0 below 5 % of its room, 1 below 10, 2 below 20, 3."""
     if now - w.level_at[link] > w.fresh:
-        held, room = w.low[link] + w.high[link], w.room[link]
-        w.level[link] = np.int64(20 * held >= room) + np.int64(10 * held >= room) + np.int64(5 * held >= room)
+        held, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
+        w.level[link] = (
+            np.int64(20 * held >= capacity) + np.int64(10 * held >= capacity) + np.int64(5 * held >= capacity)
+        )
         w.level_at[link] = now
     return w.level[link]
 
 
 @routine
-def _least(w: Switches, out_start: Ints, ports: np.uint64, here: Int, now: Int) -> int:
+def _least(w: Switches, out_start: Ints, ports: np.uint64, switch: Int, now: Int) -> int:
     """The port of least level, one of several at random."""
     best: Int = np.int64(4)
     ties, rest = np.uint64(0), ports
     while rest != 0:
         port = lowest(rest)
         rest &= rest - _ONE
-        level = _level(w, out_start[here] + port, now)
+        level = _level(w, out_start[switch] + port, now)
         if level < best:
             best, ties = level, np.uint64(0)
         if level == best:
             ties |= _ONE << np.uint64(port)
     count = popcount(ties)
-    return lowest(ties) if count == 1 else select(ties, below(_word(w, here), count))
+    return lowest(ties) if count == 1 else select(ties, below(_word(w, switch), count))
 
 
 @routine
-def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, here: Int, key: Int, now: Int) -> int:
+def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch: Int, key: Int, now: Int) -> int:
     """The port that a flow had, another one if it was silent and that is strictly better, or if it is not allowed."""
-    port, silent = w.kept[here, key], now - w.kept_at[here, key] > w.silence
+    port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.flowlet_gap
     if port < 0 or ports >> np.uint64(port) & _ONE == 0:
-        port = _least(w, out_start, ports, here, now)
-    elif silent and _word(w, here) & 1:
-        other = _least(w, out_start, ports, here, now)
-        if _level(w, out_start[here] + other, now) < _level(w, out_start[here] + port, now):
+        port = _least(w, out_start, ports, switch, now)
+    elif idle and _word(w, switch) & 1:
+        other = _least(w, out_start, ports, switch, now)
+        if _level(w, out_start[switch] + other, now) < _level(w, out_start[switch] + port, now):
             port = other
-    w.kept[here, key], w.kept_at[here, key] = port, now
+    w.kept[switch, key], w.kept_at[switch, key] = port, now
     return port
 
 
 @routine
-def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, here: Int, now: Int) -> int:
+def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, switch: Int, now: Int) -> int:
     """The port that the hash chose or, half of the time if it is at the worst level and others are not, a best one."""
-    if _word(w, here) & 1:
+    if _word(w, switch) & 1:
         return hashed
     worst, best, rest = np.int64(-1), np.int64(4), ports
     while rest != 0:
-        level = np.int64(_level(w, out_start[here] + lowest(rest), now))
+        level = np.int64(_level(w, out_start[switch] + lowest(rest), now))
         worst, best = max(worst, level), min(best, level)
         rest &= rest - _ONE
-    if best == worst or _level(w, out_start[here] + hashed, now) < worst:
+    if best == worst or _level(w, out_start[switch] + hashed, now) < worst:
         return hashed
-    return _least(w, out_start, ports, here, now)
+    return _least(w, out_start, ports, switch, now)

@@ -7,8 +7,8 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.layout import (
+    ACK_REQUESTED,
     ACKS,
-    ASKED,
     BEGUN,
     BYTES,
     COMPLETE,
@@ -31,7 +31,9 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @routine
-def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, asks: bool, now: Int) -> bool:
+def on_data(
+    r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, ack_requested: bool, now: Int
+) -> bool:
     """A data packet of flow i comes whole; whether it is acknowledged now. asks: it wants to be."""
     got = g.got[i]
     got[MARKS] += np.int64(marked)
@@ -42,18 +44,18 @@ def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool
     got[BEGUN] = 1
     got[BYTES] += size
     got[SINCE] += size
-    if asks:
-        got[ASKED] = 1
+    if ack_requested:
+        got[ACK_REQUESTED] = 1
     if number == got[EXPECTED]:
         _advance(g, i)
-        filled = got[OUT_OF_ORDER] == 0 and got[ASKED] != 0
+        filled = got[OUT_OF_ORDER] == 0 and got[ACK_REQUESTED] != 0
         if filled:
-            got[ASKED] = 0
+            got[ACK_REQUESTED] = 0
         if got[EXPECTED] == got[COUNT]:
             got[COMPLETE] = now
     else:
         got[OUT_OF_ORDER] += 1
-    if marked or asks or first or filled or got[SINCE] >= r.ack_bytes:
+    if marked or ack_requested or first or filled or got[SINCE] >= r.ack_bytes:
         return _answer(r, g, i)
     return False
 
@@ -61,8 +63,8 @@ def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool
 @kernel
 def _answer(r: Rules, g: Receivers, i: Int) -> bool:
     g.got[i, SINCE] = 0
-    g.got[i, ACKS] += r.answers
-    return r.answers != 0
+    g.got[i, ACKS] += r.acknowledges
+    return r.acknowledges != 0
 
 
 @kernel

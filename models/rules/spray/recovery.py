@@ -9,7 +9,6 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.spray.layout import (
-    AGAIN,
     BASE,
     NEXT,
     PACKETS,
@@ -17,13 +16,14 @@ from flitlab.models.rules.spray.layout import (
     PROBED,
     RECOVER,
     RECOVERED,
+    RESENDS_PENDING,
     UNA,
     WINDOW,
     WORD,
     Rules,
     Senders,
     has,
-    put_again,
+    queue_resend,
 )
 from flitlab.models.rules.spray.spread import choose_entropy
 from flitlab.models.rules.spray.window import widest
@@ -44,7 +44,7 @@ def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: 
     seq = s.seq[i]
     if seq[RECOVER] >= 0 and seq[UNA] >= seq[RECOVER]:
         seq[RECOVER] = -1
-    if seq[RECOVER] < 0 and seq[UNA] < seq[NEXT] and _has_lost(r, s, i, expected, received, number, now):
+    if seq[RECOVER] < 0 and seq[UNA] < seq[NEXT] and _detects_loss(r, s, i, expected, received, number, now):
         seq[RECOVER], seq[RECOVERED] = seq[NEXT], seq[UNA]
     if seq[RECOVER] >= 0:
         _send_again(r, s, i)
@@ -57,14 +57,14 @@ def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: 
 
 
 @kernel
-def _has_lost(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> bool:
+def _detects_loss(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> bool:
     """Whether packets under way count as lost."""
     seq, payload = s.seq[i], float(r.mtu - r.header)
     if number == PROBE:
         return bool(float(now - seq[PROBED] - seq[BASE]) < r.target)
     beyond = (received - expected * r.mtu + r.mtu - 1) // r.mtu
     most = min(1.5 * s.win[i, WINDOW], widest(r, s, i))
-    return bool(seq[AGAIN] == 0 and float(beyond) >= max(most / payload, _LEAST))
+    return bool(seq[RESENDS_PENDING] == 0 and float(beyond) >= max(most / payload, _LEAST))
 
 
 @kernel
@@ -73,13 +73,13 @@ def _send_again(r: Rules, s: Senders, i: Int) -> None:
     seq = s.seq[i]
     end = min(seq[RECOVER], seq[UNA] + np.int64(s.win[i, WINDOW] / float(r.mtu - r.header)))
     for number in range(max(seq[RECOVERED], seq[UNA]), end):
-        if has(s.flying, seq[WORD], number):
-            put_again(r, s, i, number)
+        if has(s.in_flight, seq[WORD], number):
+            queue_resend(r, s, i, number)
     seq[RECOVERED] = max(seq[RECOVERED], end)
 
 
 @routine
-def next_look(r: Rules, s: Senders, i: Int, now: Int) -> int:
+def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
     """The tick in which sender i looks next at its timer for probes, -1: it does not run.
 
     An acknowledgement may bring that forward; a look at least every round trip finds it out.

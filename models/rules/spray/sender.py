@@ -6,10 +6,8 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.spray.credit import heard, pull_target
+from flitlab.models.rules.spray.credit import on_first_response, pull_target
 from flitlab.models.rules.spray.layout import (
-    AGAIN,
-    AGAIN_FROM,
     BASE,
     CREDIT,
     ETA_AT,
@@ -26,6 +24,8 @@ from flitlab.models.rules.spray.layout import (
     PACKETS,
     RCCC,
     RECOVER,
+    RESEND_FROM,
+    RESENDS_PENDING,
     RESENT,
     RTS_AT,
     RTS_OUT,
@@ -41,7 +41,7 @@ from flitlab.models.rules.spray.layout import (
     clear_at,
     has,
     put,
-    put_again,
+    queue_resend,
     size_of,
     take,
 )
@@ -65,14 +65,14 @@ def begin_sending(s: Senders, i: Int, now: Int) -> None:
 
 
 @kernel
-def following(r: Rules, s: Senders, i: Int) -> int:
+def next_packet(r: Rules, s: Senders, i: Int) -> int:
     """The packet that sender i sends next: the first that was lost, else a new one; PACKETS if there is none."""
     seq = s.seq[i]
-    if seq[AGAIN] == 0:
+    if seq[RESENDS_PENDING] == 0:
         return seq[NEXT]
-    number = seq[AGAIN_FROM]
+    number = seq[RESEND_FROM]
     while True:
-        bits = bits_at(s.again, seq[WORD], number)
+        bits = bits_at(s.resend_pending, seq[WORD], number)
         if bits != 0:
             return number + lowest(bits)
         number += 64
@@ -82,13 +82,13 @@ def following(r: Rules, s: Senders, i: Int) -> int:
 def may_send(r: Rules, s: Senders, i: Int) -> bool:
     """Whether sender i has something to send and window and credit let it."""
     seq = s.seq[i]
-    if seq[AGAIN] == 0 and seq[NEXT] >= seq[PACKETS]:
+    if seq[RESENDS_PENDING] == 0 and seq[NEXT] >= seq[PACKETS]:
         return False
     if r.credit != NO_CREDIT and seq[CREDIT] <= 0:
         return False
-    if r.window == NO_WINDOW or (seq[RECOVER] >= 0 and seq[AGAIN] > 0):
+    if r.window == NO_WINDOW or (seq[RECOVER] >= 0 and seq[RESENDS_PENDING] > 0):
         return True
-    return float(seq[FLIGHT] + size_of(r, s, i, following(r, s, i))) <= s.win[i, WINDOW]
+    return float(seq[FLIGHT] + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i, WINDOW]
 
 
 @routine
@@ -97,25 +97,25 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
 
     waiting: how many connections of its host wait for their turn, itself included.
     """
-    seq, number, again = s.seq[i], following(r, s, i), s.seq[i, AGAIN] > 0
+    seq, number, again = s.seq[i], next_packet(r, s, i), s.seq[i, RESENDS_PENDING] > 0
     size = size_of(r, s, i, number)
     if again:
-        take(s.again, seq[WORD], number)
-        seq[AGAIN] -= 1
-        seq[AGAIN_FROM] = number
+        take(s.resend_pending, seq[WORD], number)
+        seq[RESENDS_PENDING] -= 1
+        seq[RESEND_FROM] = number
         seq[RESENT] += 1
     else:
         seq[NEXT] += 1
     place = seq[FIRST] + number
     s.sent[place] = now << 2 | min((s.sent[place] & 3) + 1, 3)
-    put(s.flying, seq[WORD], number)
+    put(s.in_flight, seq[WORD], number)
     seq[FLIGHT] += size
     if r.credit != NO_CREDIT:
         seq[CREDIT] -= size if r.credit == RCCC else np.int64(r.mtu)
-    asks = again or number == seq[PACKETS] - 1
-    asks = asks or (r.credit == RCCC and seq[CREDIT] <= 0)
-    asks = asks or (r.window != NO_WINDOW and float(seq[FLIGHT] + size) >= s.win[i, WINDOW])
-    flags = (ASKS if asks else 0) | (IS_AGAIN if again else 0)
+    ack_requested = again or number == seq[PACKETS] - 1
+    ack_requested = ack_requested or (r.credit == RCCC and seq[CREDIT] <= 0)
+    ack_requested = ack_requested or (r.window != NO_WINDOW and float(seq[FLIGHT] + size) >= s.win[i, WINDOW])
+    flags = (ASKS if ack_requested else 0) | (IS_AGAIN if again else 0)
     return number, size, np.int64(flags), choose_entropy(r, s, i), pull_target(r, s, i, waiting)
 
 
@@ -127,14 +127,14 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
     too, has them, they come back.
     """
     seq = s.seq[i]
-    clear_at(s.flying, seq[WORD], number, bits)
-    if seq[AGAIN] == 0:
+    clear_at(s.in_flight, seq[WORD], number, bits)
+    if seq[RESENDS_PENDING] == 0:
         return
-    needless = bits_at(s.again, seq[WORD], number) & bits
+    needless = bits_at(s.resend_pending, seq[WORD], number) & bits
     while needless != 0:
         place = number + lowest(needless)
-        take(s.again, seq[WORD], place)
-        seq[AGAIN] -= 1
+        take(s.resend_pending, seq[WORD], place)
+        seq[RESENDS_PENDING] -= 1
         seq[FLIGHT] += size_of(r, s, i, place)
         needless &= needless - np.uint64(1)
 
@@ -143,7 +143,7 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
 def _sample(r: Rules, s: Senders, i: Int, number: Int, again: bool, now: Int) -> int:
     """The round trip of packet ``number`` if it is certain which time it was sent is answered, else -1."""
     seq = s.seq[i]
-    if number < 0 or not has(s.flying, seq[WORD], number):
+    if number < 0 or not has(s.in_flight, seq[WORD], number):
         return np.int64(-1)
     sent = s.sent[seq[FIRST] + number]
     if sent & 3 != (2 if again else 1):
@@ -164,7 +164,7 @@ def on_ack(
     caused it; number -1: a request, PROBE: a probe. start, bits: the packets from ``start`` on that have come.
     """
     seq = s.seq[i]
-    heard(r, s, i)
+    on_first_response(r, s, i)
     if number == _NO_RECORD:
         seq[RTS_OUT] = 0
     sample = _sample(r, s, i, number, again, now)
@@ -195,13 +195,13 @@ def on_nack(r: Rules, s: Senders, i: Int, number: Int, again: bool, last_hop: bo
     it was cut in the queue towards its receiver.
     """
     seq = s.seq[i]
-    heard(r, s, i)
-    if not has(s.flying, seq[WORD], number):
+    on_first_response(r, s, i)
+    if not has(s.in_flight, seq[WORD], number):
         return False
     _sample(r, s, i, number, again, now)
     if not (last_hop and r.credit == RCCC):
         window_on_trim(r, s, i, size_of(r, s, i, number), now)
-    put_again(r, s, i, number)
+    queue_resend(r, s, i, number)
     return True
 
 
@@ -218,23 +218,23 @@ def on_nack_entropy(r: Rules, s: Senders, i: Int, entropy: Int, marked: bool, la
 def oldest(r: Rules, s: Senders, i: Int) -> int:
     """The packet of sender i under way that was sent longest ago, -1: none is."""
     seq, tick = s.seq[i], np.int64(0)
-    found: Int = _NO_RECORD
+    packet: Int = _NO_RECORD
     for first in range(seq[UNA] & ~np.int64(63), seq[NEXT], 64):
-        bits = s.flying[seq[WORD] + (first >> 6)]
+        bits = s.in_flight[seq[WORD] + (first >> 6)]
         while bits != 0:
             number = first + lowest(bits)
             bits &= bits - np.uint64(1)
             sent = s.sent[seq[FIRST] + number] >> 2
-            if found < 0 or sent < tick:
-                found, tick = number, sent
-    return found
+            if packet < 0 or sent < tick:
+                packet, tick = number, sent
+    return packet
 
 
 @routine
 def deadline(r: Rules, s: Senders, i: Int) -> int:
     """The tick at which the timer of sender i expires, -1: it does not run."""
     seq, number = s.seq[i], oldest(r, s, i)
-    if seq[FINISHED] >= 0 or r.answers == 0:
+    if seq[FINISHED] >= 0 or r.acknowledges == 0:
         return np.int64(-1)
     sent = s.sent[seq[FIRST] + number] >> 2 if number >= 0 else seq[RTS_AT]
     if seq[RTS_OUT] != 0:
@@ -252,23 +252,23 @@ def _may_starve(r: Rules, s: Senders, i: Int) -> bool:
     seq = s.seq[i]
     if r.fallible == 0 or (r.credit != RCCC and r.credit != NDP):
         return False
-    return bool(seq[CREDIT] <= 0 and (seq[AGAIN] > 0 or seq[NEXT] < seq[PACKETS]))
+    return bool(seq[CREDIT] <= 0 and (seq[RESENDS_PENDING] > 0 or seq[NEXT] < seq[PACKETS]))
 
 
 @routine
 def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     """The timer of sender i has expired; whether it sends a request to send (:func:`request`) now."""
     seq, number = s.seq[i], oldest(r, s, i)
-    waits = seq[AGAIN] > 0
+    waits = seq[RESENDS_PENDING] > 0
     if number >= 0 and (s.sent[seq[FIRST] + number] >> 2) + r.timeout <= now:
         seq[TIMEOUTS] += 1
         if seq[RECOVER] < 0:
             window_on_timeout(r, s, i, size_of(r, s, i, number))
-        put_again(r, s, i, number)
+        queue_resend(r, s, i, number)
         learn(r, s, i, 0, TIMED_OUT, now)
     else:  # a request was lost, or its answer
         seq[RTS_OUT] = 0
-        waits = seq[AGAIN] > 0 or seq[NEXT] < seq[PACKETS]
+        waits = seq[RESENDS_PENDING] > 0 or seq[NEXT] < seq[PACKETS]
         if not waits:
             return False
     if waits and r.credit == NO_CREDIT:

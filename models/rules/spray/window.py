@@ -70,10 +70,10 @@ def _clip(r: Rules, s: Senders, i: Int) -> None:
 
 
 @kernel
-def _average(r: Rules, s: Senders, i: Int, delay: float, late: bool) -> None:
+def _average(r: Rules, s: Senders, i: Int, delay: float, is_late: bool) -> None:
     """The slow average of delays; an unmarked one that is late pulls it down, as its queue is draining."""
-    heard = 0.25 * float(s.seq[i, BASE]) if late else delay
-    s.win[i, AVERAGE] = (1.0 - r.weight) * s.win[i, AVERAGE] + r.weight * heard
+    sample = 0.25 * float(s.seq[i, BASE]) if is_late else delay
+    s.win[i, AVERAGE] = (1.0 - r.weight) * s.win[i, AVERAGE] + r.weight * sample
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner
-from flitlab.models.rules.vc import last_resorts
+from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Draining, DynamicTopology, PolicyChange
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
@@ -132,7 +132,7 @@ class DrainingRun(ChangingRun):
         """Let hosts send again, by other routes."""
         assert change.step.routes is not None
         routes = change.step.routes.tables(self._topology, change.policy)
-        resorts = last_resorts(routes, change.policy)
+        resorts = reserved_vcs(routes, change.policy)
         self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
         self._learned = None
         self._state.host["born"] = self._born

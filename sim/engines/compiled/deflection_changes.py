@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools
 from flitlab.models.jit import inner, kernel
-from flitlab.models.rules.port_sets import leads_nowhere, pack_ports
+from flitlab.models.rules.port_sets import has_no_port, pack_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.deflection import Deflection
@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 def _is_stranded(const, state, packet, here):
     """Tell whether no next hop leads a packet from switch ``here`` to its target."""
     target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    return leads_nowhere(const.routes, target, here)
+    return has_no_port(const.routes, target, here)
 
 
 @kernel

@@ -14,7 +14,7 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
-from flitlab.models.rules.ugal import MINIMALLY
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.ideal import Ideal
@@ -220,7 +220,7 @@ class ChangingIdeal(ChangingRun):
         self._constants = const = self._constants._replace(routes=routes)
         state, channels, works = self._state, self._channels, self._works
         if routes.form == VIA:
-            state.pool.packet["way"] = MINIMALLY
+            state.pool.packet["way"] = MINIMAL_ROUTE
         none = np.zeros(self._topology.channels, bool)
         _split(const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._lost)
         first = _part(const, state, channels, works, self._lost)

@@ -5,9 +5,9 @@ from collections import deque
 from typing import Any
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.rules.route import choose_way
+from flitlab.models.rules.route import choose_route
 from flitlab.models.rules.tables import PATHS, POLARIZED, VIA
-from flitlab.models.rules.vc import last_resorts
+from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.switching.changing import PolicyChange
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
@@ -89,7 +89,7 @@ class Changes:
         for packet in (packet for host in network.hosts for packet in host.waiting):
             packet.way = 0
             if network.routes.form in (PATHS, VIA, POLARIZED):
-                packet.way = choose_way(
+                packet.way = choose_route(
                     network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
                     packet.origin, packet.target,
                 )  # fmt: skip
@@ -135,7 +135,7 @@ class DrainingChanges(Changes):
         assert change.step.routes is not None
         network.policy = change.policy
         network.routes = change.step.routes.tables(network.scenario.topology, change.policy)
-        network.resorts = last_resorts(network.routes, change.policy)
+        network.resorts = reserved_vcs(network.routes, change.policy)
         self._learned = None
         self._lead_anew()
         for host in network.hosts:

@@ -17,7 +17,7 @@ from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import POLARIZED, VIA
-from flitlab.models.rules.ugal import MINIMALLY
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.ideal import Ideal
@@ -173,7 +173,7 @@ class IdealChanges(Changes):
         network.routes = discipline.tables_after(network.routes, topology, change.step.routes)
         if network.routes.form == VIA:
             for packet in network.sent():
-                packet.way = int(MINIMALLY)
+                packet.way = int(MINIMAL_ROUTE)
         self._lead_anew()
         for packet in network.sent():
             if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):

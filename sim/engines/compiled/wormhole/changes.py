@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.rules.route import at_target, usable_ports
+from flitlab.models.rules.route import at_destination, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import PolicyChange
@@ -106,7 +106,7 @@ class ChangingWormhole(DrainingRun):
             here, way, hop = int(const.switch[vc]), np.int64(packet["way"][one]), np.int64(packet["hop"][one])
             base, end = const.net.ports.out_base[here : here + 2]
             target = int(const.net.host_switch[packet["destination"][one]])
-            if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
+            if dead[base:end].any() and not at_destination(const.routes, way, hop, here, target):
                 ports = int(usable_ports(const.routes, way, hop, here, target))
                 asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
         return asks
