@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.models.application.assembly import Mark, Plan, assemble
+from flitlab.models.application.assembly import Moment, RoundPlan, assemble
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
@@ -78,9 +78,9 @@ class Builder:
         self.ranks = ranks
         self.ticks = ticks
         self.chosen: dict[tuple[Hashable, ...], str] = {}
-        self.lane = 0
+        self.thread = 0
         self.iteration = -1
-        self._plan = Plan(ranks)
+        self._plan = RoundPlan(ranks)
         self._step = -1
         self._declared = 0
         self._operations = 0
@@ -91,21 +91,21 @@ class Builder:
         self._plan.steps.append(Step(name, algorithm, int(size), ranks or self.ranks, synchronising, self.iteration))
 
     @contextmanager
-    def on(self, lane: int) -> Iterator[None]:
+    def on(self, thread: int) -> Iterator[None]:
         """Rounds within are of another lane; afterwards lane and step are what they were."""
-        before = self.lane, self._step
-        self.lane = lane
+        before = self.thread, self._step
+        self.thread = thread
         yield
-        self.lane, self._step = before
+        self.thread, self._step = before
 
     def calculate(self, ns: npt.ArrayLike, ranks: Ints | None = None) -> None:
         """A round in which ranks (all by default) calculate for ``ns`` nanoseconds, one number or one for each."""
-        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        calculating_ranks = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
         if np.max(ns, initial=0) > LONGEST:
             raise SpecError(f"a calculation would take more than {LONGEST:,} ns", key="gflops")
-        time = np.broadcast_to(np.rint(ns).astype(np.int64), who.shape)
+        time = np.broadcast_to(np.rint(ns).astype(np.int64), calculating_ranks.shape)
         busy = time > 0
-        self._round([(CALC, who[busy], time[busy])])
+        self._round([(CALC, calculating_ranks[busy], time[busy])])
 
     def declare(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> MessageSet:
         """Messages of ``size`` bytes from ranks to ranks; each must be given to send and to receive once."""
@@ -114,7 +114,7 @@ class Builder:
         sources, targets, sizes = (array.ravel()[real] for array in arrays)
         number = np.arange(self._declared, self._declared + len(sources))
         self._declared += len(sources)
-        self._plan.messages.append((sources, targets, sizes, self.lane))
+        self._plan.messages.append((sources, targets, sizes, self.thread))
         return MessageSet(sources, targets, number)
 
     def send(self, messages: MessageSet) -> None:
@@ -130,15 +130,15 @@ class Builder:
         some = self.declare(source, target, size)
         self._round([(SEND, some.source, some.number), (RECV, some.target, some.number)])
 
-    def mark(self) -> Mark:
+    def moment(self) -> Moment:
         """The present moment of this lane, to wait for from another one."""
-        return Mark(self.lane, len(self._plan.rounds))
+        return Moment(self.thread, len(self._plan.rounds))
 
-    def wait(self, mark: Mark, ranks: Ints | None = None) -> None:
+    def wait(self, moment: Moment, ranks: Ints | None = None) -> None:
         """Let ranks (all by default) wait in this lane for all that they do in another lane before the mark."""
-        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
-        self._plan.waits.append((len(self._plan.rounds), mark))
-        self._round([(CALC, who, np.zeros(len(who), np.int64))])
+        waiting_ranks = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        self._plan.waits.append((len(self._plan.rounds), moment))
+        self._round([(CALC, waiting_ranks, np.zeros(len(waiting_ranks), np.int64))])
 
     def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping[str, Any] | None = None) -> Program:
         """The program of all rounds so far. Arguments as in ``Program``."""
@@ -168,7 +168,7 @@ class Builder:
             raise ValueError("a round belongs to a step: begin one")
         self.expect(count)
         self._operations += count
-        self._plan.rounds.append((self.lane, self._step))
+        self._plan.rounds.append((self.thread, self._step))
         self._plan.pieces += [(number, kind, who, value) for kind, who, value in pieces]
 
 

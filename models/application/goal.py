@@ -169,23 +169,23 @@ def _link(
     need: Ints32,
     after: Ints,
     successor: Ints,
-    room: Ints,
+    cursor: Ints,
 ) -> None:
     """Enter the dependencies of a rank, which has the operations from ``first`` on, into a program's arrays.
 
     after[first] is known; room: int64 [operations of the rank at least].
     """
-    room[:operations] = 0
+    cursor[:operations] = 0
     for d in range(dependencies):
-        room[awaited[d]] += 1
+        cursor[awaited[d]] += 1
         need[first + (waiting[d] >> 1)] += 1
     for o in range(operations):
-        after[first + o + 1] = after[first + o] + room[o]
-        room[o] = after[first + o]
+        after[first + o + 1] = after[first + o] + cursor[o]
+        cursor[o] = after[first + o]
     for d in range(dependencies):
         o = awaited[d]
-        successor[room[o]] = 2 * first + waiting[d]
-        room[o] += 1
+        successor[cursor[o]] = 2 * first + waiting[d]
+        cursor[o] += 1
 
 
 @routine
@@ -206,7 +206,7 @@ def _fill(
 
     spare: (table, label, waiting, awaited, room), with room for any rank; that of table is a power of two.
     """
-    table, label, waiting, awaited, room = spare
+    table, label, waiting, awaited, cursor = spare
     for r in range(len(begin)):
         first, operations = start[r], start[r + 1] - start[r]
         mask = 1
@@ -218,7 +218,7 @@ def _fill(
             fault, at = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
         if fault >= 0:
             return fault, at
-        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, room)
+        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, cursor)
     return -1, 0
 
 

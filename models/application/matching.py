@@ -74,12 +74,12 @@ def _count(kind: Integers, peer: Integers, first: Ints) -> None:
 
 
 @routine
-def _gather(kind: Integers, peer: Integers, room: Ints, sends: Ints) -> None:
+def _gather(kind: Integers, peer: Integers, cursor: Ints, sends: Ints) -> None:
     """Put the sends to rank b, in order, into ``sends`` from room[b] on; room[b] becomes where they end."""
     for o in range(len(kind)):
         if kind[o] == SEND:
-            sends[room[peer[o]]] = o
-            room[peer[o]] += 1
+            sends[cursor[peer[o]]] = o
+            cursor[peer[o]] += 1
 
 
 def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
@@ -91,11 +91,13 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     rank that does not exist and for sends and receives without partner.
     """
     ranks = len(start) - 1
-    lost = _bad_peer(kind, peer, ranks)
-    if lost >= 0:
-        way = "to" if kind[lost] == SEND else "from"
-        where = describe(start, lost)
-        raise ProgramError(f"{where} {_OUT[kind[lost]]} {way} rank {peer[lost]}; ranks are 0..{ranks - 1}", [lost])
+    invalid = _bad_peer(kind, peer, ranks)
+    if invalid >= 0:
+        preposition = "to" if kind[invalid] == SEND else "from"
+        where = describe(start, invalid)
+        raise ProgramError(
+            f"{where} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}", [invalid]
+        )
     first = np.zeros(ranks + 1, np.int64)
     _count(kind, peer, first)
     sends = scratch(int(first[-1]), np.int64)

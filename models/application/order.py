@@ -88,14 +88,14 @@ def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
     o, stage = event >> 1, event & 1
     if k >= _FIXED:
         return 0.0
-    late = graph.amount[o] > graph.rendezvous
+    is_rendezvous = graph.amount[o] > graph.rendezvous
     other = graph.partner[o]
     if k == 1:
         return costs.consent[other] + costs.latency[other]
     if stage == DONE:
-        return costs.hold[other] + (0.0 if late else costs.latency[o] - costs.leaving[o])
+        return costs.hold[other] + (0.0 if is_rendezvous else costs.latency[o] - costs.leaving[o])
     if graph.kind[o] == SEND:
-        after = costs.request[o] + costs.consent[o] + costs.latency[o] if late else costs.leaving[o]
+        after = costs.request[o] + costs.consent[o] + costs.latency[o] if is_rendezvous else costs.leaving[o]
         return costs.hold[o] + after
     return costs.hold[o]
 
@@ -138,7 +138,7 @@ def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
 
 
 @routine
-def _blame(graph: _Graph, waits: Ints32, waited: Ints) -> int:
+def _find_blocked(graph: _Graph, waits: Ints32, awaited: Ints) -> int:
     """waited: int64 [events]; waited[e] becomes an event that e waits for in vain; returns an e, or -1."""
     last = -1
     for event in range(len(waits)):
@@ -146,7 +146,7 @@ def _blame(graph: _Graph, waits: Ints32, waited: Ints) -> int:
             for k in range(_edges(graph, event)):
                 to = _edge(graph, event, k)
                 if to >= 0:
-                    waited[to] = event
+                    awaited[to] = event
                     last = to
     return last
 
@@ -256,27 +256,27 @@ def _sorted(program: Program, rendezvous: int) -> tuple[_Graph, np.ndarray]:
 
 
 def _cycle(program: Program, graph: _Graph, waits: np.ndarray) -> ProgramError:
-    waited = scratch(len(waits), np.int64, fill=-1)
-    event, seen = _blame(graph, waits, waited), set()
+    awaited = scratch(len(waits), np.int64, fill=-1)
+    event, seen = _find_blocked(graph, waits, awaited), set()
     while event not in seen:
         seen.add(event)
-        event = int(waited[event])
+        event = int(awaited[event])
     first = event
     operations: list[int] = []
     while not operations or event != first:
         if not operations or operations[-1] != event >> 1:
             operations.append(event >> 1)
-        event = int(waited[event])
+        event = int(awaited[event])
     if len(operations) > 1 and operations[0] == operations[-1]:
         operations.pop()
-    shown = [_tell(program, operation) for operation in operations[:SHOWN]]
+    shown = [_describe_operation(program, operation) for operation in operations[:SHOWN]]
     if len(operations) > SHOWN:
         shown.append(f"one of {len(operations) - SHOWN} more")
     text = ", which waits for ".join([*shown[1:], describe(program.start, operations[0])])
     return ProgramError(f"the program waits for itself: {shown[0]} waits for {text}", operations)
 
 
-def _tell(program: Program, operation: int) -> str:
+def _describe_operation(program: Program, operation: int) -> str:
     """An operation, and what it is, in words."""
     what = describe(program.start, operation)
     kind, peer, amount = program.kind[operation], program.peer[operation], program.amount[operation]

@@ -89,8 +89,8 @@ def _clean(
 
 def separators(program: Program) -> list[int]:
     """The steps that separate what is before them from what is after them, in the order in which ranks come to them."""
-    wanted = np.flatnonzero([step.synchronising for step in program.steps])
-    if not len(wanted) or not program.operations:
+    synchronising = np.flatnonzero([step.synchronising for step in program.steps])
+    if not len(synchronising) or not program.operations:
         return []
     first, last = scratch(program.operations, np.int64), scratch(program.operations, np.int64)
     tidy = np.zeros(program.ranks, np.bool_)
@@ -100,12 +100,12 @@ def separators(program: Program) -> list[int]:
     awaited = _awaited(program)
     order: list[int] | None = None
     for r in range(program.ranks):
-        found = _of_rank(program, r, wanted, first, last, awaited)
-        order = found if order is None else [step for step in order if step in set(found)]
+        rank_order = _rank_separators(program, r, synchronising, first, last, awaited)
+        order = rank_order if order is None else [step for step in order if step in set(rank_order)]
         if not order:
             return []
-        kept = set(order)
-        if [step for step in found if step in kept] != order:
+        common = set(order)
+        if [step for step in rank_order if step in common] != order:
             return []  # ranks come to them in different orders
     return order or []
 
@@ -120,8 +120,13 @@ def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(counts)]), source[order]
 
 
-def _of_rank(
-    program: Program, r: int, wanted: np.ndarray, first: Integers, last: Integers, awaited: tuple[Integers, Integers]
+def _rank_separators(
+    program: Program,
+    r: int,
+    synchronising: np.ndarray,
+    first: Integers,
+    last: Integers,
+    awaited: tuple[Integers, Integers],
 ) -> list[int]:
     """The wanted steps whose operations in a rank stand in a row with clean boundaries, in their order."""
     begin, end = int(program.start[r]), int(program.start[r + 1])
@@ -134,7 +139,7 @@ def _of_rank(
     clean = np.zeros(len(bound), np.bool_)
     _clean(begin, end, bound, first, last, awaited, open_, clean)
     once = np.bincount(run, minlength=len(program.steps)) == 1
-    good = clean[:-1] & clean[1:] & once[run] & np.isin(run, wanted)
+    good = clean[:-1] & clean[1:] & once[run] & np.isin(run, synchronising)
     steps: list[int] = run[good].tolist()
     return steps
 

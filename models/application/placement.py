@@ -47,15 +47,15 @@ class PlacementSpec(Spec):
         return np.asarray(free[self.build(within, program)], np.int64)
 
     def validated(
-        self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
+        self, method: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
     ) -> np.ndarray:
         """What a method of the placement gives: a host of its own for every rank."""
-        with unchanged(topology, give):
-            host = give(topology, program)
-        refuse(host_faults(host, program.ranks, topology.hosts))
+        with unchanged(topology, method):
+            host = method(topology, program)
+        refuse(host_errors(host, program.ranks, topology.hosts))
         return plain(host, np.int64, copy=is_third_party(self))
 
-    def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
+    def validated_notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
         """The notes, looked at. Raises ``SpecError``."""
         with unchanged(topology, self.notes):
             notes = self.notes(topology, host)
@@ -63,7 +63,7 @@ class PlacementSpec(Spec):
         return notes
 
 
-def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
+def host_errors(host: np.ndarray, ranks: int, hosts: int) -> Found:
     """What is wrong with an array that is to say on which host each rank is."""
     form = list(array_faults("the hosts of the ranks", host, np.integer, ranks))
     yield from form
@@ -73,12 +73,12 @@ def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
         "outside", np.flatnonzero((host < 0) | (host >= hosts)),
         lambda rank: f"rank {rank} is on host {host[rank]}; hosts are 0 to {hosts - 1}",
     )  # fmt: skip
-    found, times = np.unique(host, return_counts=True)
+    used_hosts, times = np.unique(host, return_counts=True)
     if (times > 1).any():
-        yield "twice", f"several ranks are on host {found[times > 1][0]}; every rank needs a host of its own"
+        yield "twice", f"several ranks are on host {used_hosts[times > 1][0]}; every rank needs a host of its own"
 
 
-def refuse_if_crowded(topology: Topology, program: Program) -> None:
+def require_enough_hosts(topology: Topology, program: Program) -> None:
     """Raise ``SpecError`` for more ranks than hosts."""
     if program.ranks > topology.hosts:
         raise SpecError(f"{program.ranks} ranks need as many hosts; the network has {topology.hosts}")

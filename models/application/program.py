@@ -84,10 +84,10 @@ class Program:
     @cached_property
     def rank(self) -> Ints32:
         """int32 [operations]: the rank of each."""
-        found = scratch(self.operations, np.int32)
+        ranks = scratch(self.operations, np.int32)
         for r in range(self.ranks):
-            found[self.start[r] : self.start[r + 1]] = r
-        return found
+            ranks[self.start[r] : self.start[r + 1]] = r
+        return ranks
 
     def blocks(self) -> Iterator[slice]:
         """All operations in blocks of whole ranks, for what is computed from them bit by bit."""

@@ -44,10 +44,10 @@ class ApplicationSpec(Spec):
         """
         return self.validated(self.program if ticks is None else lambda count: self.tuned(count, ticks), hosts)
 
-    def validated(self, give: Callable[[int], Program], hosts: int) -> Program:
+    def validated(self, method: Callable[[int], Program], hosts: int) -> Program:
         """The program that a method of this kind gives; the arrays of a user's own are gone through."""
-        program = give(hosts)
+        program = method(hosts)
         if is_third_party(self):
-            refuse_other(program, Program, give.__name__)
+            refuse_other(program, Program, method.__name__)
             check(program)
         return program

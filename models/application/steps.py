@@ -20,15 +20,15 @@ class StepKind(NamedTuple):
     def label(self) -> str:
         """The kind of step in words: ``allreduce (ring, 8192 B, 64 ranks)``."""
         more = [self.algorithm, f"{self.size} B" if self.size else "", f"{self.ranks} ranks" if self.ranks else ""]
-        said = ", ".join(filter(None, more))
-        return f"{self.name} ({said})" if said else self.name
+        details = ", ".join(filter(None, more))
+        return f"{self.name} ({details})" if details else self.name
 
 
 def step_kinds(program: Program) -> tuple[list[StepKind], np.ndarray]:
     """All kinds in order of appearance, and int64 [steps], the kind of each step."""
-    found: dict[StepKind, int] = {}
-    of = [
-        found.setdefault(StepKind(step.name, step.algorithm, step.size, step.ranks), len(found))
+    kinds: dict[StepKind, int] = {}
+    kind_of = [
+        kinds.setdefault(StepKind(step.name, step.algorithm, step.size, step.ranks), len(kinds))
         for step in program.steps
     ]
-    return list(found), np.array(of, np.int64)
+    return list(kinds), np.array(kind_of, np.int64)

@@ -59,8 +59,8 @@ def write_program(program: Program, folder: Path) -> None:
         "notes": program.notes,
         "steps": [asdict(step) for step in program.steps],
     }
-    with tempfile.TemporaryDirectory(prefix=f".{folder.stem}-", dir=folder.parent) as room:
-        new, old = Path(room) / "new", Path(room) / "old"
+    with tempfile.TemporaryDirectory(prefix=f".{folder.stem}-", dir=folder.parent) as temporary:
+        new, old = Path(temporary) / "new", Path(temporary) / "old"
         new.mkdir()
         for name in DTYPES:
             with replacing(new / f"{name}.npy") as file:
@@ -93,8 +93,8 @@ def read_program(folder: Path) -> StoredProgram:
     program = StoredProgram(**arrays, steps=steps, **more)
     object.__setattr__(program, "folder", folder.resolve())
     if (program.ranks, program.operations) != (ranks, operations):
-        found = f"{program.ranks} ranks and {program.operations} operations"
-        raise SpecError(f"{folder}: damaged: {found}, not {ranks} and {operations}", "path")
+        actual = f"{program.ranks} ranks and {program.operations} operations"
+        raise SpecError(f"{folder}: damaged: {actual}, not {ranks} and {operations}", "path")
     try:
         check(program)
     except ProgramError as error:

@@ -14,12 +14,12 @@ from typing import Any, Protocol, TypeVar
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-from flitlab.models.jit.folder import LEVEL, alone, cache_folder, source_hash
+from flitlab.models.jit.folder import OPT_SUFFIX, cache_folder, compile_lock, source_hash
 from flitlab.models.uncollected import uncollected
 
-__all__ = ["LEVEL", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
+__all__ = ["OPT_SUFFIX", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
 
-TRIED: bool = numba.__version__.startswith("0.68.")
+NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 """Whether parts were tried with this version of Numba; with any other, compiled code, too, gets the whole."""
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
@@ -39,15 +39,19 @@ def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
             save(*overload)
 
     def compile_once(signature: Any) -> Any:
-        what = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
-        with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]), uncollected():
+        signature_text = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
+        with (
+            global_compiler_lock,
+            compile_lock(hashlib.sha256(signature_text.encode()).hexdigest()[:16]),
+            uncollected(),
+        ):
             return compile_or_load(signature)
 
     compiled.compile, compiled._cache.save_overload = compile_once, save_if_possible
     return compiled
 
 
-def _decorator(for_python: bool = True, parts: bool = TRIED, **options: Any) -> Any:
+def _decorator(for_python: bool = True, parts: bool = NUMBA_TESTED, **options: Any) -> Any:
     """Make a decorator.
 
     for_python: whether Python calls the function, or compiled code alone. parts: whether compiled code gets a part.

@@ -23,7 +23,7 @@ try:
 except ImportError:  # not a Unix: processes compile side by side
     fcntl = None  # type: ignore[assignment]
 
-LEVEL = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
+OPT_SUFFIX = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
 """What names of files end in that depend on how well code is optimised: '' where nobody asks for another level."""
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -47,29 +47,29 @@ def cache_folder() -> Path:
     home = os.path.expanduser("~")
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.join("/nonexistent" if home == "~" else home, ".cache")
     base = os.environ.get("FLITLAB_CACHE") or os.path.join(caches, "flitlab")
-    return Path(base) / f"numba-{source_hash()}{LEVEL}"
+    return Path(base) / f"numba-{source_hash()}{OPT_SUFFIX}"
 
 
-_held: list[str] = []
+_held_locks: list[str] = []
 
 
 @contextmanager
-def alone(name: str) -> Iterator[None]:
+def compile_lock(name: str) -> Iterator[None]:
     """Let one process at a time be in here for ``name``; at once if this process is in here or locks cannot be made.
 
     So a process never waits for a lock while it holds one, and no two wait for each other.
     """
-    lock = None if _held else _lock(name)
+    lock = None if _held_locks else _lock(name)
     if lock is None:
         yield
         return
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _held.append(name)
+        _held_locks.append(name)
         try:
             yield
         finally:
-            _held.pop()
+            _held_locks.pop()
 
 
 def _lock(name: str) -> IO[str] | None:
@@ -82,13 +82,13 @@ def _lock(name: str) -> IO[str] | None:
         return None
 
 
-def note(name: str) -> None:
+def mark_compiled(name: str) -> None:
     """Note beside the compiled code, as far as files can be written there, that something has been compiled."""
     with suppress(OSError):  # it is made ready again the next time
         (Path(numba.config.CACHE_DIR) / f"{name}.ready").touch()
 
 
-def noted(name: str) -> bool:
+def is_compiled(name: str) -> bool:
     """Tell whether it was noted that something has been compiled from these sources."""
     return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 

@@ -10,7 +10,7 @@ Numba takes a tuple to pieces for every call, and reads all of it from the stack
 kernel took to compile. So a named tuple is handed on as the one value that it is, and not put on the stack first.
 
 For that a step of Numba's pipeline is replaced, with classes that Numba does not promise to keep: this module is for
-the version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
+the version of Numba with which it was tried (``NUMBA_TESTED`` in :mod:`flitlab.models.jit`).
 """
 
 from collections import Counter

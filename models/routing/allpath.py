@@ -41,9 +41,9 @@ class AllPath(SourceRouted):
         if steps > 10 * MAX_PATHS:
             raise SpecError(f"up to {steps:.0e} paths: too many to keep; use fewer hops, or ksp", key="hops")
         table = path_table(topology, sets_within(topology, hops))
-        lacking = missing_pair(topology, table)
-        if lacking is not None:
-            s, t = map(switch_names(topology).label, lacking)
+        missing = missing_pair(topology, table)
+        if missing is not None:
+            s, t = map(switch_names(topology).label, missing)
             problem = f"switch {t} is farther than {hops} hops from switch {s}; nearest {farthest(topology)}"
             raise SpecError(problem, key="hops")
         return self.along(topology, table, hops_allowed=hops)

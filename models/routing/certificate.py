@@ -15,10 +15,10 @@ from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import assign_layers, ends_of
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.sound import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.routing.ways import Routes
-from flitlab.models.routing.wide import depends_on_itself
+from flitlab.models.routing.wide import has_dependency_cycle
 from flitlab.models.rules.port_sets import pack_ports, ports_towards
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -55,7 +55,7 @@ _GROWING = {
 }  # fmt: skip
 """Why no cycle of dependencies needs to be looked for, where there are as many VCs as a route has channels."""
 
-FEW = 32
+SAMPLE_TARGETS = 32
 """Switches to which packets are looked at first: if these close a cycle, the others need not be looked at."""
 
 MOST_COUNTED = 64
@@ -83,12 +83,12 @@ def _add(table: Ints, known: int, a: Int, b: Int) -> int:
     """Insert the edge a -> b into an open-addressing hash set; the number of edges known."""
     size = len(table)
     key = (a << 32) | b
-    place = ((key * 0x9E3779B97F4A7C15) >> 20) & (size - 1)
-    while table[place] != -1:
-        if table[place] == key:
+    slot = ((key * 0x9E3779B97F4A7C15) >> 20) & (size - 1)
+    while table[slot] != -1:
+        if table[slot] == key:
             return known
-        place = (place + 1) & (size - 1)
-    table[place] = key
+        slot = (slot + 1) & (size - 1)
+    table[slot] = key
     return known + 1
 
 
@@ -195,7 +195,7 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
 
 
-def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> Ints:
+def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_switches: Ints | None = None) -> Ints:
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
 
     targets: only the dependencies of packets to these switches; by default of all.
@@ -216,22 +216,24 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
     ends = ends_of(topology)
-    targets = ends if targets is None else targets
+    dst_switches = ends if dst_switches is None else dst_switches
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
         if routes.form == PATHS:
             known = _path_dependencies(
-                tables, topology.out_start, topology.dst, targets, width, policy == LAYERED, table
+                tables, topology.out_start, topology.dst, dst_switches, width, policy == LAYERED, table
             )  # fmt: skip
         else:
-            known = _table_dependencies(tables, graph, degree, ends, targets, width, classes, rings, per_source, table)
+            known = _table_dependencies(
+                tables, graph, degree, ends, dst_switches, width, classes, rings, per_source, table
+            )
         if known >= 0:
             break
         size *= 4
-    found = table[table >= 0]
-    edges = np.column_stack([found >> 32, found & 0xFFFFFFFF])
+    known_edges = table[table >= 0]
+    edges = np.column_stack([known_edges >> 32, known_edges & 0xFFFFFFFF])
     if routes.form == VIA and policy == ANY:
         edges = np.concatenate([edges, _junctions(topology, tables)])
     return edges
@@ -245,7 +247,7 @@ def _escape_sets(routes: Routes) -> Masks:
     return sets
 
 
-def _alike(routes: Routes, policy: int) -> Masks | None:
+def _uniform_next_hops(routes: Routes, policy: int) -> Masks | None:
     """The next hops whose dependencies are those of all VCs alike, and of all packets to a switch; else None."""
     if policy == ESCAPE:
         return _escape_sets(routes)
@@ -306,10 +308,12 @@ def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> 
     return " waits for ".join(steps)
 
 
-def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> list[int] | None:
+def _find_dependency_cycle(
+    topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None
+) -> list[int] | None:
     """A cycle of dependencies, of packets to some switches or to all; None if there is none."""
-    ports = _alike(routes, policy) if targets is None else None
-    if ports is not None and not depends_on_itself(topology, ports, ends_of(topology)):
+    ports = _uniform_next_hops(routes, policy) if targets is None else None
+    if ports is not None and not has_dependency_cycle(topology, ports, ends_of(topology)):
         return None
     edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
@@ -317,11 +321,11 @@ def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: I
 
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle; most close among the packets to a few switches, which are looked at first."""
-    ends, ports = ends_of(topology), _alike(routes, policy)
+    ends, ports = ends_of(topology), _uniform_next_hops(routes, policy)
     if ports is not None:
-        return not depends_on_itself(topology, ports, ends)
-    looks = [ends[:FEW], ends] if len(ends) > 2 * FEW else [ends]
-    return all(_check(topology, routes, vcs, policy, targets) is None for targets in looks)
+        return not has_dependency_cycle(topology, ports, ends)
+    target_sets = [ends[:SAMPLE_TARGETS], ends] if len(ends) > 2 * SAMPLE_TARGETS else [ends]
+    return all(_find_dependency_cycle(topology, routes, vcs, policy, targets) is None for targets in target_sets)
 
 
 def _has_datelines(topology: Topology, routes: Routes) -> bool:
@@ -338,7 +342,7 @@ def _least_vcs(routes: Routes, policy: int) -> int:
     return each.get(policy, 2)
 
 
-def _sparing(topology: Topology, routes: Routes) -> list[int]:
+def _applicable_policies(topology: Topology, routes: Routes) -> list[int]:
     """The policies that need few VCs and are not refused out of hand, the best first."""
     revised = routes.select == PROGRESSIVE
     suit = {
@@ -354,7 +358,7 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
     Where none has, it is RISING. With VCs enough that saturates last on most networks (docs/routing.md has figures).
     """
     enough = vcs >= _least_vcs(routes, RISING)
-    for policy in _sparing(topology, routes):
+    for policy in _applicable_policies(topology, routes):
         if policy != ANY and enough:
             break
         if vcs >= _least_vcs(routes, policy) and _is_safe(topology, routes, vcs, policy):
@@ -362,30 +366,30 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
     return RISING
 
 
-def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
+def _policies_with_fewer_vcs(topology: Topology, routes: Routes, vcs: int, limit: int) -> str:
     """The policies with a certificate that need fewer VCs, for a message that asks for too many."""
-    found: dict[str, int] = {}
-    for policy in _sparing(topology, routes):
+    fewest_vcs: dict[str, int] = {}
+    for policy in _applicable_policies(topology, routes):
         least = _least_vcs(routes, policy)
-        if least < than and _is_safe(topology, routes, max(vcs, least), policy):
-            found[POLICY_NAMES[policy].split()[0]] = least
-    if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
-        found["escape"] = 2
+        if least < limit and _is_safe(topology, routes, max(vcs, least), policy):
+            fewest_vcs[POLICY_NAMES[policy].split()[0]] = least
+    if limit > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
+        fewest_vcs["escape"] = 2
     if topology.switches <= MOST_COUNTED and routes.form != POLARIZED and routes.select != PROGRESSIVE:
         with suppress(SpecError):
             layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
-            if layers < than:
-                found["layered"] = layers
-    found = {f"vc_policy {name}": least for name, least in found.items()}
+            if layers < limit:
+                fewest_vcs["layered"] = layers
+    fewest_vcs = {f"vc_policy {name}": least for name, least in fewest_vcs.items()}
     if not topology.directed and routes.kind != "updown":
-        found["routing updown"] = 1
+        fewest_vcs["routing updown"] = 1
     if topology.grid is not None and routes.kind != "dor":
-        found["routing dor"] = 2 if topology.grid.wrap else 1
-    fewer = [f"{name} needs {least}" for name, least in found.items() if least < than]
+        fewest_vcs["routing dor"] = 2 if topology.grid.wrap else 1
+    fewer = [f"{name} needs {least}" for name, least in fewest_vcs.items() if least < limit]
     return "; " + ", ".join(fewer) if fewer else ""
 
 
-def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
+def _vc_shortage(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
     """What is wrong if a policy needs more VCs than there are."""
     least = _least_vcs(routes, policy)
     if vcs >= least:
@@ -401,7 +405,7 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
         wrong = f"the routes need {least} layers{legs}, and each a VC"
     else:
         wrong = f"{POLICY_NAMES[policy].split()[0]} needs {least} VCs or more"
-    return wrong + _thriftier(topology, routes, vcs, least)
+    return wrong + _policies_with_fewer_vcs(topology, routes, vcs, least)
 
 
 def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool = False) -> Certified:
@@ -412,7 +416,7 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``, and for routes by
     which packets do not arrive.
     """
-    routes = sound_routes(topology, routes)  # what it says of the longest route is counted
+    routes = validate_routes(topology, routes)  # what it says of the longest route is counted
     if routes.deflection:
         return Certified(ANY, "deflection waits for no buffer: no certificate is needed")
     policy = routes.vc_policy
@@ -423,17 +427,17 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
             "dateline needs routing dor on a mesh, torus or hypercube (hop and layered serve every routing)",
             key="vc_policy",
         )
-    few = _few_vcs(topology, routes, vcs, policy)
-    if few is not None:
+    shortage = _vc_shortage(topology, routes, vcs, policy)
+    if shortage is not None:
         if policy not in (HOP, RISING, LAYERED):
-            raise SpecError(few, key="vcs")
+            raise SpecError(shortage, key="vcs")
         if not allow_deadlock:
-            raise SpecError(f"{few} (or switching.allow_deadlock: true)", key="vcs")
-        return Certified(policy, f"{few}; some share a VC: may deadlock", acyclic=False)
+            raise SpecError(f"{shortage} (or switching.allow_deadlock: true)", key="vcs")
+        return Certified(policy, f"{shortage}; some share a VC: may deadlock", acyclic=False)
     name = POLICY_NAMES[policy]
     if policy in _GROWING:
         return Certified(policy, f"{name}: {_GROWING[policy]}; longest route {routes.hops_max}, VCs {vcs}")
-    cycle = _check(topology, routes, vcs, policy)
+    cycle = _find_dependency_cycle(topology, routes, vcs, policy)
     if cycle is None:
         if policy == LAYERED:
             name = f"layered in {routes.layers}{' for each leg' if routes.form == VIA else ''}"

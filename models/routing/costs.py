@@ -32,7 +32,7 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     the cost of each between switches, at least 0. host: int64 [hosts], the cost of the injection channel of each, and
     of its ejection channel.
     """
-    local = _within(topology, host)
+    local = _same_switch_costs(topology, host)
     ends = ends_of(topology)
     low, high = (np.full(topology.switches, value) for value in (_FAR, -_FAR))
     np.minimum.at(low, topology.host_switch, host)
@@ -55,11 +55,11 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     return Costs(min(int(least), local[0]), max(int(most), local[1]))
 
 
-def _within(topology: Topology, host: Ints) -> tuple[int, int]:
+def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
     """The least and the greatest cost between two hosts of one switch; (far, 0) where no switch has two."""
     order = np.lexsort((host, topology.host_switch))
-    place, cost = topology.host_switch[order], host[order]
-    pairs = (cost[:-1] + cost[1:])[place[:-1] == place[1:]]
+    switch, cost = topology.host_switch[order], host[order]
+    pairs = (cost[:-1] + cost[1:])[switch[:-1] == switch[1:]]
     if not len(pairs):
         return (0, 0) if topology.hosts < 2 else (int(_FAR), 0)
     return int(pairs.min()), int(pairs.max())

@@ -37,23 +37,26 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
     A mask holds the channels that go furthest, the shorter way, in the first dimension in which v and t differ: a step
     where neighbours are linked (two ways on a tie half-way round a ring), all the way where lines are complete.
     """
-    n, place = topology.switches, grid.coordinates
+    n, coordinates = topology.switches, grid.coordinates
     ports = np.zeros((n, n), np.uint64)
     tail = topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
     complete = topology.grid is None
     for c in range(topology.channels):
         v, w = tail[c], topology.dst[c]
-        d = int(np.flatnonzero(place[v] != place[w])[0])
-        same_before = (place[:, :d] == place[v, :d]).all(axis=1)
-        ahead, there = place[:, d] - place[v, d], place[:, d] - place[w, d]
+        d = int(np.flatnonzero(coordinates[v] != coordinates[w])[0])
+        same_before = (coordinates[:, :d] == coordinates[v, :d]).all(axis=1)
+        distance, next_distance = coordinates[:, d] - coordinates[v, d], coordinates[:, d] - coordinates[w, d]
         if complete:
-            closer = same_before & (there == 0)
+            closer = same_before & (next_distance == 0)
         else:
             if grid.wrap:
                 k = grid.dims[d]
-                ahead, there = np.minimum(ahead % k, -ahead % k), np.minimum(there % k, -there % k)
-            closer = same_before & (np.abs(there) < np.abs(ahead))
+                distance, next_distance = (
+                    np.minimum(distance % k, -distance % k),
+                    np.minimum(next_distance % k, -next_distance % k),
+                )
+            closer = same_before & (np.abs(next_distance) < np.abs(distance))
         ports[closer, v] |= np.uint64(1) << port[c]
     longest = {True: [min(k - 1, 1) for k in grid.dims], False: [k // 2 if grid.wrap else k - 1 for k in grid.dims]}
     return ports, sum(longest[complete])

@@ -56,12 +56,12 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
         s, t = group[np.argwhere(hops == _FAR)[0]].tolist()
         raise SpecError(f"groups {s} and {t} of this dragonfly are not linked (minimal, ecmp and ksp serve it)", "kind")
     ports = np.zeros((n, n), np.uint64)
-    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     for c in range(topology.channels):
         v, w = topology.src[c], topology.dst[c]
         rest = crossing[w].copy() if local[c] else np.where(group == group[w], 1, _FAR).astype(np.uint8)
         rest[w] = 0
-        ports[rest + 1 == hops[v], v] |= np.uint64(1) << place[c]
+        ports[rest + 1 == hops[v], v] |= np.uint64(1) << port[c]
     return ports, int(hops.max(initial=0))
 
 
@@ -74,9 +74,9 @@ def two_global_channels(topology: Topology, ports: Masks) -> bool:
         group = router_groups(topology)
     except SpecError:
         return False
-    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     for c in np.flatnonzero(group[topology.src] != group[topology.dst]):
-        taken = (ports[:, topology.src[c]] >> place[c]) & np.uint64(1) > 0
+        taken = (ports[:, topology.src[c]] >> port[c]) & np.uint64(1) > 0
         if (taken & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
             return True
     return False
@@ -88,10 +88,10 @@ def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> N
     ports: as of :func:`two_global_channels`. key: ``kind`` of a routing that takes them, or its ``legs``.
     """
     if two_global_channels(topology, ports):
-        here = "" if key == "kind" else f", and {key}: dragonfly here"
+        hint = "" if key == "kind" else f", and {key}: dragonfly here"
         warn(
             "takes shortest paths by hops, some of which cross two global channels of this dragonfly; what papers on "
-            f"dragonflies call minimal (local, global, local: Kim et al., ISCA 2008) is routing: dragonfly{here}",
+            f"dragonflies call minimal (local, global, local: Kim et al., ISCA 2008) is routing: dragonfly{hint}",
             key=key,
         )
 

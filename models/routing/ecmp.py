@@ -19,13 +19,13 @@ from flitlab.models.topology.graph import Topology
 
 
 @njit
-def keep_ways(ports: Masks, ways: int, seed: int) -> None:
-    """Leave at most ``ways`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
+def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
+    """Leave at most ``most`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
     one = np.uint64(1)
     for t in range(len(ports)):
         for v in range(len(ports)):
             drawn = 0
-            while popcount(ports[t, v]) > ways:
+            while popcount(ports[t, v]) > most:
                 word = draw(seed, PATH_TIES, v, (t << 7) | drawn)
                 ports[t, v] ^= one << np.uint64(select(ports[t, v], below(word, popcount(ports[t, v]))))
                 drawn += 1
@@ -63,5 +63,5 @@ class EqualCost(WeightedSpec, SourceRouted):
             table = path_table(topology, path_sets(topology, hops, self.ways, self.seed))
             return self.along(topology, table, **hops.notes)
         hops = self.next_hops(topology)
-        keep_ways(hops.ports, self.ways, self.seed)
+        limit_next_hops(hops.ports, self.ways, self.seed)
         return Routes(self.kind, hops.ports, PER[self.per], hops.longest, notes=hops.notes)

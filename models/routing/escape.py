@@ -35,10 +35,10 @@ def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
 @njit
 def _one_each(ports: Masks) -> Bytes:
     """uint8: one port of each set, in turn by destination and switch, so that they share the load; 0 of empty sets."""
-    place = np.zeros(ports.shape, np.uint8)
+    port = np.zeros(ports.shape, np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
             count = popcount(ports[t, v])
             if count > 0:
-                place[t, v] = select(ports[t, v], (t + v) % count)
-    return place
+                port[t, v] = select(ports[t, v], (t + v) % count)
+    return port

@@ -42,15 +42,15 @@ MOST_DRAWS = 64
 """Paths that may be drawn for a packet."""
 
 
-def form_faults(topology: Topology, routes: Routes) -> Found:
+def form_errors(topology: Topology, routes: Routes) -> Found:
     """What keeps compiled code from reading routes, and what in them contradicts itself."""
-    numbers = list(_number_faults(routes))
+    numbers = list(_number_errors(routes))
     yield from numbers
     if numbers:
         return
     n, form, policy = topology.switches, routes.form, routes.vc_policy
     degree = int(topology.out_degree.max(initial=0))
-    yield from _select_faults(routes)
+    yield from _select_errors(routes)
     yield from notes_faults(routes.notes)
     if form != PATHS and degree > MAX_PORTS:
         yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or refuse with SpecError"
@@ -62,21 +62,21 @@ def form_faults(topology: Topology, routes: Routes) -> Found:
         if needed or array is not None:
             yield from array_faults(name, array, np.uint8, n, n)
     if routes.port_threshold is not None:
-        yield from _port_threshold_faults(topology, routes, degree)
+        yield from _port_threshold_errors(topology, routes, degree)
     if policy == GROUPS or routes.group is not None:
         yield from array_faults("group", routes.group, np.int32, n)
     if routes.escape is not None and policy != ESCAPE:
         yield "escape", "escape is given, but vc_policy is not ESCAPE"
-    sound_paths = True
+    valid_paths = True
     if (routes.paths is not None) != (form == PATHS):
-        sound_paths = False
+        valid_paths = False
         yield "paths", "form PATHS needs paths: a PathTable" if form == PATHS else "paths are of form PATHS only"
     elif form == PATHS:
-        faults = list(_path_form_faults(topology, routes.paths, degree))
-        sound_paths = not faults
-        yield from faults
-    if (policy == LAYERED or routes.layer is not None) and sound_paths:
-        yield from _layer_faults(routes, n)
+        errors = list(_path_form_errors(topology, routes.paths, degree))
+        valid_paths = not errors
+        yield from errors
+    if (policy == LAYERED or routes.layer is not None) and valid_paths:
+        yield from _layer_errors(routes, n)
 
 
 def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
     return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
 
 
-def _number_faults(routes: Routes) -> Found:
+def _number_errors(routes: Routes) -> Found:
     if not isinstance(routes.kind, str):
         yield "kind", f"kind must be a text, and is {routes.kind!r}"
     for name in ("form", "select", "hops_max", "layers", "threshold"):
@@ -103,7 +103,7 @@ def _number_faults(routes: Routes) -> Found:
         yield "digits", f"digits must be (degree, shift), two whole numbers, and is {digits!r}"
 
 
-def _select_faults(routes: Routes) -> Found:
+def _select_errors(routes: Routes) -> Found:
     """Choices, VC policies and forms that do not go together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
     choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
@@ -132,7 +132,7 @@ def _select_faults(routes: Routes) -> Found:
         yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
 
 
-def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
+def _path_form_errors(topology: Topology, table: Any, degree: int) -> Found:
     if not isinstance(table, PathTable):
         yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
         return
@@ -159,10 +159,10 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
             yield name, f"{name} must rise from 0 to the number of {what}, {total}"
             return
     if len(table.threshold):
-        yield from _threshold_faults(table, topology.switches)
+        yield from _threshold_errors(table, topology.switches)
 
 
-def _threshold_faults(table: PathTable, n: int) -> Found:
+def _threshold_errors(table: PathTable, n: int) -> Found:
     """Shares of paths that are none: every path must have one, and those of a pair must be one whole."""
     pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
     wrong = table.shares <= 0
@@ -175,7 +175,7 @@ def _threshold_faults(table: PathTable, n: int) -> Found:
     )  # fmt: skip
 
 
-def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> Found:
+def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> Found:
     """Shares of next hops that are none: every port allowed must have one, and those of a switch must be one whole."""
     n, table = topology.switches, routes.port_threshold
     if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
@@ -185,32 +185,32 @@ def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> F
     yield from form
     if form or table is None or list(array_faults("ports", routes.ports, np.uint64, n, n)):
         return
-    pair = _first_wrong_thresholds(routes.ports, table)
+    pair = _first_invalid_thresholds(routes.ports, table)
     if pair >= 0:
         t, v = divmod(pair, n)
-        found = f"thresholds of switch {v} for switch {t} are {table[t, v].tolist()}"
-        yield "port_threshold", f"{found}: those of the ports allowed must rise from above 0 to 255"
+        thresholds = f"thresholds of switch {v} for switch {t} are {table[t, v].tolist()}"
+        yield "port_threshold", f"{thresholds}: those of the ports allowed must rise from above 0 to 255"
 
 
 @njit
-def _first_wrong_thresholds(ports: Masks, threshold: Bytes) -> int:
+def _first_invalid_thresholds(ports: Masks, threshold: Bytes) -> int:
     """t * switches + v of the first set of ports whose thresholds do not rise to 255; -1: there is none.
 
     That of the last port stands for 256, so the one before it may be 255, too.
     """
     for t in range(len(ports)):
         for v in range(len(ports)):
-            end, left = 0, ports[t, v]
-            while left != 0:
-                p = lowest(left)
-                left &= left - np.uint64(1)
+            end, unchecked = 0, ports[t, v]
+            while unchecked != 0:
+                p = lowest(unchecked)
+                unchecked &= unchecked - np.uint64(1)
                 begin, end = end, int(threshold[t, v, p])
-                if end <= begin if left != 0 else end != 255:
+                if end <= begin if unchecked != 0 else end != 255:
                     return t * len(ports) + v
     return -1
 
 
-def _layer_faults(routes: Routes, n: int) -> Found:
+def _layer_errors(routes: Routes, n: int) -> Found:
     units = n * n if routes.paths is None else len(routes.paths.path_start) - 1
     layer = routes.layer
     form = list(array_faults("layer", layer, np.uint8, units))

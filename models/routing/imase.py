@@ -14,8 +14,8 @@ from flitlab.models.topology.graph import Topology
 
 def digits_of(topology: Topology) -> tuple[int, int] | None:
     """(degree, shift) if the channels are v -> degree v + shift + 0 .. degree - 1 (mod switches), without loops."""
-    n, most = topology.switches, int(topology.out_degree.max(initial=0))
-    for degree in (most, most + 1):  # one more if there is a loop at every switch
+    n, degree_max = topology.switches, int(topology.out_degree.max(initial=0))
+    for degree in (degree_max, degree_max + 1):  # one more if there is a loop at every switch
         tail, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
         for shift in [0, *np.unique(topology.dst[topology.src == 0]).tolist()]:
             if not _leads_on(topology, n - 1, degree, int(shift)):

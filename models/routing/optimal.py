@@ -11,22 +11,22 @@ from flitlab.models.paths.bounded import paths_bounded
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, WeighedHops
+from flitlab.models.routing.planned import NextHopWeights, PathPlan, PathWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
-from flitlab.models.routing.weighed import weighed_table
+from flitlab.models.routing.weighed import weighted_path_table
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
-LISTED = 3_000_000
+MAX_LISTED_PATHS = 3_000_000
 """Paths of all pairs that are listed (about 40 bytes each); of more, those are made that a solution asks for."""
-SPARSE = 8
+SPARSE_PAIRS_PER_SWITCH = 8
 """Pairs with demand for each switch up to which a demand counts as sparse: few pairs, each with many paths."""
-KEPT, KEPT_SPARSE = 8, 16
+DEFAULT_PATHS, DEFAULT_PATHS_SPARSE = 8, 16
 """Paths of a pair that are kept by default, and those of a sparse demand."""
-SPARE = 4
+PATHS_WITHOUT_DEMAND = 4
 """Paths at most of a pair without demand."""
 
 
@@ -90,8 +90,8 @@ class Optimal(PlannedSpec):
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
         """The demand of ``for``, or else the scenario's. Where a part of it does not grow, it is that at load 1."""
         if self.for_ is not None:
-            found: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
-            return found.at(1.0)[0]
+            target_traffic: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
+            return target_traffic.at(1.0)[0]
         if traffic is None:
             raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
         return traffic.at(1.0)[0]
@@ -101,7 +101,7 @@ class Optimal(PlannedSpec):
         plan = self.plan(topology, demand)
         weighed = weigh(topology, plan)
         notes = {"hops_allowed": plan.hops, "paths_kept": plan.keep, "entries": self.entries, **weighed.notes}
-        if isinstance(weighed, WeighedHops):
+        if isinstance(weighed, NextHopWeights):
             if self.select == "adaptive":
                 message = "adaptive draws paths, and for so many pairs there are next hops only; choices: random"
                 raise SpecError(message, key="select")
@@ -112,7 +112,7 @@ class Optimal(PlannedSpec):
             )  # fmt: skip
         return self._routes(topology, plan, weighed, notes)
 
-    def plan(self, topology: Topology, demand: Traffic) -> Plan:
+    def plan(self, topology: Topology, demand: Traffic) -> PathPlan:
         """Which paths compete. Raises ``SpecError`` for a pair with demand that is farther apart than they are long."""
         source, target, _ = demand.switch_pairs()
         hops = farthest(topology) + 1 if self.hops is None else self.hops
@@ -121,17 +121,19 @@ class Optimal(PlannedSpec):
             s, t = map(switch_names(topology).label, (source[far.argmax()], target[far.argmax()]))
             message = f"switch {t} is {far.max()} channels from switch {s}, and paths have at most {hops}"
             raise SpecError(message, key="hops")
-        listed = paths_bounded(topology, source, target, hops, self.candidates, LISTED)
-        sparse = len(source) <= SPARSE * topology.switches
-        keep = self.paths or (KEPT_SPARSE if sparse else KEPT)
+        listed = paths_bounded(topology, source, target, hops, self.candidates, MAX_LISTED_PATHS)
+        sparse = len(source) <= SPARSE_PAIRS_PER_SWITCH * topology.switches
+        keep = self.paths or (DEFAULT_PATHS_SPARSE if sparse else DEFAULT_PATHS)
         if self.entries is not None:
             keep = min(keep, self.entries)
-        return Plan(demand, source, target, hops, listed, keep, self.entries, self.gap)
+        return PathPlan(demand, source, target, hops, listed, keep, self.entries, self.gap)
 
-    def _routes(self, topology: Topology, plan: Plan, weighed: Weighed, notes: dict[str, Any]) -> Routes:
+    def _routes(self, topology: Topology, plan: PathPlan, weighed: PathWeights, notes: dict[str, Any]) -> Routes:
         """The table of the paths of all pairs, with and without demand."""
         own = plan.source * topology.switches + plan.target
-        table = weighed_table(topology, own, weighed.paths, weighed.weight, min(SPARE, plan.keep), self.seed)
+        table = weighted_path_table(
+            topology, own, weighed.paths, weighed.weight, min(PATHS_WITHOUT_DEMAND, plan.keep), self.seed
+        )
         notes = {**notes, "paths_used": len(weighed.weight), **path_notes(topology, table)}
         routes = Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
         return replace(routes, select=LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes

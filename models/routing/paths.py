@@ -55,10 +55,10 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
     degree = int(topology.out_degree.max(initial=0))
     if degree > MAX_PATH_PORTS:
         raise SpecError(f"serves at most {MAX_PATH_PORTS} channels out of a switch; the topology has {degree}")
-    place = np.arange(topology.channels) - topology.out_start[topology.src]
+    port_of = np.arange(topology.channels) - topology.out_start[topology.src]
     parts, total = [], 0
     for pairs, paths in groups:
-        parts.append((pairs, paths.counts, paths.lengths.astype(np.uint32), place[paths.channel].astype(np.uint8)))
+        parts.append((pairs, paths.counts, paths.lengths.astype(np.uint32), port_of[paths.channel].astype(np.uint8)))
         total += len(paths.path_start) - 1
         if total > MAX_PATHS:
             raise SpecError(f"would take more than {MAX_PATHS:.0e} paths")
@@ -117,12 +117,12 @@ def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
     """Some of the pairs of a set."""
     if len(pairs) == paths.pairs:
         return paths
-    kept_path = np.zeros(len(paths.path_start) - 1, bool)
+    is_chosen = np.zeros(len(paths.path_start) - 1, bool)
     for pair in pairs:
-        kept_path[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
+        is_chosen[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
     lengths = paths.lengths
     return PathSet(
-        starts(paths.counts[pairs]), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)]
+        starts(paths.counts[pairs]), starts(lengths[is_chosen]), paths.channel[np.repeat(is_chosen, lengths)]
     )
 
 
@@ -141,8 +141,8 @@ def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
 
 def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
     """Two switches with hosts (s, t) without a path from s to t, or None."""
-    ends, lacking = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
-    return (int(ends[lacking[0, 0]]), int(ends[lacking[0, 1]])) if len(lacking) else None
+    ends, missing = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
+    return (int(ends[missing[0, 0]]), int(ends[missing[0, 1]])) if len(missing) else None
 
 
 def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:

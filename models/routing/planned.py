@@ -29,7 +29,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PathPlan:
     """Which paths a demand may take, and how they are to be weighed.
 
     source, target: int64 [pairs], the different switches with demand, sorted by target and source. hops: the most
@@ -48,7 +48,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class HopPlan:
+class NextHopPlan:
     """Which next hops a demand may take, and how near to the best their weights are to come.
 
     ports: uint64 [switches, switches], as :class:`~flitlab.models.routing.routes.Routes` has them, without a cycle.
@@ -61,7 +61,7 @@ class HopPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class PathWeights:
     """The paths of every pair of a plan that are used. weight: float64 [paths], of a pair 1 together; notes: of how."""
 
     paths: PathSet
@@ -70,7 +70,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class WeighedHops:
+class NextHopWeights:
     """Next hops that are used, in place of paths: ``ports`` and ``port_threshold`` as routes have them."""
 
     ports: Masks
@@ -78,7 +78,7 @@ class WeighedHops:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-Weigh = Callable[[Topology, Plan | HopPlan], Weighed | WeighedHops]
+Weigh = Callable[[Topology, PathPlan | NextHopPlan], PathWeights | NextHopWeights]
 """What solves a plan; one of next hops always by next hops."""
 
 
@@ -102,13 +102,13 @@ class PlannedSpec(RoutingSpec):
         """
         raise NotImplementedError
 
-    def demand_looked_at(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+    def validated_demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
         """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
         if not is_third_party(self):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
-            given = self.demand(topology, traffic)
-        return sound_traffic(topology, given, copy=True, by="demand")
+            demand = self.demand(topology, traffic)
+        return sound_traffic(topology, demand, copy=True, by="demand")
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""
@@ -119,7 +119,7 @@ class PlannedSpec(RoutingSpec):
         raise SpecError(f"{self.kind} is made for a demand before anything runs; on a topology alone it is not defined")
 
 
-def to_plan(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
+def needs_solver(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
     """Whether the routes that a specification asks for take a solver."""
     return isinstance(spec, PlannedSpec) and spec.weighed
 
@@ -138,9 +138,9 @@ def thresholds(pair_start: Ints, weight: Floats) -> Words:
         raise SpecError("the weights of the paths of a pair must add up to 1")
     words = np.maximum(np.rint(weight * (LAST_WORD + 1.0)).astype(np.int64), 1)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
-    found = total[1:] - np.repeat(total[pair_start[:-1]], counts)
-    found[pair_start[1:][counts > 0] - 1] = LAST_WORD
-    below: Words = found.astype(np.uint32)
+    upper = total[1:] - np.repeat(total[pair_start[:-1]], counts)
+    upper[pair_start[1:][counts > 0] - 1] = LAST_WORD
+    below: Words = upper.astype(np.uint32)
     return below
 
 
@@ -153,9 +153,9 @@ def equal_thresholds(ports: Masks, degree: int) -> Bytes:
     threshold = np.zeros((*ports.shape, degree), np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
-            left, size, k = ports[t, v], popcount(ports[t, v]), 0
-            while left != 0:
+            unassigned, size, k = ports[t, v], popcount(ports[t, v]), 0
+            while unassigned != 0:
                 k += 1
-                threshold[t, v, lowest(left)] = min((256 * k + size // 2) // size, 255)
-                left &= left - np.uint64(1)
+                threshold[t, v, lowest(unassigned)] = min((256 * k + size // 2) // size, 255)
+                unassigned &= unassigned - np.uint64(1)
     return threshold

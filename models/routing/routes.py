@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
-from flitlab.models.routing.sound import known_sound, sound_routes
+from flitlab.models.routing.sound import mark_validated, validate_routes
 from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -66,15 +66,15 @@ class RoutingSpec(Spec):
         """The routes on a topology, looked at and under the VC policy asked for. Raises ``SpecError``."""
         return self.validated(self.routes, topology)
 
-    def validated(self, give: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
+    def validated(self, method: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
         """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`).
 
         more: what the method takes besides the topology.
         """
-        with unchanged(topology, give, *more):
-            given = give(topology, *more)
-        sound = sound_routes(topology, given, copy=is_third_party(self), by=give.__name__)
-        return known_sound(topology, with_vc_policy(topology, sound, self.vc_policy))
+        with unchanged(topology, method, *more):
+            routes = method(topology, *more)
+        valid_routes = validate_routes(topology, routes, copy=is_third_party(self), method=method.__name__)
+        return mark_validated(topology, with_vc_policy(topology, valid_routes, self.vc_policy))
 
     def policy_code(self) -> int | None:
         """The VC policy asked for, or None for the routing's own."""

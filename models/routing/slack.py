@@ -47,36 +47,38 @@ def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTa
     share = table.shares
     source, target = np.divmod(pair, n)
     first = length - steps[source, target]
-    at, entries = source.copy(), []
+    switches, entries = source.copy(), []
     for hop in range(int(length.max(initial=0))):
         path = np.flatnonzero(length > hop)
-        channel = topology.out_start[at[path]] + table.port[table.path_start[path] + hop]
-        slack = length[path] - hop - steps[at[path], target[path]]
-        entries.append(np.column_stack([target[path], at[path], slack, channel, path]))
-        at[path] = topology.dst[channel]
+        channel = topology.out_start[switches[path]] + table.port[table.path_start[path] + hop]
+        slack = length[path] - hop - steps[switches[path], target[path]]
+        entries.append(np.column_stack([target[path], switches[path], slack, channel, path]))
+        switches[path] = topology.dst[channel]
     every = np.concatenate([np.zeros((0, 5), np.int64), *entries])
     path = every[:, 4]
-    keys, flow, alike = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
-    weight = _weights(keys[:, :3], flow, alike)
+    keys, flow, equal_flow = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
+    weight = _weights(keys[:, :3], flow, equal_flow)
     drawn, own, _ = _summed(np.column_stack([source, target, first]), share, share)
     target, switch, slack, channel = np.ascontiguousarray(keys.T)
     of, to, drawn_slack = np.ascontiguousarray(drawn.T)
     return SlackTable(target, switch, slack, channel, weight, of, to, drawn_slack, own)
 
 
-def _summed(keys: Ints, flow: Floats, alike: Floats) -> tuple[Ints, Floats, Floats]:
+def _summed(keys: Ints, flow: Floats, equal_flow: Floats) -> tuple[Ints, Floats, Floats]:
     """Equal rows of keys [entries, k] as one, in ascending order, with the sums of both numbers."""
     size = keys.max(axis=0, initial=0) + 1
-    _, first, of = np.unique(np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True)
-    return keys[first], sums(of, flow, len(first)), sums(of, alike, len(first))
+    _, first, row_index = np.unique(
+        np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True
+    )
+    return keys[first], sums(row_index, flow, len(first)), sums(row_index, equal_flow, len(first))
 
 
-def _weights(state: Ints, flow: Floats, alike: Floats) -> Floats:
+def _weights(state: Ints, flow: Floats, equal_flow: Floats) -> Floats:
     """float64 [entries]: the part that each has of its state (rows, equal ones next to each other)."""
-    new = np.ones(len(state), bool)
-    new[1:] = (state[1:] != state[:-1]).any(axis=1)
-    of = np.cumsum(new) - 1
-    total = sums(of, flow, int(new.sum()))
-    part: Floats = np.where(total[of] > 0, flow, alike)
-    found: Floats = part / sums(of, part, len(total))[of]
-    return found
+    is_first = np.ones(len(state), bool)
+    is_first[1:] = (state[1:] != state[:-1]).any(axis=1)
+    state_index = np.cumsum(is_first) - 1
+    total = sums(state_index, flow, int(is_first.sum()))
+    state_flow: Floats = np.where(total[state_index] > 0, flow, equal_flow)
+    weights: Floats = state_flow / sums(state_index, state_flow, len(total))[state_index]
+    return weights

@@ -12,9 +12,9 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
 from flitlab.models.jit import njit
-from flitlab.models.routing.form import form_faults
+from flitlab.models.routing.form import form_errors
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.next_hops import port_faults, survey_faults, survey_of
+from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.ways import PathTable, Routes
 from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, PROGRESSIVE, VIA
@@ -31,74 +31,77 @@ _ARRAYS = {
 }
 _NUMBERS = ("form", "select", "hops_max", "layers", "threshold", "draws")
 
-_SHOWN = 12
+_NAMED_PORTS = 12
 """Ports of a path that are named."""
 
 
-def sound_routes(topology: Topology, given: Routes, copy: bool = False, by: str = "build") -> Routes:
+def validate_routes(topology: Topology, routes: Routes, copy: bool = False, method: str = "build") -> Routes:
     """Routes that lead every packet to its destination, with their ``hops_max`` counted.
 
     Their arrays are as compiled code takes them; ``copy``: so that nobody else can write to them. by: name of the
     method that gave them. Raises ``FaultyError`` that tells one of each sort of
     :func:`~flitlab.models.routing.form.form_faults`, or else of the ways on which packets do not arrive.
     """
-    refuse_other(given, Routes, by)
-    if not copy and _sound.get(given) == topology.content_hash:
-        return given
-    refuse(form_faults(topology, given))
-    routes = _plain(given, copy)
-    faults, most = _followed(topology, routes)
-    refuse(faults)
-    return known_sound(topology, rebuilt(Routes, routes, hops_max=most))
+    refuse_other(routes, Routes, method)
+    if not copy and _validated.get(routes) == topology.content_hash:
+        return routes
+    refuse(form_errors(topology, routes))
+    routes = _normalised(routes, copy)
+    errors, most = _followed_routes(topology, routes)
+    refuse(errors)
+    return mark_validated(topology, rebuilt(Routes, routes, hops_max=most))
 
 
-def known_sound(topology: Topology, routes: Routes) -> Routes:
+def mark_validated(topology: Topology, routes: Routes) -> Routes:
     """The routes themselves, of which it is known that packets that follow them arrive: they need not be followed."""
-    _sound[routes] = topology.content_hash
+    _validated[routes] = topology.content_hash
     return routes
 
 
-_sound: WeakKeyDictionary[Routes, str] = WeakKeyDictionary()
+_validated: WeakKeyDictionary[Routes, str] = WeakKeyDictionary()
 """Routes that have been followed already, with the hash of the topology: at 10,000 switches that takes seconds."""
 
 
-def _plain(given: Routes, copy: bool) -> Routes:
-    present = {name: array for name in _ARRAYS if (array := getattr(given, name)) is not None}
+def _normalised(routes: Routes, copy: bool) -> Routes:
+    present = {name: array for name in _ARRAYS if (array := getattr(routes, name)) is not None}
     arrays: dict[str, Any] = {name: plain(array, _ARRAYS[name], copy) for name, array in present.items()}
-    numbers: dict[str, Any] = {name: int(getattr(given, name)) for name in _NUMBERS}
-    paths = given.paths and PathTable(*(plain(part, part.dtype.type, copy) for part in given.paths))
-    digits = given.digits and (int(given.digits[0]), int(given.digits[1]))
-    policy = None if given.vc_policy is None else int(given.vc_policy)
+    numbers: dict[str, Any] = {name: int(getattr(routes, name)) for name in _NUMBERS}
+    paths = routes.paths and PathTable(*(plain(part, part.dtype.type, copy) for part in routes.paths))
+    digits = routes.digits and (int(routes.digits[0]), int(routes.digits[1]))
+    policy = None if routes.vc_policy is None else int(routes.vc_policy)
     return rebuilt(
-        Routes, given, **arrays, **numbers, paths=paths, digits=digits, vc_policy=policy,
-        deflection=bool(given.deflection),
+        Routes, routes, **arrays, **numbers, paths=paths, digits=digits, vc_policy=policy,
+        deflection=bool(routes.deflection),
     )  # fmt: skip
 
 
-def _followed(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]], int]:
+def _followed_routes(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]], int]:
     """What is wrong with the ways, and, if that is nothing, the channels of the longest."""
     if routes.form == PATHS:
         assert routes.paths is not None
-        faults, most = list(_path_faults(topology, routes.paths)), longest(routes.paths)
+        errors, most = list(_path_errors(topology, routes.paths)), longest(routes.paths)
     elif routes.form == DIGITS:
-        faults, most = list(_digit_faults(topology, routes)), _farthest(topology)
+        errors, most = list(_digit_errors(topology, routes)), _farthest(topology)
     elif routes.form == POLARIZED:
-        faults, most = list(_distance_faults(topology, routes)), routes.hops_max
-    elif not (faults := list(port_faults(topology, routes))):
+        errors, most = list(_distance_errors(topology, routes)), routes.hops_max
+    elif not (errors := list(port_errors(topology, routes))):
         survey = survey_of(topology, routes)
-        faults, most = list(survey_faults(routes, survey)), survey.longest(routes.form == VIA)
+        errors, most = list(survey_errors(routes, survey)), survey.longest(routes.form == VIA)
         most += routes.select == PROGRESSIVE  # the first channel of one way, and then all of another
-    return (faults, 0) if faults else (list(_claim_faults(topology, routes, most)), most)
+    return (errors, 0) if errors else (list(_hops_max_errors(topology, routes, most)), most)
 
 
-def _claim_faults(topology: Topology, routes: Routes, most: int) -> Found:
+def _hops_max_errors(topology: Topology, routes: Routes, most: int) -> Found:
     """A ``hops_max`` that cannot be; one that is merely too large does no harm, as it is counted."""
     legs = 2 if routes.form == VIA or routes.escape is not None else 1
-    room = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
+    longest_loopless = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
     if routes.hops_max < most:
         yield "hops_max", f"hops_max is {routes.hops_max}, but the longest route has {most} channels"
-    if routes.hops_max > room and routes.form != POLARIZED:  # which only bounds them
-        yield "hops_max", f"hops_max is {routes.hops_max}, but no route without a loop has more than {room} channels"
+    if routes.hops_max > longest_loopless and routes.form != POLARIZED:  # which only bounds them
+        yield (
+            "hops_max",
+            f"hops_max is {routes.hops_max}, but no route without a loop has more than {longest_loopless} channels",
+        )
 
 
 def _farthest(topology: Topology) -> int:
@@ -106,7 +109,7 @@ def _farthest(topology: Topology) -> int:
     return len(distance_counts(topology, topology.host_count if topology.hosts else None)) - 1
 
 
-def _digit_faults(topology: Topology, routes: Routes) -> Found:
+def _digit_errors(topology: Topology, routes: Routes) -> Found:
     """Next hops computed from numbers are shortest paths of the graph that the numbers describe: is it this one?"""
     assert routes.digits is not None
     degree, shift = routes.digits
@@ -120,7 +123,7 @@ def _digit_faults(topology: Topology, routes: Routes) -> Found:
         yield "digits", f"the channels are not those from v to {degree} v + {shift} + 0 .. {degree - 1} modulo {n}"
 
 
-def _distance_faults(topology: Topology, routes: Routes) -> Found:
+def _distance_errors(topology: Topology, routes: Routes) -> Found:
     """A packet arrives if it knows distances, and may take as many channels as lie between any two switches."""
     leg = routes.leg
     assert leg is not None
@@ -135,19 +138,19 @@ def _distance_faults(topology: Topology, routes: Routes) -> Found:
         yield "hops_max", f"hops_max is {routes.hops_max}: it must be at least the diameter, {leg.max()}"
 
 
-def _path_faults(topology: Topology, table: PathTable) -> Found:
+def _path_errors(topology: Topology, table: PathTable) -> Found:
     lacking = np.argwhere(paths_per_pair(topology, table) == 0)
     if len(lacking):
         s, t = ends_of(topology)[lacking[0]].tolist()
         yield "no path", counted(f"there is no path from switch {s} to switch {t}", len(lacking))
-    faults, first = _survey_paths(*table[:3], topology.out_start, topology.dst, np.full(topology.switches, -1))
-    for sort, text in enumerate(_PATH_FAULTS):
-        if faults[sort]:
-            name, leads = _path(topology, table, *first[sort].tolist())
-            yield text, counted(f"{name} {text}: {leads}", int(faults[sort]))
+    counts, first = _survey_paths(*table[:3], topology.out_start, topology.dst, np.full(topology.switches, -1))
+    for kind, text in enumerate(_PATH_ERRORS):
+        if counts[kind]:
+            name, leads = _path_text(topology, table, *first[kind].tolist())
+            yield text, counted(f"{name} {text}: {leads}", int(counts[kind]))
 
 
-_PATH_FAULTS = ("uses a port that a switch does not have", "visits a switch twice", "does not end there")
+_PATH_ERRORS = ("uses a port that a switch does not have", "visits a switch twice", "does not end there")
 
 
 @njit
@@ -158,38 +161,38 @@ def _survey_paths(
 
     seen: int64 [switches], -1, scratch.
     """
-    faults, first = np.zeros(3, np.int64), np.zeros((3, 2), np.int64)
+    counts, first = np.zeros(3, np.int64), np.zeros((3, 2), np.int64)
     n = len(out_start) - 1
     for pair in range(len(pair_start) - 1):
         for p in range(pair_start[pair], pair_start[pair + 1]):
-            v, fault = pair // n, -1
+            v, kind = pair // n, -1
             seen[v] = p
             for i in range(path_start[p], path_start[p + 1]):
                 c = out_start[v] + np.int64(port[i])
                 if c >= out_start[v + 1]:
-                    fault = 0
+                    kind = 0
                     break
                 v = dst[c]
                 if seen[v] == p:
-                    fault = 1
+                    kind = 1
                     break
                 seen[v] = p
-            if fault < 0 and v != pair % n:
-                fault = 2
-            if fault >= 0:
-                if faults[fault] == 0:
-                    first[fault, 0], first[fault, 1] = pair, p
-                faults[fault] += 1
-    return faults, first
+            if kind < 0 and v != pair % n:
+                kind = 2
+            if kind >= 0:
+                if counts[kind] == 0:
+                    first[kind, 0], first[kind, 1] = pair, p
+                counts[kind] += 1
+    return counts, first
 
 
-def _path(topology: Topology, table: PathTable, pair: int, p: int) -> tuple[str, str]:
+def _path_text(topology: Topology, table: PathTable, pair: int, p: int) -> tuple[str, str]:
     """What messages call a path, and where it leads as far as its ports exist."""
     s, t = divmod(pair, topology.switches)
-    ports = table.port[table.path_start[p] : table.path_start[p + 1]][:_SHOWN].tolist()
-    way = [s]
+    ports = table.port[table.path_start[p] : table.path_start[p + 1]][:_NAMED_PORTS].tolist()
+    switches = [s]
     for port in ports:
-        if port >= topology.out_degree[way[-1]]:
+        if port >= topology.out_degree[switches[-1]]:
             break
-        way.append(int(topology.dst[topology.out_start[way[-1]] + port]))
-    return f"a path from switch {s} to switch {t}", f"ports {ports}, switches {way}"
+        switches.append(int(topology.dst[topology.out_start[switches[-1]] + port]))
+    return f"a path from switch {s} to switch {t}", f"ports {ports}, switches {switches}"

@@ -47,12 +47,12 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
             if v == t or hops[v] >= _FAR:
                 continue
             longest = max(longest, hops[v])
-            falls = down[v] < _FAR
+            goes_down = down[v] < _FAR
             mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
                 w = dst[c]
-                further = down[w] if falls else hops[w]
-                if (rank[w] > i) == falls and further + 1 == hops[v]:
+                further = down[w] if goes_down else hops[w]
+                if (rank[w] > i) == goes_down and further + 1 == hops[v]:
                     mask |= one << np.uint64(c - out_start[v])
             ports[t, v] = mask
         for s in targets:
@@ -69,8 +69,8 @@ def levels(topology: Topology, roots: list[int]) -> Ints:
     depth = 0
     while len(frontier):
         depth += 1
-        ahead = topology.dst[np.isin(topology.src, frontier)]
-        frontier = np.unique(ahead[level[ahead] < 0])
+        neighbours = topology.dst[np.isin(topology.src, frontier)]
+        frontier = np.unique(neighbours[level[neighbours] < 0])
         level[frontier] = depth
     return level
 
@@ -113,10 +113,10 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
         order = np.lexsort((np.arange(topology.switches), levels(topology, chosen)))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        ports, longest, lost = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
-        if lost < 0:
+        ports, longest, unreachable = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
+        if unreachable < 0:
             return ports, int(longest), chosen
-    name = switch_names(topology).label(int(lost))
+    name = switch_names(topology).label(int(unreachable))
     raise SpecError(f"from these some switch has no way up and down to switch {name}; from one root all have", "roots")
 
 

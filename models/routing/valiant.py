@@ -12,7 +12,7 @@ from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups, warn_of_two_global_channels
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.planned import HopPlan, PlannedSpec, Weigh, WeighedHops
+from flitlab.models.routing.planned import NextHopPlan, NextHopWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import PER, Routes, RoutingSpec
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.rules.tables import VIA
@@ -32,11 +32,11 @@ def route_hops(topology: Topology, ports: Masks) -> Bytes:
     port = np.log2(np.maximum(low, np.uint64(1)).astype(float)).astype(np.int64)
     switch = np.arange(n)
     for t in range(n):
-        at, moving = switch.copy(), ports[t] > 0
+        switches, moving = switch.copy(), ports[t] > 0
         while moving.any():
             hops[moving, t] += 1
-            at[moving] = topology.dst[topology.out_start[at[moving]] + port[t, at[moving]]]
-            moving &= at != t
+            switches[moving] = topology.dst[topology.out_start[switches[moving]] + port[t, switches[moving]]]
+            moving &= switches != t
     return hops
 
 
@@ -123,13 +123,13 @@ class Valiant(ViaSpec, PlannedSpec):
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
         """What the hosts' switches send on either leg at load 1, whatever the traffic is."""
-        found: Traffic = make("traffic", kind="uniform", include_self=True).build(topology)
-        return found
+        uniform: Traffic = make("traffic", kind="uniform", include_self=True).build(topology)
+        return uniform
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         ports, longest = self.leg_ports(topology)
-        weighed = weigh(topology, HopPlan(demand, ports, LEGS_GAP))
-        assert isinstance(weighed, WeighedHops)
+        weighed = weigh(topology, NextHopPlan(demand, ports, LEGS_GAP))
+        assert isinstance(weighed, NextHopWeights)
         routes = self.by_legs(topology, weighed.ports, longest, PER[self.per])
         return replace(routes, port_threshold=weighed.port_threshold, notes={**routes.notes, **weighed.notes})
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
-from flitlab.models.routing.wide import longest_ways
+from flitlab.models.routing.wide import longest_paths
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -69,8 +69,8 @@ class PathTable(NamedTuple):
         ends[last] = LAST_WORD + 1.0
         begins = np.concatenate([np.zeros(1), ends[:-1]])
         begins[self.pair_start[:-1][counts > 0]] = 0.0
-        found: Floats = (ends - begins) / (LAST_WORD + 1.0)
-        return found
+        shares: Floats = (ends - begins) / (LAST_WORD + 1.0)
+        return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Routes:
         rising = self.form == TABLE and policy == RISING
         ends = computed or rising or self.select == PROGRESSIVE
         none = np.zeros((0, 0), np.uint8)
-        rest = longest_ways(topology, self.ports) if rising else none
+        rest = longest_paths(topology, self.ports) if rising else none
         return Tables(
             self.form, self.select, topology.switches, pack_ports(self.ports), *paths,
             none if self.leg is None else self.leg, topology.host_switch.astype(np.int64) if by_leg else _NONE,

@@ -13,7 +13,9 @@ from flitlab.models.routing.ways import PathTable
 from flitlab.models.topology.graph import Topology
 
 
-def weighed_table(topology: Topology, pairs: Ints, paths: PathSet, weight: Floats, spare: int, seed: int) -> PathTable:
+def weighted_path_table(
+    topology: Topology, pairs: Ints, paths: PathSet, weight: Floats, spare: int, seed: int
+) -> PathTable:
     """The table of the paths of all pairs of switches with hosts.
 
     pairs: int64, different ones, s * switches + t, that have ``paths`` with ``weight`` [paths], 1 together for each.
@@ -42,8 +44,8 @@ def _others(topology: Topology, pairs: Ints) -> Ints:
 def _in_order(weighed: PathSet, spare: PathSet, weight: Floats, order: Ints) -> tuple[PathSet, Floats]:
     """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` have equal ones."""
     counts = np.concatenate([weighed.counts, spare.counts])
-    whole = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
+    weights = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
     first = np.cumsum(counts) - counts
     paths = concatenate([weighed, spare], order)
-    place = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(whole))
-    return paths, whole[place]
+    index = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(weights))
+    return paths, weights[index]

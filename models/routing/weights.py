@@ -13,7 +13,7 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.routing.wide import FARTHEST, longest_ways, shortest_ports
+from flitlab.models.routing.wide import FARTHEST, longest_paths, shortest_ports
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
 from flitlab.models.rules.tables import MAX_PORTS
@@ -94,10 +94,10 @@ class WeightedSpec(RoutingSpec):
     def _notes(self, topology: Topology) -> dict[str, Any]:
         """What a reader of results should know of weights and ties that are not hops, and not all."""
         name = self.weight or topology.default_weight
-        said = {} if name == HOPS else {"weight": name}
+        notes = {} if name == HOPS else {"weight": name}
         if self.weight is None and name == DELAY:
-            said = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
-        return said if self.ties == "all" else {**said, "ties": self.ties}
+            notes = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
+        return notes if self.ties == "all" else {**notes, "ties": self.ties}
 
 
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
@@ -122,7 +122,7 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     reached = by_rows(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
     if not all(reached):
         return ports, -1
-    longest = int(longest_ways(topology, ports).max(initial=0))
+    longest = int(longest_paths(topology, ports).max(initial=0))
     return ports, longest if longest < FARTHEST else n - 1
 
 
@@ -212,11 +212,11 @@ def _fill_all(
     for t in range(begin, end):
         reached &= _settle(t, in_start, in_tail, in_weight, far, before, taken, heap, order) == n
         for v in range(n):
-            some = np.uint64(0)
+            mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
                 if v != t and weight[c] + far[dst[c]] == far[v]:
-                    some |= one << np.uint64(c - out_start[v])
-            ports[t, v] = some
+                    mask |= one << np.uint64(c - out_start[v])
+            ports[t, v] = mask
     return reached
 
 
@@ -314,10 +314,10 @@ def _paths_to(
                 while True:
                     c = out_start[v] + lowest(some)
                     some &= some - np.uint64(1)
-                    here = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
-                    if rank < here or some == 0:
+                    paths_after = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
+                    if rank < paths_after or some == 0:
                         break
-                    rank -= here
+                    rank -= paths_after
                 if filled == len(flat):
                     longer = np.zeros(2 * filled, np.int64)
                     for i in range(filled):

@@ -230,10 +230,16 @@ class SpraySpec(SwitchingSpec):
         """Links, switches and packets as the keys describe them; ``queue_packets`` becomes bytes."""
         queue_bytes = self.queue_bytes if self.queue_packets is None else self.queue_packets * self.mtu_bytes
         return Fabric(
-            mtu_bytes=self.mtu_bytes, header_bytes=self.header_bytes, nic_mbps=self.nic_mbps, link_us=self.link_us,
-            switch_ns=self.switch_ns, queue_bytes=queue_bytes, ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
-            trim=self.trim, at_switch=self.at_switch,
-        )  # fmt: skip
+            mtu_bytes=self.mtu_bytes,
+            header_bytes=self.header_bytes,
+            nic_mbps=self.nic_mbps,
+            link_us=self.link_us,
+            switch_ns=self.switch_ns,
+            queue_bytes=queue_bytes,
+            ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
+            trim=self.trim,
+            at_switch=self.at_switch,
+        )
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Two keys for the same thing, and a queue that nothing fits into."""

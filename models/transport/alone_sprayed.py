@@ -83,9 +83,22 @@ def uncontended_ticks(session: SpraySession) -> Floats:
         for kind, each in enumerate(session.transports):
             if len(some := np.flatnonzero(may_take_longer & (session.kind == kind))):
                 _follow(
-                    each, session.routes, salts, channels, host, taken, some, src_switch, dst_switch, flows.packets,
-                    flows.last_size, gap, session.acknowledges, flows.start + topology.access_delay[flows.source], ticks,
-                )  # fmt: skip
+                    each,
+                    session.routes,
+                    salts,
+                    channels,
+                    host,
+                    taken,
+                    some,
+                    src_switch,
+                    dst_switch,
+                    flows.packets,
+                    flows.last_size,
+                    gap,
+                    session.acknowledges,
+                    flows.start + topology.access_delay[flows.source],
+                    ticks,
+                )
     return ticks.astype(float)
 
 
@@ -97,9 +110,10 @@ def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Int
         return by_distance(forward_hops, n, mtu), by_distance(forward_hops, n, last), by_distance(back, n, control)
     same = np.ones(len(src_switch), np.int64)
     return (
-        fastest(session.routes, n, src_switch, dst_switch, same * mtu), fastest(session.routes, n, src_switch, dst_switch, last),
+        fastest(session.routes, n, src_switch, dst_switch, same * mtu),
+        fastest(session.routes, n, src_switch, dst_switch, last),
         fastest(session.routes, n, dst_switch, src_switch, same * control),
-    )  # fmt: skip
+    )
 
 
 @routine
@@ -240,9 +254,22 @@ def _spread(
 
 @njit
 def _fill(
-    r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, src_switch: Ints, dst_switch: Ints, packets: Ints,
-    last: Ints, gap: Ints, answers: Bools, full: Int, answer: Int, ticks: Ints, may_take_longer: Bools,
-) -> None:  # fmt: skip
+    r: Tables,
+    salts: Ints,
+    n: Channels,
+    host: HostLinks,
+    taken: PathTimes,
+    src_switch: Ints,
+    dst_switch: Ints,
+    packets: Ints,
+    last: Ints,
+    gap: Ints,
+    answers: Bools,
+    full: Int,
+    answer: Int,
+    ticks: Ints,
+    may_take_longer: Bools,
+) -> None:
     """``ticks`` of every flow, and whether it is short and may take more if it is alone.
 
     source, target: its switches.

@@ -97,7 +97,7 @@ class Case:
     @property
     def program(self) -> Scenario[SwitchingMode, Workload] | None:
         """The scenario, if its hosts run a program."""
-        return cast("Scenario[Discipline, Workload]", self.scenario) if self.workload is not None else None
+        return cast("Scenario[SwitchingMode, Workload]", self.scenario) if self.workload is not None else None
 
     @cached_property
     def epochs(self) -> "list[EpochOf]":

@@ -15,7 +15,7 @@ from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.wide import depends_on_itself
+from flitlab.models.routing.wide import has_dependency_cycle
 from flitlab.models.rules.route import LEG_SHIFT
 from flitlab.models.rules.tables import (
     ANY,
@@ -135,7 +135,7 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
     else:
         assert as_set(edges) == reference
     if routes.form == TABLE and policy == ANY:
-        assert depends_on_itself(topology, routes.ports, ends_of(topology)) != acyclic(reference)
+        assert has_dependency_cycle(topology, routes.ports, ends_of(topology)) != acyclic(reference)
     certified = certify(topology, routes, 16, allow_deadlock=True)
     if certified.policy in (ANY, LAYERED):
         assert certified.acyclic == acyclic(reference)
@@ -265,11 +265,11 @@ def test_a_circle_is_found_whichever_targets_close_it(last):
     t, v = np.indices((n, n))
     ports = np.where(v < t, up[v], down[v])
     np.fill_diagonal(ports, 0)
-    assert not depends_on_itself(ring, ports, np.arange(n))
+    assert not has_dependency_cycle(ring, ports, np.arange(n))
     ports[last] = up
     ports[last, last] = 0
-    assert depends_on_itself(ring, ports, np.arange(n))
-    assert not depends_on_itself(ring, ports, np.delete(np.arange(n), last))
+    assert has_dependency_cycle(ring, ports, np.arange(n))
+    assert not has_dependency_cycle(ring, ports, np.delete(np.arange(n), last))
 
 
 @given(topologies(), st.sampled_from(["minimal", "ecmp", "updown"]))

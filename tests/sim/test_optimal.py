@@ -18,7 +18,7 @@ from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
 from flitlab.models.routing.optimal import Optimal
 from flitlab.models.routing.planned import equal_thresholds, thresholds
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.sound import validate_routes
 from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.route import choose_route, next_port, path_share
 from flitlab.models.rules.tables import ADAPTIVE
@@ -167,9 +167,9 @@ def test_tables_with_shares_that_are_none_are_refused():
         threshold = table.threshold.copy()
         threshold[place] = value
         with pytest.raises(FaultyError, match=f"threshold {value} of a path from switch {pair // 16} to"):
-            sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=threshold)))
+            validate_routes(GRAPH, replace(routes, paths=table._replace(threshold=threshold)))
     with pytest.raises(FaultyError, match="threshold must be uint32"):
-        sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=table.shares)))
+        validate_routes(GRAPH, replace(routes, paths=table._replace(threshold=table.shares)))
 
 
 def test_weights_are_a_part_of_the_content():
@@ -290,9 +290,9 @@ def test_thresholds_of_next_hops_that_are_none_are_refused(never_listed):
     threshold = routes.port_threshold.copy()
     threshold[t, v] = 0
     with pytest.raises(FaultyError, match=f"thresholds of switch {v} for switch {t} are"):
-        sound_routes(DENSE, replace(routes, port_threshold=threshold))
+        validate_routes(DENSE, replace(routes, port_threshold=threshold))
     with pytest.raises(FaultyError, match="select RANDOM or HASH"):
-        sound_routes(DENSE, replace(routes, select=ADAPTIVE))
+        validate_routes(DENSE, replace(routes, select=ADAPTIVE))
 
 
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])

@@ -19,9 +19,9 @@ def bruck(comm: Communicator, size: int) -> None:
 
     Source: Bruck et al. 1997, doi:10.1109/71.642949.
     """
-    way = np.arange(comm.size)
+    offset = np.arange(comm.size)
     for distance in distances(comm.size):
-        comm.exchange(comm.members, (comm.members + distance) % comm.size, np.count_nonzero(way & distance) * size)
+        comm.exchange(comm.members, (comm.members + distance) % comm.size, np.count_nonzero(offset & distance) * size)
 
 
 def pairwise(comm: Communicator, size: npt.ArrayLike) -> None:
@@ -54,9 +54,9 @@ def scattered(comm: Communicator, size: npt.ArrayLike) -> None:
 def _in_batches(comm: Communicator, size: npt.ArrayLike, batch: int) -> None:
     comm.expect(comm.size * (comm.size - 1))
     for first in range(1, comm.size, batch):
-        ahead = np.arange(first, min(first + batch, comm.size))
-        source = np.repeat(comm.members, len(ahead))
-        target = (source + np.tile(ahead, comm.size)) % comm.size
+        offsets = np.arange(first, min(first + batch, comm.size))
+        source = np.repeat(comm.members, len(offsets))
+        target = (source + np.tile(offsets, comm.size)) % comm.size
         comm.exchange(source, target, _between(comm, size, source, target))
 
 

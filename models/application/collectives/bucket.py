@@ -57,21 +57,23 @@ def all_reduce(comm: Communicator, size: int) -> None:
 def _joint(dims: tuple[int, ...], length: Ints) -> list[Messages]:
     """The messages of each round of an all-gather; what parts have for the same neighbour travels together."""
     members = np.arange(len(length))
-    place = members.reshape(dims)
-    found = []
+    grid = members.reshape(dims)
+    rounds = []
     for sizes in _carried(dims, length):
-        targets = [np.roll(place, -way, axis).ravel() for axis, way in sizes]
-        found.append((np.tile(members, len(sizes)), np.concatenate(targets), np.concatenate(list(sizes.values()))))
-    return found
+        targets = [np.roll(grid, -direction, axis).ravel() for axis, direction in sizes]
+        rounds.append((np.tile(members, len(sizes)), np.concatenate(targets), np.concatenate(list(sizes.values()))))
+    return rounds
 
 
 def _carried(dims: tuple[int, ...], length: Ints) -> list[dict[tuple[int, int], Ints]]:
     """For each round: dimension and direction -> bytes that each member sends to its neighbour there."""
-    some = parts(dims, length)
-    rounds: list[dict[tuple[int, int], Ints]] = [{} for _ in range(_rounds(dims) + max(part.start for part in some))]
-    for part in some:
+    data_parts = parts(dims, length)
+    rounds: list[dict[tuple[int, int], Ints]] = [
+        {} for _ in range(_rounds(dims) + max(part.start for part in data_parts))
+    ]
+    for part in data_parts:
         for t, (axis, size) in enumerate(part_rounds(dims, part), part.start):
-            key = axis, part.way if dims[axis] > 2 else 1  # round a ring of two both ways are one
+            key = axis, part.direction if dims[axis] > 2 else 1  # round a ring of two both ways are one
             rounds[t][key] = rounds[t].get(key, np.zeros_like(size)) + size
     return [sizes for sizes in rounds if sizes]
 
@@ -80,7 +82,7 @@ def _rounds(dims: tuple[int, ...]) -> int:
     return sum(dims) - len(dims)
 
 
-class Part(NamedTuple):
+class DataPart(NamedTuple):
     """A part of all members' data.
 
     start: the round in which it begins. first: the dimension in which it does. way: its direction, 1 or -1. size: bytes
@@ -89,27 +91,27 @@ class Part(NamedTuple):
 
     start: int
     first: int
-    way: int
+    direction: int
     size: Ints
 
 
-def parts(dims: tuple[int, ...], length: Ints) -> list[Part]:
+def parts(dims: tuple[int, ...], length: Ints) -> list[DataPart]:
     """All parts of the data of members that have ``length`` bytes each, int64 [p]."""
-    ways = (1, -1) if max(dims) > 2 else (1,)
+    directions = (1, -1) if max(dims) > 2 else (1,)
     weight = weights(dims)
-    kinds = [(start, first, way) for start, first in np.argwhere(weight > 0).tolist() for way in ways]
-    ends = np.rint(np.outer(np.cumsum([weight[kind[:2]] for kind in kinds]) / len(ways), length)).astype(np.int64)
+    kinds = [(start, first, direction) for start, first in np.argwhere(weight > 0).tolist() for direction in directions]
+    ends = np.rint(np.outer(np.cumsum([weight[kind[:2]] for kind in kinds]) / len(directions), length)).astype(np.int64)
     ends[-1] = length
     sizes = np.diff(ends, axis=0, prepend=0)
-    return [Part(*kind, size) for kind, size in zip(kinds, sizes, strict=True)]
+    return [DataPart(*kind, size) for kind, size in zip(kinds, sizes, strict=True)]
 
 
-def part_rounds(dims: tuple[int, ...], part: Part) -> Iterator[tuple[int, Ints]]:
+def part_rounds(dims: tuple[int, ...], part: DataPart) -> Iterator[tuple[int, Ints]]:
     """Each round of the all-gather of one part: the dimension, and the bytes that each member sends on, int64 [p]."""
     have = part.size.reshape(dims)
     for axis in _order(dims, part.first):
         for k in range(dims[axis] - 1):
-            yield axis, np.roll(have, part.way * k, axis).ravel()
+            yield axis, np.roll(have, part.direction * k, axis).ravel()
         have = np.broadcast_to(have.sum(axis, keepdims=True), dims)
 
 
@@ -130,9 +132,9 @@ def weights(dims: tuple[int, ...]) -> Floats:
     starts = range(0, rounds + 1, -(-rounds // STARTS))
     above, cost = _program(dims, starts)
     shares_only = (cost == 0).astype(float)[None]
-    found = linprog(cost, above, np.zeros(above.shape[0]), shares_only, [1.0]).x[: count * len(starts)]
+    solution = linprog(cost, above, np.zeros(above.shape[0]), shares_only, [1.0]).x[: count * len(starts)]
     weight = np.zeros((rounds + 1, count))
-    weight[starts.start : starts.stop : starts.step] = np.where(found > TINY, found, 0.0).reshape(-1, count)
+    weight[starts.start : starts.stop : starts.step] = np.where(solution > TINY, solution, 0.0).reshape(-1, count)
     normal: Floats = weight / weight.sum()
     return normal
 

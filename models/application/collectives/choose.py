@@ -39,7 +39,7 @@ class Collective:
 
     algorithms: dict[str, Callable[[Communicator, int], None]]
     choice: Callable[[int, int], str]
-    everybody: bool = False
+    synchronising: bool = False
 
 
 def _power(ranks: int) -> bool:
@@ -77,7 +77,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.all_gather,
         },
         _all_gather,
-        everybody=True,
+        synchronising=True,
     ),
     "all_reduce": Collective(
         {
@@ -88,7 +88,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.all_reduce,
         },
         lambda ranks, size: "recursive_doubling" if size <= 2048 else "rabenseifner",
-        everybody=True,
+        synchronising=True,
     ),
     "all_to_all": Collective(
         {
@@ -98,10 +98,10 @@ COLLECTIVES = {
             "pairwise": all_to_all.pairwise,
         },
         _all_to_all,
-        everybody=True,
+        synchronising=True,
     ),
     "barrier": Collective(
-        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", everybody=True
+        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", synchronising=True
     ),
     "broadcast": Collective(
         {
@@ -122,7 +122,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.reduce_scatter,
         },
         lambda ranks, size: "recursive_halving" if size < 524288 else "pairwise",
-        everybody=True,
+        synchronising=True,
     ),
     "scatter": Collective({"binomial": tree.scatter}, lambda ranks, size: "binomial"),
 }
@@ -154,27 +154,27 @@ def collective(
     Raises ``SpecError`` for an algorithm that the collective does not have, and dims or a group that do not fit the
     ranks.
     """
-    found = COLLECTIVES[name]
+    definition = COLLECTIVES[name]
     ranks = groups.shape[1]
-    usual = found.choice(ranks, size)
-    taken = usual if algorithm in (None, BEST) else algorithm
-    if taken not in found.algorithms:
-        raise SpecError(f"is no algorithm of {name}", key, [*found.algorithms, BEST])
+    default = definition.choice(ranks, size)
+    chosen = default if algorithm in (None, BEST) else algorithm
+    if chosen not in definition.algorithms:
+        raise SpecError(f"is no algorithm of {name}", key, [*definition.algorithms, BEST])
     if prod(dims or (ranks,)) != ranks:
         raise SpecError(f"the product must be the number of ranks, {ranks}", "dims")
     if ranks % (group or 1):
         raise SpecError(f"must divide the number of ranks, {ranks}", "group", list(map(str, divisors(ranks))))
     sides = tuple(int(side) for side in dims if side > 1) or (ranks,)
 
-    def carry_out(by: str, into: Builder) -> None:
-        into.begin(label or name, by, size, ranks, found.everybody and ranks == builder.ranks)
-        communicator = Communicator(into, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks))
-        found.algorithms[by](communicator, size)
+    def carry_out(chosen_algorithm: str, target: Builder) -> None:
+        target.begin(label or name, chosen_algorithm, size, ranks, definition.synchronising and ranks == builder.ranks)
+        communicator = Communicator(target, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks))
+        definition.algorithms[chosen_algorithm](communicator, size)
 
     if algorithm == BEST:
         key_of = (name, groups.tobytes(), groups.shape, size, ns_per_byte, sides, group)
-        taken = best_of([usual, *found.algorithms], carry_out, builder, key_of)
-    carry_out(taken, builder)
+        chosen = best_of([default, *definition.algorithms], carry_out, builder, key_of)
+    carry_out(chosen, builder)
 
 
 def best_of(
@@ -190,12 +190,12 @@ def best_of(
     if key not in builder.chosen:
         times: dict[str, float] = {}
         for name in dict.fromkeys(algorithms):
-            alone = Builder(builder.ranks)
+            trial = Builder(builder.ranks)
             try:
-                carry_out(name, alone)
+                carry_out(name, trial)
             except SpecError:
                 continue
-            times[name] = builder.ticks(alone)
+            times[name] = builder.ticks(trial)
         builder.chosen[key] = min(times, key=lambda name: times[name])
     return builder.chosen[key]
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
@@ -34,13 +34,13 @@ class Groups(PlacementSpec):
     seed: int = Field(default=1, ge=0)
 
     def hosts(self, topology: Topology, program: Program) -> Ints:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         group = topology.host_switch // self._size(topology)
         free = np.bincount(group)
-        turn = np.arange(len(free)) if self.order == "linear" else generator(self.seed).permutation(len(free))
-        place = np.empty(len(free), np.int64)
-        place[np.lexsort((turn, -free))] = np.arange(len(free))
-        return np.argsort(place[group], kind="stable")[: program.ranks]
+        order = np.arange(len(free)) if self.order == "linear" else generator(self.seed).permutation(len(free))
+        rank_of_group = np.empty(len(free), np.int64)
+        rank_of_group[np.lexsort((order, -free))] = np.arange(len(free))
+        return np.argsort(rank_of_group[group], kind="stable")[: program.ranks]
 
     def _size(self, topology: Topology) -> int:
         size = self.switches or topology.notes.get("group_size")

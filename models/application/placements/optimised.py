@@ -5,7 +5,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.arrays import Integers
 from flitlab.models.jit import inner, routine
@@ -46,22 +46,22 @@ class Optimised(PlacementSpec):
     sweeps: int = Field(default=100, ge=1, le=100_000)
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         if topology.switches > MOST_SWITCHES:
             raise SpecError(f"{topology.switches} switches; at most {MOST_SWITCHES} are optimised for", "kind")
         between = bytes_between(program)
         both = sparse.csr_array(between + 1j * between.T)  # of every rank: bytes out (real) and in (imaginary)
         links = tuple(part.astype(np.int64) for part in (both.indptr, both.indices, both.data.real, both.data.imag))
-        place = topology.host_switch
+        host_switch = topology.host_switch
         hops = distances(topology).astype(np.int16)
         most = int(WORK * program.ranks / (2 * both.nnz + program.ranks))
         proposals = min(self.sweeps * program.ranks * topology.hosts, most)
         host, holder = _linear(program.ranks, topology.hosts)
-        gain = _accept(links, place, hops, host, holder, proposals, self.seed)
-        gain += _descend(links, place, hops, host, holder, most)
+        gain = _accept(links, host_switch, hops, host, holder, proposals, self.seed)
+        gain += _descend(links, host_switch, hops, host, holder, most)
         if gain < 0:
             host, holder = _linear(program.ranks, topology.hosts)
-            _descend(links, place, hops, host, holder, most)
+            _descend(links, host_switch, hops, host, holder, most)
         return host
 
 
@@ -89,7 +89,7 @@ def bytes_between(program: Program) -> sparse.csr_array:
 @inner
 def _gain(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     rank: int,
@@ -101,21 +101,23 @@ def _gain(
     Without what ``other`` says to third ranks; what the two say to each other counts on the lower rank's side.
     """
     start, peer, out, into = links
-    here, there = place[host[rank]], place[to]
+    switch, next_switch = host_switch[host[rank]], host_switch[to]
     gain = 0
     for k in range(start[rank], start[rank + 1]):
         if peer[k] != other:
-            end = place[host[peer[k]]]
-            gain += out[k] * (hops[here, end] - hops[there, end]) + into[k] * (hops[end, here] - hops[end, there])
+            end = host_switch[host[peer[k]]]
+            gain += out[k] * (hops[switch, end] - hops[next_switch, end]) + into[k] * (
+                hops[end, switch] - hops[end, next_switch]
+            )
         elif rank < other:
-            gain += (out[k] - into[k]) * (hops[here, there] - hops[there, here])
+            gain += (out[k] - into[k]) * (hops[switch, next_switch] - hops[next_switch, switch])
     return gain
 
 
 @inner
 def _exchange_gain(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
@@ -124,25 +126,25 @@ def _exchange_gain(
 ) -> int:
     """By how much the sum falls when a rank and who is on host ``to`` change places."""
     other = holder[to]
-    gain = _gain(links, place, hops, host, rank, to, other)
+    gain = _gain(links, host_switch, hops, host, rank, to, other)
     if other >= 0:
-        gain += _gain(links, place, hops, host, other, host[rank], rank)
+        gain += _gain(links, host_switch, hops, host, other, host[rank], rank)
     return gain
 
 
 @inner
 def _exchange(host: Integers, holder: Integers, rank: int, to: int) -> None:
-    other, here = holder[to], host[rank]
-    holder[here], holder[to] = other, rank
+    other, old_host = holder[to], host[rank]
+    holder[old_host], holder[to] = other, rank
     host[rank] = to
     if other >= 0:
-        host[other] = here
+        host[other] = old_host
 
 
 @routine
 def _accept(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
@@ -155,14 +157,14 @@ def _accept(
     typical = 0.0
     for i in range(samples):
         one, other, _, _ = philox(seed, PLACEMENT, 1, i)
-        typical += abs(_exchange_gain(links, place, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
+        typical += abs(_exchange_gain(links, host_switch, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
     typical /= samples
     total = 0
     for i in range(proposals):
         one, other, _, _ = philox(seed, PLACEMENT, 0, i)
         rank, to = one * ranks >> 32, other * hosts >> 32
-        if place[host[rank]] != place[to]:
-            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+        if host_switch[host[rank]] != host_switch[to]:
+            gain = _exchange_gain(links, host_switch, hops, host, holder, rank, to)
             if gain >= 0 or -gain < START * typical * (1 - i / proposals):
                 _exchange(host, holder, rank, to)
                 total += gain
@@ -172,7 +174,7 @@ def _accept(
 @routine
 def _descend(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
@@ -180,13 +182,13 @@ def _descend(
 ) -> int:
     """Make exchanges that gain something until there is none, or so many have been looked at; returns the gain."""
     ranks, hosts = len(host), len(holder)
-    since, looked, total = 0, 0, 0
-    while since < ranks * hosts and looked < proposals:
-        rank, to = looked // hosts % ranks, looked % hosts
-        looked += 1
+    since, evaluated, total = 0, 0, 0
+    while since < ranks * hosts and evaluated < proposals:
+        rank, to = evaluated // hosts % ranks, evaluated % hosts
+        evaluated += 1
         since += 1
-        if place[host[rank]] != place[to]:
-            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+        if host_switch[host[rank]] != host_switch[to]:
+            gain = _exchange_gain(links, host_switch, hops, host, holder, rank, to)
             if gain > 0:
                 _exchange(host, holder, rank, to)
                 total += gain

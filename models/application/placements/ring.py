@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.ring import find_ring, part_of, ring_of
@@ -32,9 +32,9 @@ class Ring(PlacementSpec):
     seed: int = Field(default=1, ge=0)
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         return part_of(topology, find_ring(topology, self.seed).order, program.ranks)
 
     def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
-        found = ring_of(topology, host)
-        return {"hamiltonian": found.hamiltonian, "ring_load": round(found.load, 6)}
+        ring = ring_of(topology, host)
+        return {"hamiltonian": ring.hamiltonian, "ring_load": round(ring.load, 6)}

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -19,7 +19,7 @@ class RoundRobin(PlacementSpec):
     """
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
-        place = topology.host_switch
-        turn = np.arange(topology.hosts) - np.searchsorted(place, place)  # which of its switch's hosts it is
-        return np.lexsort((place, turn))[: program.ranks]
+        require_enough_hosts(topology, program)
+        switch = topology.host_switch
+        index = np.arange(topology.hosts) - np.searchsorted(switch, switch)  # which of its switch's hosts it is
+        return np.lexsort((switch, index))[: program.ranks]

@@ -44,13 +44,13 @@ class Lu(NasBenchmark):
         edges = [5 * 8 * n / side for side in reversed(grid(builder.ranks))]
         for name, reverse in (("lower", False), ("upper", True)):
             builder.begin(name, size=round(edges[0]))
-            ways = [way[::-1] if reverse else way for way in (south, east)]
+            axes = [pair[::-1] if reverse else pair for pair in (south, east)]
             for _ in range(n - 2):
-                _wave(builder, ways, edges, plane)
+                _wave(builder, axes, edges, plane)
         builder.begin("rhs", size=round(2 * n * edges[0]))
-        for way, edge in zip((south, east), edges, strict=True):
-            builder.exchange(way[0], way[1], round(2 * n * edge))
-            builder.exchange(way[1], way[0], round(2 * n * edge))
+        for pair, edge in zip((south, east), edges, strict=True):
+            builder.exchange(pair[0], pair[1], round(2 * n * edge))
+            builder.exchange(pair[1], pair[0], round(2 * n * edge))
         builder.calculate(RHS * work)
 
     def notes(self, ranks: int) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def _towards(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     return south, east
 
 
-def _wave(builder: Builder, ways: list[np.ndarray], edges: list[float], plane: float) -> None:
+def _wave(builder: Builder, pairs: list[np.ndarray], edges: list[float], plane: float) -> None:
     """A plane of a sweep: ``edges`` bytes along the two ways."""
-    source, target = np.concatenate(ways, axis=1)
-    size = np.repeat(np.rint(edges).astype(np.int64), [way.shape[1] for way in ways])
+    source, target = np.concatenate(pairs, axis=1)
+    size = np.repeat(np.rint(edges).astype(np.int64), [pair.shape[1] for pair in pairs])
     messages = builder.declare(source, target, size)
     builder.receive(messages)
     builder.calculate(plane)

@@ -118,15 +118,15 @@ class Training(Skeleton):
     def order(self, stage: int) -> list[tuple[bool, int]]:
         """What a stage does: (whether forward, microbatch), one after another."""
         count = self.microbatches
-        ahead = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
-        moves = [(True, m) for m in range(ahead)]
+        warmup = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
+        moves = [(True, m) for m in range(warmup)]
         for m in range(count):
-            moves += [(True, ahead + m)] * (ahead + m < count) + [(False, m)]
+            moves += [(True, warmup + m)] * (warmup + m < count) + [(False, m)]
         return moves
 
-    def _declare(self, builder: Builder, lane: int, source: Ints, target: Ints) -> list[MessageSet]:
+    def _declare(self, builder: Builder, thread: int, source: Ints, target: Ints) -> list[MessageSet]:
         size = self.values // self.tensor if self.sequence_parallel else self.values
-        with builder.on(lane):
+        with builder.on(thread):
             return [builder.declare(source, target, size) for _ in range(self.microbatches)]
 
 
@@ -156,7 +156,7 @@ class _Stage:
             else:
                 self._backward(m)
         with self.builder.on(REDUCE):
-            reduced = self.builder.mark()
+            reduced = self.builder.moment()
         self.builder.begin("update")
         self.builder.wait(reduced, self.ranks.ravel())
         self._calculate(UPDATE * self._layers * (self._attention_parameters + self._other_parameters))
@@ -212,7 +212,7 @@ class _Stage:
 
     def _reduce_gradients(self, layers: int) -> None:
         """All-reduce the gradients of so many layers beside the calculations."""
-        done = self.builder.mark()
+        done = self.builder.moment()
         with self.builder.on(REDUCE):
             self.builder.begin("gradients")
             self.builder.wait(done, self.ranks.ravel())
@@ -228,13 +228,13 @@ class _Stage:
 
     def _collective(self, name: str, groups: Ints, size: int, label: str) -> None:
         ns_per_byte = self.spec.time(1 / self.spec.bytes_per_value)
-        taken = self.spec.algorithm or self.spec.reduction
-        collective(self.builder, name, groups, size, taken, ns_per_byte, label, key="reduction")
+        algorithm = self.spec.algorithm or self.spec.reduction
+        collective(self.builder, name, groups, size, algorithm, ns_per_byte, label, key="reduction")
 
-    def _pass(self, lane: int, name: str, messages: MessageSet) -> None:
+    def _pass(self, thread: int, name: str, messages: MessageSet) -> None:
         """Send to another stage beside the calculations."""
-        done = self.builder.mark()
-        with self.builder.on(lane):
+        done = self.builder.moment()
+        with self.builder.on(thread):
             self.builder.begin(name, size=self.spec.values)
             self.builder.wait(done, self.ranks.ravel())
             self.builder.send(messages)

@@ -214,9 +214,15 @@ def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: I
     most = max(64, 4 * int(r.most_bdp * r.rtt0 * r.rate) // r.mtu)
     queue_cells = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
     return Senders(
-        seq, win, np.zeros(packets.sum(), np.int64), np.zeros(words.sum(), np.uint64), np.zeros(words.sum(), np.uint64),
-        np.zeros((flows, penalised), np.uint8), np.zeros((flows, cells), np.int64), np.zeros((flows, queue_cells), np.uint16),
-    )  # fmt: skip
+        seq,
+        win,
+        np.zeros(packets.sum(), np.int64),
+        np.zeros(words.sum(), np.uint64),
+        np.zeros(words.sum(), np.uint64),
+        np.zeros((flows, penalised), np.uint8),
+        np.zeros((flows, cells), np.int64),
+        np.zeros((flows, queue_cells), np.uint16),
+    )
 
 
 def make_receivers(senders: Senders) -> Receivers:

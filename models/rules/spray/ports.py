@@ -121,8 +121,17 @@ def rehashed_port(
 
 @kernel
 def spray_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, route: Int, hop: Int, switch: Int, dst_switch: Int, key: Int, entropy: Int
-) -> int:  # fmt: skip
+    r: Tables,
+    b: Tables,
+    moved: bool,
+    salts: Ints,
+    route: Int,
+    hop: Int,
+    switch: Int,
+    dst_switch: Int,
+    key: Int,
+    entropy: Int,
+) -> int:
     """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves.
 
     b: the routes before anything happened to the network; moved: whether they were others.
@@ -169,17 +178,39 @@ def make_switches(
     order = np.tile(np.arange(most), (count, 1))
     none = np.full((count, keys), -1, np.int64) if policy == FLOWLET else np.zeros((1, 1), np.int64)
     return Switches(
-        policy, seed, np.zeros(links, np.int64), np.zeros(links, np.int64), queue_bytes.astype(np.int64),
-        np.zeros(links, np.int64), np.full(links, -fresh - 1, np.int64), fresh, flowlet_gap, order, np.full(count, most),
-        np.zeros(count, np.int64), none, none.copy(),
-    )  # fmt: skip
+        policy,
+        seed,
+        np.zeros(links, np.int64),
+        np.zeros(links, np.int64),
+        queue_bytes.astype(np.int64),
+        np.zeros(links, np.int64),
+        np.full(links, -fresh - 1, np.int64),
+        fresh,
+        flowlet_gap,
+        order,
+        np.full(count, most),
+        np.zeros(count, np.int64),
+        none,
+        none.copy(),
+    )
 
 
 @routine
 def chosen_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, switch: Int, dst_switch: Int, hop: Int,
-    key: Int, entropy: Int, data: Int, now: Int,
-) -> int:  # fmt: skip
+    r: Tables,
+    b: Tables,
+    moved: bool,
+    salts: Ints,
+    w: Switches,
+    out_start: Ints,
+    switch: Int,
+    dst_switch: Int,
+    hop: Int,
+    key: Int,
+    entropy: Int,
+    data: Int,
+    now: Int,
+) -> int:
     """The port by which a packet leaves a switch that chooses itself; data: its bytes if it is whole data, else 0.
 
     b, moved: as in :func:`spray_port`.

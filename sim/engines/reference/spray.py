@@ -107,9 +107,14 @@ class ReferenceSpray:
         self.salts = np.zeros(topology.switches + 1, np.int64)
         make_salts(session.seed, self.salts)
         self.switches = make_switches(
-            session.at_switch, session.seed, session.queue_bytes, topology.out_degree, 2 * len(flows.source), session.fresh,
+            session.at_switch,
+            session.seed,
+            session.queue_bytes,
+            topology.out_degree,
+            2 * len(flows.source),
+            session.fresh,
             session.flowlet_gap,
-        )  # fmt: skip
+        )
         self.routes, self.moved = session.routes, False
         self._compile()
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
