@@ -14,7 +14,7 @@ from flitlab.models.cputime import CpuTime
 from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.sound import unchanged
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session

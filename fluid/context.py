@@ -8,7 +8,7 @@ from flitlab.fluid.ceiling import Ceiling, Method
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 
 ROUGH = 0.02
 """Gap of a theta of which only the lower end is of interest."""

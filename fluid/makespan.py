@@ -29,7 +29,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic

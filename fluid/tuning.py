@@ -15,7 +15,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.registry import make
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.traffic.table import table_traffic
 
 

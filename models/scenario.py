@@ -12,7 +12,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.routing.costs import Costs, route_costs
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import PROGRAMS, Counted, SwitchingMode
+from flitlab.models.switching.switching_mode import PROGRAMS, Counted, SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.distances import nearest_hosts
 from flitlab.models.topology.graph import Topology

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 from flitlab.fluid.collective.cuts import Cut
 from flitlab.fluid.collective.network import Network
 from flitlab.models.arrays import Bools, Floats, Ints
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 
 MOST_SOURCES = 1024

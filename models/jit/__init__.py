@@ -2,8 +2,8 @@
 """The one way compiled code is made here: Numba with a disk cache that notices every edit.
 
 What is compiled has two forms. The *whole* is what Python calls: optimised together with all that it calls, made into
-machine code and kept on disk (:mod:`flitlab.models.jit.folder`). The *part* is what other compiled code gets instead:
-it is optimised there, with its caller, and never by itself (:mod:`flitlab.models.jit.parts`).
+machine code and kept on disk (:mod:`flitlab.models.jit.cache`). The *part* is what other compiled code gets instead:
+it is optimised there, with its caller, and never by itself (:mod:`flitlab.models.jit.compilers`).
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-from flitlab.models.jit.folder import OPT_SUFFIX, cache_folder, compile_lock, source_hash
+from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, source_hash
 from flitlab.models.uncollected import uncollected
 
 __all__ = ["OPT_SUFFIX", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
@@ -60,7 +60,7 @@ def _decorator(for_python: bool = True, parts: bool = NUMBA_TESTED, **options: A
     if not parts:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}
         return lambda function: _whole(function, options | unwrapped)
-    from flitlab.models.jit.parts import KernelCompiler, PartCompiler, WholeCompiler
+    from flitlab.models.jit.compilers import KernelCompiler, PartCompiler, WholeCompiler
 
     as_part = {**_OPTIONS, **options, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
     as_whole = {**options, "pipeline_class": WholeCompiler if options.get("_nrt", True) else KernelCompiler}

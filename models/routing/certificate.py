@@ -14,11 +14,11 @@ import numpy as np
 from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.layers import assign_layers, ends_of
-from flitlab.models.routing.sound import validate_routes
+from flitlab.models.routing.route_set import Routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
-from flitlab.models.routing.ways import Routes
-from flitlab.models.routing.wide import has_dependency_cycle
 from flitlab.models.rules.port_sets import pack_ports, ports_towards
 from flitlab.models.rules.tables import (
     ADAPTIVE,

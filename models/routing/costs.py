@@ -9,7 +9,7 @@ from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
-from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import PATHS, PROGRESSIVE, TABLE, VIA
 from flitlab.models.topology.graph import Topology

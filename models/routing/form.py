@@ -10,7 +10,7 @@ from flitlab.models.faults import Found, array_faults, at_first, is_whole, notes
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
-from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import (
     ADAPTIVE,

@@ -16,8 +16,8 @@ import numpy as np
 from flitlab.models.arrays import Bools, Bytes, Int, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
-from flitlab.models.routing.ways import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import MAX_PORTS, PATHS, Tables
 from flitlab.models.topology.distances import distances

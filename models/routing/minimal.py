@@ -7,12 +7,12 @@ from typing import Literal
 from flitlab.models.arrays import Masks
 from flitlab.models.held import WhileHeld
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.bit_parallel import shortest_ports
 from flitlab.models.routing.dragonfly import warn_of_two_global_channels
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
 from flitlab.models.routing.weights import Hops, WeightedSpec
-from flitlab.models.routing.wide import shortest_ports
 from flitlab.models.rules.tables import DIGITS, ESCAPE, MAX_PORTS
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology

@@ -8,9 +8,9 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.faults import Found, at_first, counted
 from flitlab.models.jit import njit
+from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.ways import Routes
-from flitlab.models.routing.wide import FARTHEST, longest_paths
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology

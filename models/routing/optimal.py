@@ -13,7 +13,7 @@ from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
 from flitlab.models.routing.planned import NextHopWeights, PathPlan, PathWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
-from flitlab.models.routing.weighed import weighted_path_table
+from flitlab.models.routing.weighted_paths import weighted_path_table
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology

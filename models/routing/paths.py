@@ -14,7 +14,7 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.within import paths_within_from
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.rules.tables import MAX_PATH_PORTS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology

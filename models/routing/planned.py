@@ -16,8 +16,8 @@ from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
 from flitlab.models.registry import SpecError, is_third_party
+from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged

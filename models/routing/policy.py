@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.registry import Spec, SpecError
 from flitlab.models.routing.layers import assign_layers
-from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,

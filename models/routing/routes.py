@@ -8,8 +8,8 @@ from pydantic import field_validator
 
 from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
-from flitlab.models.routing.sound import mark_validated, validate_routes
-from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
+from flitlab.models.routing.route_set import NO_PORTS, PER, SELECT, PathTable, Routes
+from flitlab.models.routing.validation import mark_validated, validate_routes
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -67,7 +67,7 @@ class RoutingSpec(Spec):
         return self.validated(self.routes, topology)
 
     def validated(self, method: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
-        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`).
+        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.validation`).
 
         more: what the method takes besides the topology.
         """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, sums
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 

@@ -11,9 +11,9 @@ from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths, shortest_ports
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.routing.wide import FARTHEST, longest_paths, shortest_ports
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
 from flitlab.models.rules.tables import MAX_PORTS
@@ -34,7 +34,7 @@ _MANY = np.int64(1) << np.int64(30)
 class Hops(NamedTuple):
     """Next hops of shortest paths.
 
-    ports: uint64 [t, v], as :class:`~flitlab.models.routing.ways.Routes` has them. longest: channels of the longest
+    ports: uint64 [t, v], as :class:`~flitlab.models.routing.route_set.Routes` has them. longest: channels of the longest
     path that they allow. notes: how shortest paths were found, where that is not by hops, and all of them.
     """
 

@@ -13,8 +13,8 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
-from flitlab.models.switching.discipline import Certify, SwitchingContext
 from flitlab.models.switching.hash_form import common_form
+from flitlab.models.switching.switching_mode import Certify, SwitchingContext
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names

@@ -14,8 +14,8 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.discipline import SwitchingContext, SwitchingSpec
-from flitlab.models.switching.in_bytes import ByteSwitching, capacity_key
+from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount

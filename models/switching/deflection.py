@@ -10,8 +10,8 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
-from flitlab.models.switching.changing import DynamicTopology
-from flitlab.models.switching.discipline import SwitchingContext
+from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names

@@ -13,9 +13,9 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import Certify, Counted, SwitchingContext
+from flitlab.models.switching.byte_switching import capacity_key
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
-from flitlab.models.switching.in_bytes import capacity_key
+from flitlab.models.switching.switching_mode import Certify, Counted, SwitchingContext
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.steps import steps_of

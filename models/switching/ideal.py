@@ -11,8 +11,8 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.switching.buffered import unit_capacity_errors
-from flitlab.models.switching.changing import DynamicTopology
-from flitlab.models.switching.discipline import Certify, SwitchingContext
+from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.switching.switching_mode import Certify, SwitchingContext
 from flitlab.models.switching.timed import Timed, TimedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology

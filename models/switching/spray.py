@@ -19,8 +19,8 @@ from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
-from flitlab.models.switching.discipline import SwitchingContext, SwitchingSpec
-from flitlab.models.switching.in_bytes import ByteSwitching, capacity_key
+from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
@@ -29,7 +29,7 @@ from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_ses
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
-from flitlab.models.transport.posted import message_flows
+from flitlab.models.transport.message_flows import message_flows
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.models.topology.graph import Topology
 
 LONGEST_DELAY = 1_000_000

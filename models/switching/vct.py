@@ -11,9 +11,9 @@ from flitlab.models.arrays import Floats
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import BufferedSpec, buffer_too_small
-from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import SwitchingContext
+from flitlab.models.switching.dynamic_topology import Draining
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 

@@ -9,9 +9,9 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
 from flitlab.models.switching.buffered import BufferedSpec
-from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import Certify, SwitchingContext
+from flitlab.models.switching.dynamic_topology import Draining
+from flitlab.models.switching.switching_mode import Certify, SwitchingContext
 from flitlab.models.topology.graph import Topology
 
 

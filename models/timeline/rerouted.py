@@ -9,7 +9,7 @@ from flitlab.models.arrays import Bytes, Ints
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import starts
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.tables import PATHS, TABLE
 from flitlab.models.timeline.epochs import Left
 from flitlab.models.timeline.widened import widened

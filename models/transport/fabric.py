@@ -19,11 +19,11 @@ from flitlab.models.rules.tables import DIGITS, TABLE, Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.message_flows import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
-from flitlab.models.transport.posted import MessageFlows
 from flitlab.models.transport.session import LATEST, check_hop, ratio_of, ratios
 from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
-from flitlab.models.transport.unloaded import channels_of, equal_hops, longest_round_trip
+from flitlab.models.transport.zero_load import channels_of, equal_hops, longest_round_trip
 
 __all__ = [
     "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "LinkSettings", "SpraySession", "SprayedFlows", "link_settings_at",
@@ -145,7 +145,7 @@ class SpraySession:
     transport, of the one with credit if there is one. transports: the rules of each, and names, theirs; kind: int64
     [flows], whose rules a flow has. at_switch: what switches choose by (BY_HASH ...); fresh, silence: ticks, of levels
     and of flowlets. program: on the hosts, whose messages flows are. changes: what happens to the network, in order.
-    hops: as :func:`~flitlab.models.transport.unloaded.equal_hops` gives them for the network as it is at first.
+    hops: as :func:`~flitlab.models.transport.zero_load.equal_hops` gives them for the network as it is at first.
     """
 
     topology: Topology

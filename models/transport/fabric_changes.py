@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.routing.routes import PATHS, Routes
-from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.rerouted import kept, steady, with_shares

@@ -19,8 +19,8 @@ from flitlab.models.transport.control import (
     ignore,
     law,
 )
-from flitlab.models.transport.sound import validate_transport
 from flitlab.models.transport.spraying import SPRAYING, Spraying
+from flitlab.models.transport.validation import validate_transport
 
 __all__ = [
     "ACK_PATHS", "INSTANT", "MEMORY", "PURE_DELAY", "REVERSE_PATH", "Law", "Transport", "TransportSpec", "WindowedSpec",

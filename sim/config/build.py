@@ -17,7 +17,7 @@ from flitlab.models.registry import SpecError, is_third_party, make
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingContext, SwitchingMode, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from flitlab.models.registry import UnknownKindError, spec_class
-from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.sim.config.check import Model, spec_of, validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.keys import SECTIONS, keys_of

@@ -10,7 +10,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, names, spec_class
 from flitlab.models.rules.arrivals import overload_error
-from flitlab.models.switching.discipline import SwitchingMode, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic

@@ -4,9 +4,9 @@
 from typing import Any
 
 from flitlab.models.registry import make
+from flitlab.models.switching.byte_switching import ByteSwitching
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.discipline import FLOWS, SwitchingMode
-from flitlab.models.switching.in_bytes import ByteSwitching
+from flitlab.models.switching.switching_mode import FLOWS, SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft

@@ -17,7 +17,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.sim.config.application import refuse_long, rendezvous_of, traffic_of

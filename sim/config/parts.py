@@ -17,7 +17,7 @@ from flitlab.models.routing.planned import PlannedSpec, needs_solver
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.weights import LATENCY, WeightedSpec
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.models.timeline.epochs import moved
 from flitlab.models.topology.graph import Topology

@@ -8,7 +8,7 @@ engine takes.
 import os
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.page import Page

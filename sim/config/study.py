@@ -14,7 +14,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import LOAD, refuse_misplaced

@@ -8,7 +8,7 @@ from typing import Any
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import PACKETS, SwitchingMode
+from flitlab.models.switching.switching_mode import PACKETS, SwitchingMode
 from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft

@@ -6,7 +6,7 @@ from typing import Any
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
 from flitlab.sim.engines.table import alone, engines_of, every

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from flitlab.models.near import near
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 
 
 class Start(Protocol):

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.jit.folder import is_compiled, mark_compiled
+from flitlab.models.jit.cache import is_compiled, mark_compiled
 from flitlab.sim.config.study import Case
 from flitlab.sim.engines.table import kernels_of
 from flitlab.sim.experiment.ceilings import CeilingRuns

@@ -13,7 +13,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import spec_class
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.config.collective import Collective
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.status import Status

@@ -37,9 +37,9 @@ from flitlab.models.jit import OPT_SUFFIX, cache_folder
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.discipline import FLOWS
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.spray import Spray
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole

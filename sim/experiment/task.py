@@ -20,7 +20,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
+from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.models.threads import use_threads
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.plugins import load_plugin

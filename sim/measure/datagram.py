@@ -12,8 +12,8 @@ from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.transport.alone import uncontended_ticks
 from flitlab.models.transport.session import Session, longest_round_trips
+from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.datagram.base import (
     ACCEPTED,

@@ -12,8 +12,8 @@ from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.transport.alone_sprayed import uncontended_ticks
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.spray.base import (
     ACCEPTED,

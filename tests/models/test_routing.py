@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from flitlab.fluid.weights import routes_for
 from flitlab.models import threads
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.bit_parallel import longest_paths, shortest_ports
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.wide import longest_paths, shortest_ports
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.route import at_destination, choose_route, next_hops, next_port
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA

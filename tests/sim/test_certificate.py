@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.wide import has_dependency_cycle
 from flitlab.models.rules.route import LEG_SHIFT
 from flitlab.models.rules.tables import (
     ANY,

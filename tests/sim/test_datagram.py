@@ -13,7 +13,6 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.datagram import precedence
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.transport.alone import uncontended_ticks
 from flitlab.models.transport.failures import LinkFailures, with_failures
 from flitlab.models.transport.flows import Flows, _in_ticks, arriving, long_lived, together
 from flitlab.models.transport.law import law
@@ -35,6 +34,7 @@ from flitlab.models.transport.paths import PATH_DRAWS, WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
+from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
 from flitlab.sim.engines.lockstep import compare_traces

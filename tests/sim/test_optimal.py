@@ -18,8 +18,8 @@ from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
 from flitlab.models.routing.optimal import Optimal
 from flitlab.models.routing.planned import equal_thresholds, thresholds
-from flitlab.models.routing.sound import validate_routes
-from flitlab.models.routing.ways import LAST_WORD
+from flitlab.models.routing.route_set import LAST_WORD
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.rules.route import choose_route, next_port, path_share
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.ugal import cheaper_path

@@ -9,7 +9,7 @@ import pytest
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray.layout import FLIGHT
-from flitlab.models.switching.discipline import SwitchingContext
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows

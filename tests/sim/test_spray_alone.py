@@ -16,10 +16,10 @@ from flitlab.models.registry import make
 from flitlab.models.rules.spray.layout import make_senders
 from flitlab.models.rules.spray.spread import choose_entropy, first_entropy
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.alone_sprayed import uncontended_ticks
 from flitlab.models.transport.fabric import AT_SWITCH, Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.spraying import SPREADS
+from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.spray.base import ends
 from tests.scenarios import build

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import PathTable, Routes
-from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.ports import make_salts, spray_port
 from flitlab.models.timeline.epochs import make_timeline

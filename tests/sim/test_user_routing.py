@@ -12,7 +12,7 @@ import yaml
 from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import PathTable, Routes, RoutingSpec
-from flitlab.models.routing.sound import validate_routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.rules.tables import ADAPTIVE, HOP, LAYERED, TABLE, VIA
 from flitlab.models.testing import check_routing, check_topology
 from flitlab.models.topology.graph import Grid, Topology

@@ -18,7 +18,7 @@ from flitlab.models.collective.schedule import KINDS, CollectiveName, Schedule
 from flitlab.models.faults import Found, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.sound import validate_routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
 

@@ -12,7 +12,7 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner
 from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Draining, DynamicTopology, PolicyChange
+from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record

@@ -10,8 +10,8 @@ from flitlab.models.arrays import Bools
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.port_sets import has_no_port, pack_ports
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
 from flitlab.sim.engines.compiled.deflection import set_ranked

@@ -16,7 +16,7 @@ from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import PolicyChange
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose

@@ -8,7 +8,7 @@ from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.rules.route import choose_route
 from flitlab.models.rules.tables import PATHS, POLARIZED, VIA
 from flitlab.models.rules.vc import reserved_vcs
-from flitlab.models.switching.changing import PolicyChange
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 

@@ -22,8 +22,8 @@ import numpy as np
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.route import is_stranded, pick, route_word
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import PolicyChange
 from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.changes import Changes
 from flitlab.sim.engines.reference.clock import Allocator

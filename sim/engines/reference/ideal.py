@@ -19,7 +19,7 @@ from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import POLARIZED, VIA
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import PolicyChange
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.changes import FOR_EVER, Changes

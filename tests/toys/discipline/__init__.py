@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from flitlab.models.registry import register
-from flitlab.models.switching.discipline import SwitchingContext, SwitchingMode, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.sim.engines.table import Engines, runs
 
 

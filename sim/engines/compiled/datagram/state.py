@@ -179,7 +179,9 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     feeders = session.topology.channels + 2 * hosts
     pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
-    longest = max((session.delay + serialization_ticks(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0))
+    longest = max(
+        (session.delay + serialization_ticks(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0)
+    )
     horizon = int(longest) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)

@@ -13,7 +13,7 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.rules.route import at_destination, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import PolicyChange
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole

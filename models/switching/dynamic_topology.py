@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered
-from flitlab.models.switching.discipline import SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.steps import Step, steps_of
 

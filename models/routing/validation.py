@@ -16,7 +16,7 @@ from flitlab.models.routing.form import form_errors
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
-from flitlab.models.routing.ways import PathTable, Routes
+from flitlab.models.routing.route_set import PathTable, Routes
 from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, PROGRESSIVE, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flitlab.models.arrays import Floats
-from flitlab.models.switching.discipline import FLOWS, Counted, SwitchingMode
 from flitlab.models.switching.hash_form import common_form
+from flitlab.models.switching.switching_mode import FLOWS, Counted, SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 

@@ -23,7 +23,7 @@ from flitlab.models.rules.spray.ports import (
 from flitlab.models.rules.spray.spread import first_entropy
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.models.transport.unloaded import (
+from flitlab.models.transport.zero_load import (
     Channels,
     HostLinks,
     by_distance,

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
-from flitlab.models.routing.wide import longest_paths
+from flitlab.models.routing.bit_parallel import longest_paths
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import (
     ADAPTIVE,

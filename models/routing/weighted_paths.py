@@ -9,7 +9,7 @@ from flitlab.models.paths.pathset import PathSet, concatenate
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import path_table
 from flitlab.models.routing.planned import thresholds
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.topology.graph import Topology
 
 
