@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credit: what senders ask for, and the pacer of a host that grants it.
+"""Receiver credit: what senders request, and the pacer by which a host grants it.
 
-Times are ticks, credit is in units of ``Rules.quantum`` bytes and counted cumulatively.
+Times are ticks. Credit is counted cumulatively, in units of ``Rules.quantum`` bytes.
 """
 
 from typing import NamedTuple
@@ -38,12 +38,12 @@ from flitlab.models.rules.spray.layout import (
 from flitlab.models.rules.spray.streams import CREDIT_RATE
 
 PULL_ENTROPIES = 128
-"""Entropies that the pulls of a connection go through, one after the other."""
+"""Entropy values that the pulls of a connection use in turn."""
 
 _IDLE_PER_FLOW = 64
-"""Entries of the idle list for each flow, where nobody says how many."""
+"""Entries of the idle list per flow, unless the caller gives their number."""
 
-# Columns of Pacers.tally, int64: data packets that arrived since the last adjustment of the rate.
+# Columns of Pacers.counters, int64: data packets that arrived since the last rate adjustment.
 ARRIVED, TRIMMED_UPSTREAM, UNTRIMMED, UNTRIMMED_MARKED = (
     0,
     1,
@@ -58,17 +58,17 @@ _LEAST, _HIGH_SHARE, _STEP = 0.9, 0.3, 0.01
 
 
 class Pacers(NamedTuple):
-    """The pacers of all hosts, each with a list of active connections and one of idle ones, both served in turn.
+    """The pacers of all hosts. Each has a list of active connections and a list of idle ones, both served round robin.
 
-    A connection is active until its target is satisfied. Whenever that happens it gets another entry in the idle list,
-    which is served while no connection is active.
+    A connection is active until its pull target is granted. It then gets an entry in the idle list, which is served
+    while no connection is active.
 
-    due: int64 [hosts], tick of the next pull, -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next
-    adjustment of the rate, -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow,
-    head -1: there is none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle
-    lists, a ring for each host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1].
-    idle_first, idle_end: int64 [hosts], entries taken off and put into each ring so far. rate: float64 [hosts], part of
-    the full rate. share: float64 [hosts], running share of marked packets. tally: int64 [hosts, COUNTS].
+    due: int64 [hosts], tick of the next pull; -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next rate
+    adjustment; -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow; head -1:
+    none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle lists, a circular
+    buffer per host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1]. idle_first, idle_end:
+    int64 [hosts], entries removed from, and added to, each buffer so far. rate: float64 [hosts], fraction of the full
+    rate. share: float64 [hosts], running share of marked packets. counters: int64 [hosts, COUNTS].
     """
 
     due: Ints
@@ -86,9 +86,17 @@ class Pacers(NamedTuple):
 
 
 def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
-    """The pacers of so many hosts, to whom there are so many flows, with empty lists.
+    """The pacers of all hosts, with empty lists.
 
-    idle: int64 [hosts], entries that the idle list of each has space for, None: 64 for each flow.
+    Parameters
+    ----------
+    hosts: number of hosts.
+    flows: number of flows.
+    idle: int64 [hosts], entries of each host's idle list. None: 64 per flow.
+
+    Returns
+    -------
+    The pacers.
     """
     none, zero = np.full(hosts, -1, np.int64), np.zeros(hosts, np.int64)
     space = np.full(hosts, _IDLE_PER_FLOW * flows) if idle is None else idle
@@ -101,13 +109,25 @@ def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
 
 @kernel
 def max_credit(r: Rules) -> int:
-    """The most credit that a sender keeps, in bytes."""
+    """The most credit that a sender keeps, in bytes.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    """
     return np.int64(r.most_bdp * float(r.rtt0) * r.rate)
 
 
 @kernel
 def backlog(r: Rules, s: Senders, i: Int) -> int:
-    """Bytes that sender i has to send, for the first time or again."""
+    """Bytes that sender i has to send, retransmissions included.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    """
     seq = s.seq[i]
     last = seq[PACKETS] - 1
     fresh = seq[PACKETS] - seq[NEXT]
@@ -120,9 +140,18 @@ def backlog(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
-    """The credit, cumulative, that sender i asks for.
+    """The cumulative credit, in quanta, that sender i requests.
 
-    waiting: how many connections wait at its host for their turn to send, itself included; they share what it asks for.
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    waiting: connections of the host that wait to send, this one included. They share the request.
+
+    Returns
+    -------
+    The target in quanta; 0 unless credit is RCCC.
     """
     seq = s.seq[i]
     if r.credit != RCCC:
@@ -142,7 +171,14 @@ def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
 
 @kernel
 def on_first_response(r: Rules, s: Senders, i: Int) -> None:
-    """Sender i has heard of its receiver for the first time: what remains of its first credit is lost."""
+    """Note the first response of the receiver: what is left of the speculative credit is dropped.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    """
     seq = s.seq[i]
     if r.credit == RCCC and seq[SPECULATES] != 0:
         seq[SPECULATES] = 0
@@ -151,7 +187,15 @@ def on_first_response(r: Rules, s: Senders, i: Int) -> None:
 
 @routine
 def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
-    """A pull comes to sender i; granted: cumulative."""
+    """Add the credit of a pull to sender i.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    granted: cumulative credit of the flow, quanta.
+    """
     on_first_response(r, s, i)
     seq = s.seq[i]
     more = granted - seq[GRANTED]
@@ -165,7 +209,7 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
 
 @kernel
 def _activate(p: Pacers, host: Int, i: Int) -> None:
-    """Put flow i at the end of the active list of a host."""
+    """Append flow i to the active list of a host."""
     p.after[i] = -1
     if p.head[host] < 0:
         p.head[host] = i
@@ -176,7 +220,7 @@ def _activate(p: Pacers, host: Int, i: Int) -> None:
 
 @kernel
 def _put_idle(p: Pacers, host: Int, i: Int) -> None:
-    """Put flow i at the end of the idle list of a host, if that has space."""
+    """Append flow i to the idle list of a host if there is space."""
     start, space = p.idle_start[host], p.idle_start[host + 1] - p.idle_start[host]
     if p.idle_end[host] - p.idle_first[host] < space:
         p.idle[start + p.idle_end[host] % space] = i
@@ -185,11 +229,21 @@ def _put_idle(p: Pacers, host: Int, i: Int) -> None:
 
 @routine
 def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_request: bool, now: Int) -> None:
-    """What a packet of flow i says to the pacer of its destination: a pull target, cumulative.
+    """Register the pull target that a packet of flow i brings to the pacer of its destination.
 
-    owed: whether it came trimmed or asks to send. The flow then joins the list of active connections, as it does
-    whenever its target advances, though that may not exceed what it was granted. With NDP each packet earns a pull. An
-    idle pacer serves at its next turn in this tick (``Pacers.due`` is ``now``).
+    The flow joins the active list if the target advances or the packet is a request. The target may not exceed what was
+    granted. With NDP every packet earns one pull. An idle pacer starts in this tick (``Pacers.due`` becomes ``now``).
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    i: the flow.
+    target: cumulative pull target of the packet, quanta.
+    is_request: whether the packet was trimmed or requests to send.
+    now: the present tick.
     """
     got = g.got[i]
     new_target = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
@@ -204,9 +258,22 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_
 
 @routine
 def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
-    """The flow to whose sender the pacer of a host sends a pull now, -1: to none; ``due`` is then when it does next.
+    """Choose the flow that the pacer of a host sends a pull to, and grant its credit.
 
-    The pull carries what the flow was granted so far, ``Receivers.got[flow, GIVEN]``.
+    The pull carries the cumulative grant ``Receivers.got[flow, CREDIT_GRANTED]``. ``Pacers.due`` becomes the tick of
+    the next pull.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    now: the present tick.
+
+    Returns
+    -------
+    The flow, or -1 if there is none.
     """
     _adjust_rate(r, p, host, now)
     i, grant = np.int64(p.head[host]), np.int64(r.pull_quanta)
@@ -226,7 +293,7 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
 
 @kernel
 def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
-    """What flow i, the first active one, is granted: quanta. It is active until its target is satisfied, then idle."""
+    """Grant quanta to flow i, the first active one. It stays active until its target is granted, and then becomes idle."""
     got = g.got[i]
     p.head[host] = p.after[i]
     grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[CREDIT_GRANTED]), np.int64(0)))
@@ -241,7 +308,7 @@ def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
 
 @kernel
 def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
-    """The first flow of an idle list, which is not empty; its entry goes once it has the most credit with this pull."""
+    """The first flow of a non-empty idle list. Its entry is removed once this pull gives it the most credit."""
     i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
     p.idle_first[host] += 1
     if (g.got[i, CREDIT_GRANTED] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < max_credit(r):
@@ -251,13 +318,27 @@ def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
 
 @kernel
 def throttles(r: Rules) -> bool:
-    """Whether receivers reduce the rate of their credit while the network trims or marks their packets."""
+    """Whether receivers reduce their credit rate while the network trims or marks their packets.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    """
     return r.oversubscription > 1.0
 
 
 @routine
 def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
-    """A data packet came to a host: GOOD, MARKED, or TRIMMED before the last hop, or TIMED_OUT for one on the last."""
+    """Count a data packet that arrived at a host.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    what: GOOD, MARKED, or TRIMMED before the last hop; TIMED_OUT for a packet trimmed on the last hop.
+    now: the present tick.
+    """
     _adjust_rate(r, p, host, now)
     count = p.counters[host]
     count[ARRIVED] += 1
@@ -270,17 +351,17 @@ def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
 
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
-    """Ticks from one adjustment of the rate of a host to the next: 1.5 round trips, a quarter more or less."""
+    """Ticks between two rate adjustments of a host: 1.5 round trips, varied by up to a quarter."""
     drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host, ADJUSTMENTS])) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 
 @kernel
 def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
-    """Make all adjustments of the rate of a host that are due before a tick.
+    """Make all rate adjustments of a host that were due before this tick.
 
-    They follow a timer that runs from tick 0. Only pulls read the rate, and only arrivals change what it depends on, so
-    both catch up with the timer, and engines need none.
+    The adjustments follow a timer that starts at tick 0. Only pulls read the rate, and only arrivals change its inputs.
+    Both catch up with the timer, so engines need no event for it.
     """
     if throttles(r):
         if p.adjust_at[host] < 0:
@@ -291,7 +372,7 @@ def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
 
 @routine
 def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
-    """Make the next adjustment of the rate of a host, by what arrived since the last one."""
+    """Make the next rate adjustment of a host, from the arrivals since the last one."""
     count, share = p.counters[host], 0.0
     if count[UNTRIMMED] > 0:
         share = float(count[UNTRIMMED_MARKED]) / float(count[UNTRIMMED])
