@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disciplines of flits whose network can change during a run."""
+"""Switching modes of flits whose topology can change during a run."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
@@ -13,56 +13,75 @@ from flitlab.models.timeline.steps import Step, steps_of
 
 
 class PolicyChange(NamedTuple):
-    """What happens to a network, and the VC policy of the routes that the routing learns of then, if it does."""
+    """An event of the network, and the VC policy of the routes that the routing learns with it, if any."""
 
     step: Step
     policy: int
 
 
 class DynamicTopology(SwitchingMode):
-    """A discipline whose links and switches fail and return, and whose channels move one flit a tick while they work.
+    """A switching mode whose links and switches fail and return. Working channels move one flit per tick.
 
-    What says how it goes on stands before the other bases of a discipline.
+    This class comes before the other bases of a mode.
     """
 
     supports_timeline: ClassVar[bool] = True
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are slow, and for routes of what is left that cannot be followed."""
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network that packets cannot follow.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
         if any((epoch.rate != 1).any() for epoch in timeline.epochs):
-            problem = f"slow is not for mode {self.mode}, which moves one flit a tick over every channel that works"
-            raise SpecError(f"{problem}; modes datagram, spray and flow take it", key="timeline")
+            problem = (
+                f"slow needs another mode than {self.mode}, which moves one flit per tick over every working channel"
+            )
+            raise SpecError(f"{problem}: datagram, spray or flow", key="timeline")
         self.policy_changes(timeline, routes)
 
     def policy_changes(self, timeline: Timeline | None, routes: Routes) -> tuple[PolicyChange, ...]:
-        """What happens to a network, and under which VC policies it goes on.
+        """The events of a timeline, each with the VC policy that follows.
 
-        ``routes`` are those of the network as it was built. Raises ``SpecError`` where those of what is left of it
-        cannot be followed.
+        routes: of the network as built. Raises ``SpecError`` for routes of a remaining network that packets cannot
+        follow.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
         """
         return tuple(PolicyChange(step, self._policy(timeline, step, routes)) for step in steps_of(timeline, routes))
 
     def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
-        """The VC policy of the routes that the routing learns of; else the present one."""
+        """The VC policy of the routes that the routing learns; without such, the present one."""
         return self.vc_policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draining(DynamicTopology, Buffered):
-    """A discipline whose packets wait for each other in buffers, so that all routes need a certificate.
+    """A switching mode whose packets wait for each other in buffers, so that all routes need a certificate.
 
-    As hosts wait for the network to be empty before they send by other routes, packets of one routing never wait for
-    those of another, and each needs a certificate of its own alone.
+    Hosts wait for an empty network before they use other routes. So packets of one routing never wait for those of
+    another, and each routing needs its own certificate only.
     """
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are slow, and for routes of what is left that have no certificate."""
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network without a certificate.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
         if self.may_deadlock:
             raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
         super().check_timeline(timeline, routes)
 
     def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
-        """The VC policy of the routes that the routing learns of, which have a certificate; else the present one."""
+        """The VC policy of the certified routes that the routing learns; without such, the present one."""
         if timeline is None or step.routes is None:
             return self.vc_policy
         remaining = timeline.left(timeline.at(step.tick))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sprayed packets: two queues at every output, trimming, and a path for each packet."""
+"""Sprayed packets: a path per packet, two queues per output, and trimming."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -40,16 +40,16 @@ KEY_PATHS = {
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
     "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
-"""Key of what is wrong with a session -> where it stands in a configuration."""
+"""Key of an error in a session -> its full path in the configuration."""
 
 
 @dataclass(frozen=True)
 class Spray(ByteSwitching):
-    """Packets that take a path each, in queues that trim what they have no room for.
+    """Packets that take a path each, in queues that trim packets when full.
 
-    A tick is the time of a byte on the fastest channel. poisson: flows come in Poisson processes at the load; else
-    every pair of the pattern has one from the beginning. sizes: None to follow the trace that traffic is. seconds: how
-    long flows come, and a run lasts at most.
+    A tick is the time of a byte on the fastest channel. poisson: flows arrive in Poisson processes at the load; else
+    every pair of the pattern has one from tick 0. sizes: None to follow a trace given as traffic. seconds: how long
+    flows arrive, and the longest run.
     """
 
     mode: ClassVar[str] = "spray"
@@ -68,19 +68,28 @@ class Spray(ByteSwitching):
         return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
+        """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys = asdict(self.fabric)
         del keys["control_bytes"]
         return {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
 
     def link_ticks(self, topology: Topology) -> int:
-        """Ticks from the end of a link to the other, 1 at least."""
+        """Propagation ticks of a link, at least 1.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return max(1, ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric)))
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
-        """Ticks of the shortest packet over a channel between switches, and over both channels to hosts.
+        """Ticks of the shortest packet over a channel between switches, and over both host channels.
 
-        The time for which the channel of the host that sends it is busy is not counted.
+        The serialization time on the sending host's channel is not included.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         link, least = self.link_ticks(topology), max(1, self.fabric.header_bytes)
         switch = ceil(Fraction(repr(float(self.fabric.switch_ns))) / 10**9 / spray_tick(topology, self.fabric))
@@ -88,13 +97,21 @@ class Spray(ByteSwitching):
         return float(link + switch + least), 2 * link + switch + last
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
-        """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
+        """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""
         return spray_tick(topology, self.fabric) * 10**9
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
     ) -> Messages:
-        """Packets of the fabric, in bytes, with overheads in ticks; arguments as in ``SwitchingMode.messages``."""
+        """Packets of the fabric, in bytes, overheads in ticks; parameters as in ``SwitchingMode.messages``.
+
+        Parameters
+        ----------
+        topology: the network.
+        rendezvous: bytes above which a message waits for its receiver.
+        overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
+        buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
+        """
         fabric, tick_ns = self.fabric, self.tick_ns(topology, None)
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(
@@ -106,10 +123,23 @@ class Spray(ByteSwitching):
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> SpraySession:
-        """Flows, or the messages of a program, rules and links of a run at a load with a seed, for either engine.
+        """Flows or messages, transport rules and links of a run, for either engine. The instance must have routes.
 
-        timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
-        is a name of :data:`PLACES`.
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Returns
+        -------
+        The session.
+
+        Raises
+        ------
+        SpecError: there is none; the key is one of :data:`KEY_PATHS`.
         """
         session = self._static_session(instance, work, load, seed)
         if timeline is None:
@@ -118,7 +148,7 @@ class Spray(ByteSwitching):
         return with_changes(session, instance.routes, timeline)
 
     def _static_session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
-        """The session on a network that stays as it is."""
+        """The session on a network that does not change."""
         assert instance.routes is not None
         sprayings, topology = self.transport.sprayings(), instance.topology
         transports = tuple(sprayings.values())
@@ -133,7 +163,7 @@ class Spray(ByteSwitching):
             )
         tick = spray_tick(topology, self.fabric)
         if Fraction(repr(self.seconds)) / tick > LATEST:
-            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
+            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take at most {float(LATEST * tick):.6g} s"
             raise SpecError(most, key="seconds")
         each = np.repeat(np.arange(len(transports)), [spraying.flows for spraying in transports])
         flows = self._flows(instance, len(each), load, seed, tick)
@@ -145,13 +175,32 @@ class Spray(ByteSwitching):
         )
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are too slow, and for routes that entropies cannot stand for."""
+        """Raise ``SpecError`` for links that are too slow, and for routes that entropy values cannot select.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
         check_changes(timeline, routes, self.fabric)
 
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
+        """Check that there is a session for a run.
+
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Raises
+        ------
+        SpecError: there is none; the key is the full path of a configuration key.
+        """
         try:
             self.session(instance, work, load, seed, timeline)
         except SpecError as error:
@@ -161,7 +210,7 @@ class Spray(ByteSwitching):
             raise
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
-        """Flows with bytes of payload as their packets."""
+        """Flows with bytes of payload in the place of packets."""
         topology, traffic = instance.topology, instance.traffic
         if self.sizes is None:
             return _trace_flows(traffic.recorded, flows, tick)
@@ -175,12 +224,12 @@ class Spray(ByteSwitching):
 
 
 def _random_transports(seed: int, flows: int, among: int) -> Ints:
-    """One of so many for each flow, at random: int64 [flows]."""
+    """A random index below ``among`` for each flow: int64 [flows]."""
     return np.array([below(draw(seed, TRANSPORT, flow, 0), among) for flow in range(flows)], np.int64)
 
 
 def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
-    """The messages of a trace, each as so many flows. Raises ``SpecError`` where there is none."""
+    """Each message of a trace as ``flows`` flows. Raises ``SpecError`` if there is no trace."""
     if recorded is None:
         raise SpecError("missing: flows of mode spray end, unless traffic is a trace with bytes", key="sizes")
     if (recorded.size < 1).any():
@@ -202,11 +251,11 @@ def _ascending(marks: list[float]) -> list[float]:
 
 @register("switching", "spray")
 class SpraySpec(SwitchingSpec):
-    """Packets that take a path each, in queues that trim what they have no room for, as Ultra Ethernet has them.
+    """Packets that take a path each, in queues that trim packets when full, as in Ultra Ethernet.
 
-    ``transport:`` is nscc by default; ``traffic.sizes`` says how large flows are. A queue has room for
-    ``queue_packets`` or ``queue_bytes`` of data, by default for a product of bandwidth and delay. ``ecn``: packets
-    behind another one from which on some, and above which all are marked; or, up to 1, parts of the room.
+    ``transport:`` is nscc by default; ``traffic.sizes`` sets flow sizes. The capacity of a queue for data is
+    ``queue_packets`` or ``queue_bytes``, by default one bandwidth-delay product. ``ecn``: packets in the queue from
+    which on some, and above which all packets are marked; values up to 1 are fractions of the capacity.
     """
 
     switching_mode: ClassVar[type[Spray]] = Spray
@@ -227,7 +276,7 @@ class SpraySpec(SwitchingSpec):
 
     @property
     def fabric(self) -> Fabric:
-        """Links, switches and packets as the keys describe them; ``queue_packets`` becomes bytes."""
+        """Links, switches and packets of the keys; ``queue_packets`` becomes bytes."""
         queue_bytes = self.queue_bytes if self.queue_packets is None else self.queue_packets * self.mtu_bytes
         return Fabric(
             mtu_bytes=self.mtu_bytes,
@@ -242,7 +291,18 @@ class SpraySpec(SwitchingSpec):
         )
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Two keys for the same thing, and a queue that nothing fits into."""
+        """Errors: two keys for the queue capacity, and a queue below one packet.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes, None if other errors prevent them.
+        flits: packet lengths, None if other errors prevent them.
+
+        Returns
+        -------
+        Errors, each with the full path of its key.
+        """
         yield from super().errors(topology, routes, flits)
         if self.queue_packets is not None and self.queue_bytes is not None:
             yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
@@ -250,6 +310,6 @@ class SpraySpec(SwitchingSpec):
             yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key="switching.queue_bytes")
 
     def build(self, setting: SwitchingContext) -> Spray:
-        """The discipline with these links, and with the transport and the flows of its setting."""
+        """The mode with these links, and the transport and flows of the context."""
         transport = setting.transport or make("transport", kind=self.default_transport)
         return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds)

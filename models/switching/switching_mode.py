@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a discipline is, and how a configuration asks for one."""
+"""The base class of switching modes, and of the keys by which a configuration selects one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -33,13 +33,15 @@ Certify = Callable[[Topology, Routes, int, bool], Certified]
 
 @dataclass(frozen=True)
 class SwitchingMode(ABC):
-    """What a switch does with what arrives: the parameters and delays of one discipline, in ticks.
+    """What a switch does with packets: parameters and delays of one switching mode, in ticks.
 
-    A discipline of one's own is a frozen dataclass with ``mode`` and its fields, and may leave the rest as it is.
-    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. draws_paths: whether a flow
-    draws whole paths at its source. programs: whether hosts can run them. changes: whether the network can change
-    during a run. exact: its times are not rounded up to ticks.
-    leaves: a send is done when all of its message is under way.
+    A mode of your own is a frozen dataclass with ``mode`` and its fields; all methods but ``zero_load_latency`` have
+    defaults.
+
+    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. draws_paths: whether flows
+    draw whole paths at their source. programs: whether hosts can run programs. supports_timeline: whether the topology
+    can change during a run. exact: its times are not rounded up to ticks. send_ends_at_injection: an eager send is done
+    when all of its message is in flight.
     """
 
     mode: ClassVar[str]
@@ -57,136 +59,232 @@ class SwitchingMode(ABC):
 
     @property
     def may_deadlock(self) -> bool:
-        """Whether nothing certifies that packets cannot wait for each other, so that a deadlock is a result."""
+        """Whether no certificate excludes deadlock, so that a deadlock is a result."""
         return False
 
     @property
     def long_lived(self) -> bool:
-        """Whether flows never end; False for disciplines that count no flows."""
+        """Whether flows are long-lived; False for modes that count no flows."""
         return False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """The discipline under the VC policy of its routes, and why it cannot deadlock, '' where nothing can wait.
+        """The mode with the VC policy of its routes, and the certificate against deadlock as text.
 
-        Raises ``SpecError`` where it may deadlock, and was not allowed to.
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes.
+        certify: the function that certifies routes.
+
+        Returns
+        -------
+        The mode, and the text; '' where packets cannot wait for each other.
+
+        Raises
+        ------
+        SpecError: the routes may deadlock, and ``allow_deadlock`` is not set.
         """
         return self, ""
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """What results depend on: plain values of the discipline, and hashes of what it is made of besides.
+        """What the content hash covers: plain values of the mode, and hashes of its further parts.
 
-        source: how hosts create packets, for disciplines whose form depends on their lengths.
+        source: how hosts create packets, for modes whose hash form depends on packet lengths.
         """
         return {"mode": self.mode, **asdict(self)}, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The mapping ``switching:`` that gives this discipline, with every delay in ticks."""
+        """The mapping ``switching:`` that describes this mode, with every delay in ticks."""
         return {"mode": self.mode, **asdict(self)} | ({} if flit_ns is None else {"flit_ns": flit_ns})
 
     @property
     def delays(self) -> dict[str, int]:
-        """Ticks of each delay by its name, for whoever reads of a run."""
+        """Ticks of each delay by name, for reports."""
         return {}
 
     @abstractmethod
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
-        """Ticks from the creation of a packet to its tail at its host, with nobody in its way.
+        """Ticks from the creation of a packet to its tail at the destination host in an empty network.
 
-        hops: channels between switches; their own delays are not counted.
+        Parameters
+        ----------
+        topology: the network.
+        hops: channels between switches; their own delays are not included.
+        flits: length of the packet.
         """
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
-        """Ticks of a channel between switches, and of both channels to hosts, for what takes no time itself."""
+        """Ticks of a channel between switches, and of both host channels, without any serialization time.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         ends = self.zero_load_latency(topology, 0, 1)
         return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
 
     def serialization_ticks(self, topology: Topology, length: Floats) -> Floats:
-        """Ticks, float64, that a host's channel is busy with so many flits before the last of them is under way."""
+        """Ticks that a host's channel is busy before the last flit of a message is in flight.
+
+        Parameters
+        ----------
+        topology: the network.
+        length: float64, flits of the messages.
+
+        Returns
+        -------
+        Ticks, float64, as ``length``.
+        """
         return length / topology.host_capacity - 1
 
     def flits_per_tick(self, topology: Topology) -> float:
-        """The capacity of a channel that moves one flit a tick, or, where ticks are those of bytes, one byte."""
+        """The capacity of a channel that moves one flit per tick; where ticks are byte times, one byte.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return 1.0
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction | None:
-        """Nanoseconds of a tick, None where nobody knows. flit_ns: of a flit, None if unknown."""
+        """Nanoseconds of a tick, None if unknown. flit_ns: nanoseconds of a flit, None if unknown."""
         return None if flit_ns is None else Fraction(repr(float(flit_ns)))
 
     def weight(self, messages: Messages) -> int:
-        """What a flit of a program's messages counts for: 1, or where ticks are those of bytes, as many as it has."""
+        """The counts of a flit of a program's messages: 1, or its bytes where ticks are byte times."""
         return 1
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool, confirmed: bool = False
     ) -> Messages:
-        """How messages of a program become packets, for disciplines that count flows and so say what a packet is.
+        """How messages of a program become packets, for modes that count flows and so define packets.
 
-        rendezvous: bytes above which a message waits for its receiver. overhead_ns: nanoseconds for which a send, or a
-        receive, holds its processor. buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
+        Parameters
+        ----------
+        topology: the network.
+        rendezvous: bytes above which a message waits for its receiver.
+        overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
+        buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
         """
         raise NotImplementedError
 
     def min_message_ticks(self, topology: Topology) -> int:
-        """Ticks that a message without content, a request to send, takes at least."""
+        """The fewest ticks of a message without content, such as a request to send.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return int(self.crossing(topology)[1])
 
     def channel_rate(self, topology: Topology) -> Floats | float:
-        """What a channel between switches carries in a tick, at most, float64 [channels], or all the same."""
+        """The most that a channel between switches carries per tick: float64 [channels], or one number for all.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return topology.capacity
 
     def longest_step(self, topology: Topology, flits: int) -> int:
-        """Ticks that one step of a packet of so many flits takes at most, if it can go on."""
+        """The most ticks that one step of a packet takes, if it is not blocked. flits: length of the packet.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
     def deadlock_timeout(self, topology: Topology, flits: int) -> int:
-        """Ticks for which nothing may move while packets of so many flits wait."""
+        """Ticks without any progress after which waiting packets count as deadlocked. flits: length of packets.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         return 4 * self.longest_step(topology, flits)
 
     def stall_message(self, ticks: int) -> str:
-        """What no packet has done for so long that none will any more."""
+        """The end of the sentence "no packet ..." that reports a deadlock or stall after so many ticks."""
         return f"has moved for {ticks:,} ticks"
 
     def lookahead(self, topology: Topology, flits: int) -> int:
-        """The most ticks from a decision about a packet of so many flits to what follows from it."""
+        """The most ticks between a decision about a packet and its last consequence. flits: length of the packet.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         return self.zero_load_latency(topology, 1, flits) + topology.longest_delay
 
     def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that says how much switches hold, and the packets of so many flits that all of them hold at most.
+        """The key that sets the buffer size, and the most packets that all switches hold together.
 
-        Zero packets say that what a switch holds is not bounded by a key.
+        flits: length of packets. 0 packets: no key bounds what switches hold.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
         """
         return "mode", 0
 
     def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
-        """What is allowed but unlikely to be meant, each with a whole place of the configuration as its key.
+        """Warnings about settings that are allowed but probably unintended.
 
-        flits: of the first length of packets.
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes.
+        flits: the first packet length.
+
+        Returns
+        -------
+        Errors to be shown as warnings, each with the full path of its key.
         """
         yield from ()
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError``, whose key is ``timeline``, where it cannot go on while this happens to its network.
+        """Raise ``SpecError`` (key: timeline) if the mode cannot run through these events.
 
-        routes: of the network as it was built. Only disciplines that say ``supports_timeline`` are asked.
+        routes: of the network as built. Only called for modes with ``supports_timeline``.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
         """
         return None
 
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin.
+        """Check that a run can start.
 
-        timeline: what happens to the network during the run; only disciplines that say ``supports_timeline`` are given one.
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; given only to modes with ``supports_timeline``.
+
+        Raises
+        ------
+        SpecError: it cannot; the key is the full path of a configuration key.
         """
         return None
 
 
 @dataclass(frozen=True)
 class SwitchingContext:
-    """What stands around ``switching:``, for a discipline to be built in.
+    """The rest of the configuration that a switching mode is built from.
 
-    flits: lengths of packets, ascending or not. routing: of which the routes are. path_draw, transport, sizes,
-    together, seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
+    flits: packet lengths, in any order. routing: the routing of ``routes``. path_draw, transport, sizes, together,
+    seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
     measurement of flows begins and ends, None where hosts run a program.
     """
 
@@ -203,16 +301,15 @@ class SwitchingContext:
 
     @property
     def degree(self) -> int:
-        """The most channels that leave a switch."""
+        """The largest number of channels that leave a switch."""
         return int(self.topology.out_degree.max(initial=1))
 
 
 class SwitchingSpec(Parameters, ABC):
-    """The keys of ``switching:`` in one mode; unknown keys and wrong types are refused, nothing is converted.
+    """The keys of ``switching:`` in one mode. Unknown keys and wrong types are rejected; nothing is converted.
 
-    beside: places outside of ``switching:`` that mean something in this mode, and in others only if these name them.
-    usual_transport: kind of ``transport:`` of flows where none is given. progressive: whether packets may decide once
-    more on their way (PROGRESSIVE).
+    related_keys: keys outside of ``switching:`` that only modes which name them accept. default_transport: the default
+    kind of ``transport:``. supports_progressive: whether packets may be re-routed at their second switch (PROGRESSIVE).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -226,18 +323,26 @@ class SwitchingSpec(Parameters, ABC):
 
     @property
     def tick_ns(self) -> float | None:
-        """Nanoseconds of a tick, where the keys say so."""
+        """Nanoseconds of a tick, if the keys define it."""
         return None
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """What a discipline with these keys cannot do, each with a whole place of the configuration as its key.
+        """What the mode cannot do with these keys.
 
-        routes, flits: None where they are not known because of other mistakes.
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes, None if other errors prevent them.
+        flits: packet lengths, None if other errors prevent them.
+
+        Returns
+        -------
+        Errors, each with the full path of its key.
         """
         again = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
         if again and not self.supports_progressive:
-            yield SpecError("par decides when a packet has been read, and serves mode vct only", key="routing.kind")
+            yield SpecError("par decides again at the second switch and needs switching.mode: vct", key="routing.kind")
 
     @abstractmethod
     def build(self, setting: SwitchingContext) -> SwitchingMode:
-        """The discipline in force, of keys that nothing was refused of; it may be another than ``mode`` says."""
+        """The switching mode of these keys, which have no errors. Its ``mode`` may differ from the key."""
