@@ -234,7 +234,7 @@ def test_reserve_needs_a_vc_to_spare_and_whole_packets():
     assert certified.policy == RESERVE and certified.acyclic
     with pytest.raises(SpecError, match=f"more VCs than the longest route has channels, {longest}, and there are"):
         certify(topology, routes, longest, allow_deadlock=True)
-    with pytest.raises(SpecError, match="reserve is for mode vct") as refused:
+    with pytest.raises(SpecError, match="reserve needs mode vct") as refused:
         scenario(topology, routing={"kind": "minimal", "vc_policy": "reserve"}, mode="wormhole", vcs=longest + 1)
     assert refused.value.key == "vc_policy"
 

@@ -143,9 +143,9 @@ switching: {mode: vct, vcs: 7}
     ("change", "expected"),
     [
         ("topology={kind: torus, dims: [4, 4]}", "routing.legs: dragonfly needs the complete groups of a dragonfly"),
-        ("switching={mode: wormhole, vcs: 7}", "par decides when a packet has been read, and serves mode vct only"),
-        ("switching={mode: ideal}", "par decides when a packet has been read, and serves mode vct only"),
-        ("switching={mode: datagram}", "par decides when a packet has been read, and serves mode vct only"),
+        ("switching={mode: wormhole, vcs: 7}", "par decides again at the second switch and needs switching.mode: vct"),
+        ("switching={mode: ideal}", "par decides again at the second switch and needs switching.mode: vct"),
+        ("switching={mode: datagram}", "par decides again at the second switch and needs switching.mode: vct"),
         ("routing.legs=minimal", "routing.legs = minimal: is not one of the choices"),
         ("switching.vcs=4", "vc_policy groups needs 5"),
         ("topology.hosts_per_switch=[1, 0]", "topology.hosts_per_switch"),
