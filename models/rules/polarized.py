@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a polarized packet may go on its way from one switch to another, and what that costs it."""
+"""Next hops of polarized routing, and their costs."""
 
 import numpy as np
 
@@ -12,9 +12,15 @@ _ONE = np.uint64(1)
 
 @kernel
 def gain(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int) -> int:
-    """By how much a channel from ``switch`` to ``next_switch`` takes a packet away from its origin and towards its target.
+    """How much a channel takes a packet away from its source and towards its destination, in hops.
 
+    Parameters
+    ----------
     leg: uint8 [switches, switches], as ``leg`` of the tables.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    next_switch: the switch at the end of the channel.
     """
     away = np.int64(leg[src_switch, next_switch]) - np.int64(leg[src_switch, switch])
     return away + np.int64(leg[switch, dst_switch]) - np.int64(leg[next_switch, dst_switch])
@@ -22,7 +28,7 @@ def gain(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_switch:
 
 @kernel
 def _outwards(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int) -> int:
-    """1 if a channel takes a packet farther from both its ends, -1 if nearer to both, else 0."""
+    """1 if a channel leads farther from both ends of the route, -1 if nearer to both, else 0."""
     away = np.int64(leg[src_switch, next_switch]) - np.int64(leg[src_switch, switch])
     nearer = np.int64(leg[switch, dst_switch]) - np.int64(leg[next_switch, dst_switch])
     if away > 0 and nearer < 0:
@@ -41,7 +47,7 @@ def _ports(
     switch: Int,
     dst_switch: Int,
 ) -> np.uint64:
-    """What :func:`polarized_ports` returns; longest: channels that a packet may take."""
+    """The result of :func:`polarized_ports`; longest: channels that a packet may take."""
     ports, shortest = np.uint64(0), np.uint64(0)
     src_hops, dst_hops = np.int64(leg[src_switch, switch]), np.int64(leg[switch, dst_switch])
     for c in range(out_start[switch], out_start[switch + 1]):
@@ -60,19 +66,36 @@ def _ports(
 
 @kernel
 def polarized_ports(r: Tables, src_switch: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
-    """The set of ports by which a packet that is not at its target may go on (POLARIZED).
+    """The ports by which a packet that is not at its destination may continue (POLARIZED): uint64, a bit each.
 
-    Those that gain; and those that gain nothing, outwards as long as it is nearer to its origin, inwards then. None
-    leads to where the channels that it has left would not do; the shortest are the set where that leaves none. hop:
-    channels that it has taken; r.classes: those that it may take.
+    These are ports with a gain, and ports without one that lead outwards in the first half and inwards in the second.
+    None leads to a switch from which the remaining channels would not suffice. If there is no such port, all minimal
+    ones.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    src_switch: the packet's first switch.
+    hop: channels between switches taken so far.
+    switch: its present switch.
+    dst_switch: its destination switch.
     """
     return _ports(r.leg, r.out_start, r.dst, r.classes, src_switch, hop, switch, dst_switch)
 
 
 @kernel
 def detour(r: Tables, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int, flits: Int) -> int:
-    """Flits by which a packet of ``flits`` puts a channel back whose gain is less than 2: r.threshold packets for each.
+    """Flits added to the cost of a channel whose gain is below 2: ``r.threshold`` packets for each hop less.
 
-    2 is the gain of a channel that takes it away from its origin and as much nearer to its target.
+    2 is the gain of a channel away from the source and towards the destination.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    next_switch: the switch at the end of the channel.
+    flits: length of the packet.
     """
     return r.threshold * flits * (2 - gain(r.leg, src_switch, dst_switch, switch, next_switch))

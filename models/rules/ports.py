@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canonical numbering of ports, which ties in arbitration refer to.
+"""The canonical numbering of ports, which decides ties in arbitration.
 
-Outputs of a switch: its network channels in channel order, then the ejection channels of its
-hosts. Inputs: its network channels in channel order, then the injection channels of its hosts.
-Both are numbered switch by switch.
+Outputs of a switch: its network channels in channel order, then the ejection channels of its hosts. Inputs: its network
+channels in channel order, then the injection channels of its hosts. Both are numbered switch by switch.
 """
 
 from typing import NamedTuple
@@ -36,7 +35,12 @@ class Ports(NamedTuple):
 
 
 def make_ports(topology: Topology) -> Ports:
-    """The numbering for a topology."""
+    """The port numbering of a topology.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     zero = np.zeros(1, np.int64)
     out_base = np.concatenate([zero, np.cumsum(topology.out_degree + topology.host_count)])
     in_base = np.concatenate([zero, np.cumsum(topology.in_degree + topology.host_count)])
@@ -62,9 +66,13 @@ def make_ports(topology: Topology) -> Ports:
 
 
 def input_delays(ports: Ports, of_channels: Ints, of_hosts: Ints) -> Ints:
-    """int64 [inputs]: of each input the value of what feeds it, a channel or the injection channel of a host.
+    """A value of the channel that feeds each input, int64 [inputs].
 
-    of_channels: int64 [channels]. of_hosts: int64 [hosts].
+    Parameters
+    ----------
+    ports: the port numbering.
+    of_channels: int64 [channels], values of network channels.
+    of_hosts: int64 [hosts], values of injection channels.
     """
     delays = np.zeros(len(ports.in_switch), np.int64)
     leads_on = ports.out_channel >= 0

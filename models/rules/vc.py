@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which virtual channels a packet may take on a channel."""
+"""The virtual channels that a packet may take on a channel."""
 
 from typing import NamedTuple
 
@@ -32,10 +32,10 @@ from flitlab.models.topology.graph import Topology
 
 
 class Rings(NamedTuple):
-    """Where each channel lies on a grid that closes into rings; empty arrays on other graphs.
+    """Positions of the channels in the rings of a torus; empty arrays on other graphs.
 
-    dimension, step: int64 [channels], step is +1 or -1. coordinate: int64 [switches, dimensions].
-    extent: int64 [dimensions].
+    dimension, step: int64 [channels], step is +1 or -1. coordinate: int64 [switches, dimensions]. extent: int64
+    [dimensions].
     """
 
     dimension: Ints
@@ -61,10 +61,19 @@ def make_rings(topology: Topology) -> Rings:
 
 @kernel
 def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: Int, channel: Int, tail: Int) -> int:
-    """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
+    """The half of the VCs, 0 or 1, for a dimension-ordered packet on a channel.
 
-    ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
-    from the wrap-around channel on.
+    Parameters
+    ----------
+    rings: from :func:`make_rings`.
+    crossing: False: class 1 for packets that wrap in this dimension, fixed on entry; True: class 1 from the wrap-around
+        channel on.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    channel: the channel.
+    tail: the switch that it leaves.
+
+    Source: Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
     d = rings.dimension[channel]
     start, end = rings.coordinate[src_switch, d], rings.coordinate[dst_switch, d]
@@ -81,9 +90,15 @@ def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: In
 
 @kernel
 def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
-    """First VC and one past the last of one of ``parts`` ranges that are equal, but for the first ones having the rest.
+    """First VC, and one past the last, of one of several ranges of equal size; the first ranges have the remainder.
 
-    With fewer VCs than parts the last ones share the last VC.
+    With fewer VCs than ranges the last ranges share the last VC.
+
+    Parameters
+    ----------
+    vcs: virtual channels per channel.
+    parts: number of ranges.
+    part: index of the range.
     """
     if vcs == parts:
         return part, part + 1
@@ -95,7 +110,7 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
 
 @routine
 def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
-    """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
+    """The VCs of the layer of a packet's path or switch pair. With an intermediate switch each leg has its own."""
     if r.form == PATHS:
         return share(vcs, r.layers, np.int64(r.layer[route]))
     second = r.form == VIA and hop >= route >> LEG_SHIFT
@@ -110,9 +125,9 @@ def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_s
 
 @routine
 def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail: Int) -> tuple[int, int]:
-    """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own.
+    """The VCs before, or after, a packet has left its source group; each of two legs has its own.
 
-    PROGRESSIVE: its first channel has VCs of its own, as it may be followed by two legs.
+    PROGRESSIVE: its first channel has VCs of its own, as two legs may follow.
     """
     first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
@@ -137,12 +152,12 @@ def _escape_vcs(
 _UNRESERVED = np.int64(1) << np.int64(32)
 
 NOT_HELD = np.int64(-1)
-"""In place of the VC that a packet holds, where that is of an injection channel."""
+"""In place of the held VC of a packet on an injection channel."""
 
 
 @routine
 def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
-    """Whether the way of a packet may be decided once more behind its ``hop``-th channel (PROGRESSIVE)."""
+    """Whether a packet may be re-routed behind its ``hop``-th channel (PROGRESSIVE)."""
     if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
         return False
     next_switch = np.int64(r.dst[channel])
@@ -151,7 +166,7 @@ def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_swit
 
 @routine
 def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
-    """Channels that a packet may have to take after its ``hop``-th one, ``channel``, at most."""
+    """The most channels that a packet may take after its ``hop``-th one, ``channel``."""
     if r.form == TABLE:
         return np.int64(r.rest[dst_switch, r.dst[channel]])
     if r.form == PATHS:
@@ -182,16 +197,26 @@ def allowed_vcs(
     port: Int,
     held: Int,
 ) -> tuple[int, int]:
-    """First VC and one past the last that a packet may take on a channel between switches.
+    """First VC, and one past the last, that a packet may take on a channel between switches.
 
-    r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. origin,
-    target: its switches. port: that of ``channel`` at its tail. held: the VC that it holds, of the channel by which it
-    has come to the tail, or NOT_HELD.
+    RESERVE: the VC of the hop, and all unreserved VCs; those between are not allowed (:func:`is_reserved_for_others`).
+    RISING: VCs above the held one, with as many left above them as channels may follow. With fewer VCs than the longest
+    route has channels there may be none; then the next VC, or the last.
 
-    RESERVE: the VC of the hop and those that are of none; between them are some that it may not take (see
-    :func:`is_kept`). RISING: VCs greater than that which it holds, and as many are left above them as it may yet take
-    channels. With fewer VCs than the longest route has channels there may be none such, and it has the next, or the
-    last.
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    policy: ANY, HOP, ...
+    vcs: virtual channels per channel.
+    hop: channels between switches taken so far.
+    rings: from :func:`make_rings`.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    channel: the channel.
+    tail: the switch that it leaves.
+    port: its port there.
+    held: the VC that the packet holds on its last channel, or NOT_HELD.
     """
     if policy == ANY:
         return np.int64(0), vcs
@@ -218,13 +243,13 @@ def allowed_vcs(
 
 @kernel
 def is_reserved(score: Int) -> bool:
-    """Whether the VC whose :func:`appeal` is ``score`` is a last resort, where there are such VCs."""
+    """Whether a VC with this :func:`vc_score` is a reserved VC, where there are reserved VCs."""
     return score < _UNRESERVED
 
 
 @kernel
 def reserved_vcs(r: Tables, policy: int) -> int:
-    """How many VCs, the first ones, are taken only if none of the others has room."""
+    """The number of reserved VCs, the first ones: they are taken only if no other VC has space."""
     if policy == RESERVE:
         return np.int64(r.classes)
     return np.int64(ESCAPE_VC + 1 if policy == ESCAPE else 0)
@@ -232,17 +257,31 @@ def reserved_vcs(r: Tables, policy: int) -> int:
 
 @kernel
 def is_reserved_for_others(reserved: Int, first: Int, vc: Int) -> bool:
-    """Whether a VC that comes after the ``first`` one of a packet is a last resort of others, which it may not take."""
+    """Whether a VC after a packet's ``first`` one is reserved for other packets.
+
+    Parameters
+    ----------
+    reserved: number of reserved VCs.
+    first: first VC of the packet.
+    vc: the VC.
+    """
     return first < vc and vc < reserved
 
 
 @kernel
 def vc_score(reserved: Int, vc: Int, credits: Int, flits: Int) -> int:
-    """How much a packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
+    """The score of a VC for a packet; 0: it cannot take the VC.
 
-    The more credits the better, and the VCs below ``reserved`` come last. If there are such the others are given only
-    with room for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that
-    every head comes to the front of its buffer, where it may take the last resort.
+    More credits score higher. Reserved VCs score lowest. If there are reserved VCs, the others need space for the whole
+    packet: then it leaves its buffer without waiting for packets downstream, every head packet reaches the front of its
+    buffer, and can take the reserved VC there.
+
+    Parameters
+    ----------
+    reserved: number of reserved VCs.
+    vc: the VC.
+    credits: its credits, flits.
+    flits: length of the packet.
     """
     if vc < reserved or reserved == 0:
         return credits

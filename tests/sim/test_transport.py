@@ -90,7 +90,9 @@ def test_what_cannot_be_is_refused(tmp_path, change, expected):
 
 def test_no_subflow_has_more_packets_than_numbers_of_32_bits(tmp_path):
     """Ten bytes of 125 ns each, 2**32 times."""
-    with pytest.raises(ConfigError, match=r"measure.seconds = .*: at a tick of 125 ns a run may take at most 5368.71 s"):
+    with pytest.raises(
+        ConfigError, match=r"measure.seconds = .*: at a tick of 125 ns a run may take at most 5368.71 s"
+    ):
         study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5369"])
     study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5368"])
 
