@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of a program where each of them is a flow."""
+"""The messages of a program, each as a flow."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,11 @@ from flitlab.models.transport.flows import MOST_FLOWS, Flows
 
 
 class MessageFlows(NamedTuple):
-    """A flow for each message between hosts: first the data of all sends, then requests to send, then consents.
+    """A flow for each message between hosts: the data of all sends, then requests to send, then consents.
 
-    flows: with their bytes as packets; their start means nothing, as each begins when its host posts it. data, request,
-    consent: int64 [operations], the flow of each message of a send, -1 where there is none. send: int64 [flows], the
-    send of each message.
+    flows: with bytes in the place of packets; their start is not used, as each begins when its host sends it. data,
+    request, consent: int64 [operations], the flow of each message of a send, -1: none. send: int64 [flows], the send of
+    each message.
     """
 
     workload: Workload
@@ -29,17 +29,17 @@ class MessageFlows(NamedTuple):
 
 
 def message_flows(workload: Workload) -> MessageFlows:
-    """The messages of a program. Raises ``SpecError`` if there are none, or too many."""
+    """The messages of a program as flows. Raises ``SpecError`` if there are none, or too many."""
     program, host = workload.program, workload.host
     sends = np.flatnonzero(program.kind == SEND)
     apart = host[program.rank[sends]] != host[program.peer[sends]]
     sends = sends[apart]
     if not len(sends):
-        raise SpecError("its ranks send each other nothing", key="application")
+        raise SpecError("has no messages between hosts", key="application")
     asking = sends[program.amount[sends] > workload.messages.rendezvous]
     send = np.concatenate([sends, asking, asking])
     if len(send) > MOST_FLOWS:
-        raise SpecError(f"its {len(send):,} messages are more than {MOST_FLOWS:,}", key="application")
+        raise SpecError(f"has {len(send):,} messages; at most {MOST_FLOWS:,}", key="application")
     data, request, consent = (np.full(program.operations, -1, np.int64) for _ in range(3))
     data[sends] = np.arange(len(sends))
     request[asking] = len(sends) + np.arange(len(asking))

@@ -13,10 +13,10 @@ from flitlab.models.transport.spraying import PACED, Paths, Spraying, Spread
 class Unresponsive(TransportSpec):
     """Packets at a constant rate, never acknowledged nor sent again (UDP).
 
-    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that has lost
-    a packet is never complete.
+    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that loses a
+    packet never completes.
 
-    In mode spray packets take one of ``paths``, as ``spread`` says, which learns of nothing here.
+    In mode spray packets take one of ``paths``, as ``spread`` says, without feedback.
 
     Example: ``transport: {kind: none, rate: 0.5}``
 

@@ -32,7 +32,7 @@ class Paths(NamedTuple):
 
 @njit
 def _by_share(r: Tables, order: Ints, used: int, count: int, first: int, word: int) -> int:
-    """Which of order[taken:count], paths of the pair whose first is ``first``, by a 63-bit draw."""
+    """Which of order[used:count] to take, by a 63-bit draw. They are paths of the pair whose first is ``first``."""
     share_left = 0.0
     for j in range(used, count):
         share_left += path_share(r, order[j], first, first + count)
@@ -45,7 +45,7 @@ def _by_share(r: Tables, order: Ints, used: int, count: int, first: int, word: i
 
 @njit
 def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, path: Ints) -> None:
-    """``path`` [subflows]: the paths of each group, all of its pair before any is taken again, by their shares."""
+    """Draw the paths of each group into ``path`` [subflows], all of its pair before any repeats, by their shares."""
     pair_start, weighed, longest = r.pair_start, len(r.path_threshold) > 0, 0
     for g in range(len(pair)):
         longest = max(longest, pair_start[pair[g] + 1] - pair_start[pair[g]])
@@ -83,7 +83,7 @@ def _walk(
     start: Ints,
     link: Ints32,
 ) -> None:
-    """Follow the routes of every subflow; the channels go to ``link`` if it has room, ``start`` gets where from."""
+    """Follow the route of every subflow. Channels go to ``link`` if it has space, path starts to ``start``."""
     for i in range(len(src_switch)):
         if not drawn:
             route[i] = choose_route(r, seed, number[i], 0, 1, 0, src_switch[i], dst_switch[i])
@@ -111,10 +111,23 @@ def draw_paths(
 ) -> Paths:
     """A path for every subflow, from the routes of its pair of hosts.
 
-    source, destination: hosts, int64 [groups]; group_start: int64 [groups + 1], the subflows of each group.
     ``DISTINCT`` draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths
-    than subflows uses all of them as evenly as it can. Otherwise every subflow draws by itself: a path, or at every
-    switch a next hop by a hash that differs from switch to switch. number: what subflows are called in draws.
+    than subflows uses all of them as evenly as possible. Otherwise every subflow draws independently: a path, or a next
+    hop at every switch by a hash that differs between switches.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    source, destination: hosts, int64 [groups].
+    group_start: int64 [groups + 1], the subflows of each group.
+    path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
+    seed: of all draws.
+    number: int64 [subflows], numbers of the subflows in draws; None: 0, 1, ...
+
+    Returns
+    -------
+    The paths.
     """
     r, sizes = routes.tables(topology), np.diff(group_start)
     host_switch = topology.host_switch
@@ -136,9 +149,20 @@ def draw_paths(
 
 
 def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: int) -> Ints:
-    """int64 [flows]: subflows of flows from hosts to hosts, no more than their pair has paths (``LIMITED``).
+    """Subflows of each flow, int64 [flows]: at most the paths of its pair (``LIMITED``).
 
-    Hosts of the same switch have one path. Raises ``SpecError`` where routes are no whole paths.
+    Hosts of the same switch have one path.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    source, destination: hosts, int64 [flows].
+    most: largest number of subflows.
+
+    Raises
+    ------
+    SpecError: the routes are no whole paths.
     """
     if routes.form != PATHS:
         raise SpecError("limited needs a routing of whole paths, such as ecmp or ksp", key="path_draw")
@@ -150,7 +174,13 @@ def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination
 
 
 def most_paths(topology: Topology, routes: Routes) -> int | None:
-    """The most paths that a pair of hosts has; None where routes are no whole paths."""
+    """The most paths of any pair of hosts; None where routes are no whole paths.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     if routes.form != PATHS:
         return None
     assert routes.paths is not None
@@ -158,9 +188,16 @@ def most_paths(topology: Topology, routes: Routes) -> int | None:
 
 
 def backwards(topology: Topology, paths: Paths) -> Paths:
-    """The paths the other way round, each channel replaced by its reverse.
+    """The reverse paths, each channel replaced by its reverse.
 
-    Raises ``SpecError`` where a channel has no reverse.
+    Parameters
+    ----------
+    topology: the network.
+    paths: the paths.
+
+    Raises
+    ------
+    SpecError: a channel has no reverse.
     """
     channels, hosts = topology.channels, topology.hosts
     reverse = np.concatenate([topology.reverse, channels + hosts + np.arange(hosts), channels + np.arange(hosts)])

@@ -29,11 +29,11 @@ class Several(TransportSpec):
 
     @property
     def specs(self) -> list[TransportSpec]:
-        """The transports that are listed. Raises ``SpecError`` whose key leads into ``of``."""
+        """The listed transports. Raises ``SpecError`` whose key leads into ``of``."""
         specs = []
         for index, keys in enumerate(self.of):
             if keys.get("kind") == self.kind:
-                raise SpecError("is a list of transports already", key=f"of.{index}.kind")
+                raise SpecError("may not be several again: list the transports in one", key=f"of.{index}.kind")
             specs.append(nested("transport", keys, f"of.{index}", lambda spec: spec))
         return specs
 

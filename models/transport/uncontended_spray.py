@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a flow of sprayed packets takes at least: what its completion time is compared with."""
+"""Uncontended completion times of sprayed flows: the denominators of slowdowns."""
 
 from typing import NamedTuple
 
@@ -39,11 +39,11 @@ _FEW = 32
 
 
 class PathTimes(NamedTuple):
-    """Which paths the packets of flows may take, and how long the fastest of them take.
+    """The paths that the packets of flows may take, and the ticks of the fastest.
 
-    one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. access: int64 [flows], the
-    ``access_delay`` of both hosts together. full, last, back: int64 [flows], ticks between switches of a full packet,
-    of the last one and of an answer.
+    single_forward, single_back: bool [flows], whether data, and control packets, keep the path of entropy value 0.
+    access: int64 [flows], the ``access_delay`` of both hosts together. full, last, back: int64 [flows], ticks between
+    switches of a full packet, of the last one and of a control packet.
     """
 
     single_forward: Bools
@@ -55,11 +55,15 @@ class PathTimes(NamedTuple):
 
 
 def uncontended_ticks(session: SpraySession) -> Floats:
-    """float64 [flows]: the least ticks from a flow's start until its sender knows that all of it has arrived.
+    """The least ticks from a flow's start until its sender knows that all of it has arrived: float64 [flows].
 
     Every packet takes the fastest path that it may, forward and back, and waits only for packets of its own flow, never
-    for window, credit or another flow. That is what a flow takes if it is alone, exactly, where all of its paths take
-    equally long and neither window nor credit hold it up. Where paths differ it is what no flow falls below.
+    for window, credit or another flow. This is the exact uncontended time where all of its paths take equally long, and
+    neither window nor credit limits it. Where paths differ it is a lower bound.
+
+    Parameters
+    ----------
+    session: the session.
     """
     topology, flows, rules = session.topology, session.flows, session.rules
     channels, host = channels_of(topology, session.delay, session.ratio)
@@ -103,7 +107,7 @@ def uncontended_ticks(session: SpraySession) -> Floats:
 
 
 def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Ints) -> tuple[Ints, Ints, Ints]:
-    """Ticks over the fastest paths of the flows between such switches, as in :class:`Taken`."""
+    """Ticks over the fastest paths of the flows between these switches, as in :class:`PathTimes`."""
     last, mtu, control = session.flows.last_size, session.rules.mtu, session.rules.control
     if session.hops is not None:
         forward_hops, back = session.hops[src_switch, dst_switch], session.hops[dst_switch, src_switch]
@@ -128,9 +132,9 @@ def _walk(
     entropy: Int,
     path: Ints,
 ) -> tuple[int, bool]:
-    """Put the channels of a path into ``path``: how many they are, and whether the pair of switches has other paths.
+    """Write the channels of a path into ``path``. Returns their number, and whether the switch pair has other paths.
 
-    entropy: of a packet, of so many that its flow has, which chooses the path.
+    paths, entropy: entropy values of the flow, and that of the packet, which selects the path.
     """
     switch, hops, has_others = np.int64(src_switch), np.int64(0), False
     if switch == dst_switch:
@@ -160,7 +164,7 @@ def _in_line(
 ) -> int:  # fmt: skip
     """Ticks of all packets of a flow along one path, first come, first served.
 
-    full, last: bytes of the last packet and of each before it; gap: ticks between packets that the sender leaves.
+    full, last: bytes of each packet before the last, and of the last; gap: ticks between packets at the sender.
     """
     more = packets - 1
     first = np.int64(service_ticks(host.ratio, full))
@@ -181,7 +185,7 @@ def _in_line(
 
 @routine
 def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
-    """Put the channels by which packets may leave their first switch into ``channels``: how many they are."""
+    """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
     count = np.int64(0)
     if r.form != PATHS:
         ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
@@ -204,9 +208,9 @@ def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channe
 
 @routine
 def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -> tuple[int, int]:
-    """Ticks in which some channels together can send so many packets, and those of one on the slowest; 0: at once.
+    """Ticks in which parallel channels can send some packets, and ticks of one packet on the slowest; 0: no delay.
 
-    apart: ticks between packets that come; channels that can send as many never hold them up.
+    apart: ticks between arriving packets. Channels that carry that rate never delay them.
     """
     share, slowest, quickest = 0.0, np.int64(0), np.int64(1) << 60
     for channel in channels:
@@ -232,7 +236,7 @@ def _spread(
     n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
     gap: Int,
 ) -> int:  # fmt: skip
-    """Ticks below which packets that may take several paths do not all arrive.
+    """Ticks below which packets that may take several paths cannot all arrive.
 
     over_full, over_last: ticks of a full packet and of the last one between switches. Others as of :func:`_in_line`.
     """
@@ -270,9 +274,9 @@ def _fill(
     ticks: Ints,
     may_take_longer: Bools,
 ) -> None:
-    """``ticks`` of every flow, and whether it is short and may take more if it is alone.
+    """Compute ``ticks`` of every flow, and whether a short flow may take longer when uncontended.
 
-    source, target: its switches.
+    src_switch, dst_switch: its switches.
     """
     path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
     for i in range(len(ticks)):
@@ -299,11 +303,11 @@ def _follow(
     rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, some: Ints, src_switch: Ints,
     dst_switch: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
 ) -> None:  # fmt: skip
-    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by what they take if they are alone.
+    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by their uncontended times.
 
-    Their packets choose paths before any feedback; others keep the least time. So do those that could take less among
-    other flows, by a packet that is sent again over a faster path. start: int64 [flows], ticks, with the
-    ``access_delay`` of the source.
+    Their packets choose paths before any feedback; other flows keep the lower bound. So do flows that could be faster
+    among other traffic, by a retransmission over a faster path. start: int64 [flows], ticks, with the ``access_delay``
+    of the source.
     """
     path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
     at, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
@@ -328,7 +332,7 @@ def _follow(
             entropy = first_entropy(rules, i, np.argmax(at[:count]))
             back, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0])
             total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
-        # the soonest that a packet may be sent again: trimmed at once, or after its timeout
+        # earliest retransmission of a packet: trimmed at once, or after its timeout
         again = min(taken.back[i] + 2 * (_host_ticks(host, rules.control) + taken.access[i]), np.int64(rules.timeout))
         if alike or not answers[i] or total - ticks[i] + (count - 1) * period <= again:
             ticks[i] = total
@@ -336,7 +340,7 @@ def _follow(
 
 @routine
 def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
-    """Ticks of a packet over so many channels of a path."""
+    """Ticks of a packet over the first ``hops`` channels of a path."""
     ticks = np.int64(0)
     for hop in range(hops):
         ticks += crossing_ticks(n, path[hop], size)
@@ -345,7 +349,7 @@ def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
 
 @kernel
 def _host_ticks(host: HostLinks, size: Int) -> int:
-    """Ticks of a packet over both channels of hosts, without their ``access_delay``."""
+    """Ticks of a packet over both host channels, without their ``access_delay``."""
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 
@@ -356,9 +360,9 @@ def _arrivals(
 ) -> int:  # fmt: skip
     """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
 
-    start: tick of the first one. at: int64 [packets], when each is at its first switch, and afterwards at its host.
-    passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], when each channel, and that of the host, has
-    sent what came before; 0 before and afterwards.
+    start: tick of the first one. at: int64 [packets], arrival at the first switch, and on return at the host. passed:
+    scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that of the host, is
+    idle; 0 before and afterwards.
     """
     end, left = np.int64(0), np.int64(0)
     for number in range(packets):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a transport is one: numbers within their bounds, and a law whose functions give numbers."""
+"""Validation of transports: numbers within bounds, and a congestion control whose functions return numbers."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -13,24 +13,36 @@ from flitlab.models.faults import Found, is_whole, rebuilt, refuse, refuse_other
 from flitlab.models.transport.control import ACK_PATHS, MEMORY, Law, Transport
 
 KEY = "transport"
-"""Key of the ``SpecError`` of a transport as a whole."""
+"""Key of the ``SpecError`` of a whole transport."""
 
 _LEAST = {
     "flows": 1, "subflows": 1, "ack_bytes": 1, "init_window": 1, "ssthresh": 1, "mark_packets": 0, "ack_path": 0,
 }  # fmt: skip
-"""Whole numbers and the least that each may be."""
+"""Whole numbers and their lower bounds."""
 
 _TIMES = {"start_ms": 0.0, "min_rto_ms": 1e-9, "syn_rto_ms": 1e-9}
-"""The same of times."""
+"""Times and their lower bounds."""
 
 _MSS = 1000.0
-"""Bytes of a packet when functions of a law are tried."""
+"""Bytes of a packet when functions are tried."""
 
 
 def validate_transport(transport: Transport, tried: bool = False, method: str = "build") -> Transport:
-    """A transport whose numbers are within their bounds; ``tried``: and whose law gives numbers.
+    """Check that the numbers of a transport are within bounds, and that its congestion control returns numbers.
 
-    by: name of the method that gave it. Raises ``FaultyError`` (key: transport).
+    Parameters
+    ----------
+    transport: the transport.
+    tried: whether to call the functions of the congestion control.
+    method: name of the method that returned it.
+
+    Returns
+    -------
+    The transport.
+
+    Raises
+    ------
+    FaultyError: an error (key: transport).
     """
     refuse_other(transport, Transport, method, KEY)
     refuse(_number_errors(transport), KEY)
@@ -63,7 +75,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _function_errors(control: Law) -> Found:
-    """What a law gives for windows of 1 to 10**6 packets, where Python, which looks at bounds, runs its functions."""
+    """Errors in the results of a congestion control for windows of 1 to 10**6 packets, called as Python."""
     for name, calls, least in (
         ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),
     ):  # fmt: skip
@@ -75,11 +87,11 @@ def _function_errors(control: Law) -> Found:
 
 
 def _output_error(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
-    """What is wrong with what a function gives; '' if nothing is."""
+    """The error in the result of a function; '' if there is none."""
     try:
         with np.errstate(all="ignore"):
             result = function(*arguments)
-    except Exception as error:  # a stranger's code may raise anything
+    except Exception as error:  # third-party code may raise anything
         return f"raises {type(error).__name__}: {error}"
     if not _is_number(result):
         return f"is {result!r}: it must be a finite number"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long packets take through a network without queues: over the fastest or the slowest path of a pair of switches.
+"""Zero-load times of packets: over the fastest or the slowest path of a pair of switches.
 
-A path is a list of channels that the routes allow. A packet is stored and forwarded at every switch: each channel takes
+A path is a list of channels that the routes allow. A packet is stored and forwarded at every switch: each channel adds
 its service time and its delay.
 """
 
@@ -21,7 +21,7 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 _PAIRS = 4_000_000
-"""Pairs of switches whose times are in memory together."""
+"""Pairs of switches whose times are in memory at once."""
 
 _FIRST = np.uint64(1)
 
@@ -54,8 +54,11 @@ class HostLinks(NamedTuple):
 
 
 def channels_of(topology: Topology, delay: Ints, ratio: Ints) -> tuple[Channels, HostLinks]:
-    """The channels between switches and those of hosts.
+    """The channels between switches, and those of hosts.
 
+    Parameters
+    ----------
+    topology: the network.
     delay, ratio: int64 [links], as of a :class:`~flitlab.models.transport.fabric.SpraySession`.
     """
     count = topology.channels
@@ -69,7 +72,14 @@ def channels_of(topology: Topology, delay: Ints, ratio: Ints) -> tuple[Channels,
 
 @kernel
 def crossing_ticks(n: Channels, channel: Int, size: Int) -> int:
-    """Ticks of a packet of ``size`` bytes over a channel."""
+    """Ticks of a packet over a channel.
+
+    Parameters
+    ----------
+    n: the channels.
+    channel: the channel.
+    size: bytes of the packet.
+    """
     return np.int64(n.delay[channel] + service_ticks(n.ratio[channel], size))
 
 
@@ -84,7 +94,7 @@ def _better(best: Int, ticks: Int, most: bool) -> int:
 def _over_paths(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool
 ) -> int:
-    """Ticks over the paths of a pair where routes are whole paths, -1: over none."""
+    """Ticks over the whole paths of a switch pair, -1: there is none."""
     pair, best = src_switch * r.switches + dst_switch, np.int64(-1)
     for path in range(r.pair_start[pair], r.pair_start[pair + 1]):
         switch, ticks = np.int64(src_switch), np.int64(0)
@@ -105,10 +115,10 @@ def _over_next_hops(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
     known: Ints, stamp: Int, stack: Ints, rest: Masks,
 ) -> int:  # fmt: skip
-    """Ticks over the next hops from a switch to another, -1: over none.
+    """Ticks over next hops from a switch to another, -1: there is no path.
 
-    ticks, known: int64 [switches]: of every switch from which the target is known, those whose ``known`` is ``stamp``.
-    stack, rest: scratch of the depth-first search, int64 and uint64 [switches].
+    ticks, known: int64 [switches], ticks to the destination, valid where ``known`` is ``stamp``. stack, rest: scratch
+    of the depth-first search, int64 and uint64 [switches].
     """
     if known[dst_switch] != stamp:
         known[dst_switch], ticks[dst_switch] = stamp, 0
@@ -144,7 +154,7 @@ def _fill(
     r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
     packet_ticks: Ints,
 ) -> None:  # fmt: skip
-    """``packet_ticks``: ticks of each packet, -1 where no path has the rate; order: pairs by target and size."""
+    """Fill ``packet_ticks``, -1 where no path has the rate. order: pairs by destination and size."""
     switches, stamp, before = len(n.out_start) - 1, np.int64(0), np.int64(-1)
     ticks, known, stack = np.zeros(switches, np.int64), np.zeros(switches, np.int64), np.zeros(switches, np.int64)
     rest = np.zeros(switches, np.uint64)
@@ -163,9 +173,14 @@ def _fill(
 
 
 def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints) -> Ints:
-    """Ticks of packets from switch to switch over the fastest path of each, int64 [packets].
+    """Ticks of packets over the fastest path of each, int64 [packets].
 
-    source, target: switches; size: bytes; int64 [packets].
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    n: the channels.
+    src_switch, dst_switch: int64 [packets].
+    size: int64 [packets], bytes.
     """
     packet_ticks = np.zeros(len(src_switch), np.int64)
     _fill(r, n, src_switch, dst_switch, size, np.lexsort((size, dst_switch)), 0.0, False, packet_ticks)
@@ -173,10 +188,17 @@ def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: In
 
 
 def slowest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: int) -> Ints:
-    """Ticks of packets from switch to switch over the slowest path of each that is not narrow, int64 [packets].
+    """Ticks of packets over the slowest path of each that is not narrow, int64 [packets].
 
-    Narrow is a path with a channel that is slower than every channel of another path of the pair, and than hosts. Such
-    channels are exceptions that routing and transports do not know of. source, target: switches, int64 [packets].
+    A path is narrow if one of its channels is slower than all channels of another path of the pair, and than hosts.
+    Routing and transports do not know such exceptions.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    n: the channels.
+    src_switch, dst_switch: int64 [packets].
+    size: bytes of each packet.
     """
     packet_ticks, unreached = np.full(len(src_switch), -1, np.int64), np.arange(len(src_switch))
     sizes = np.full(len(src_switch), size)
@@ -190,9 +212,15 @@ def slowest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: in
 
 
 def equal_hops(topology: Topology, routes: Routes, n: Channels) -> np.ndarray | None:
-    """The distances between switches where they say how long every path takes; else None.
+    """The distances between switches, if they determine the time of every path; else None.
 
-    They do where the routes are shortest paths, over channels that are alike. Integers [switches, switches].
+    They do where routes are shortest paths over equal channels. Integers [switches, switches].
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    n: the channels.
     """
     if not n.alike or routes.form == PATHS:
         return None
@@ -201,9 +229,13 @@ def equal_hops(topology: Topology, routes: Routes, n: Channels) -> np.ndarray | 
 
 
 def by_distance(hops: np.ndarray, n: Channels, size: Ints | int) -> Ints:
-    """Ticks of packets over so many channels that are alike: int64 [packets].
+    """Ticks of packets over equal channels, int64 [packets].
 
-    hops: integers [packets]; size: bytes, int64 [packets] or one for all.
+    Parameters
+    ----------
+    hops: integers [packets].
+    n: the channels.
+    size: bytes, int64 [packets] or one number.
     """
     if not len(n.dst):
         return np.zeros(len(hops), np.int64)
@@ -215,11 +247,20 @@ def longest_round_trip(
     topology: Topology, routes: Routes, channels: Channels, host: HostLinks, hops: np.ndarray | None, size: int,
     answer: int,
 ) -> int:  # fmt: skip
-    """The longest round trip of the network without queues, ticks.
+    """The longest zero-load round trip, ticks.
 
-    It is that of the pair of hosts, and of the two of its paths, that make it longest: a packet of ``size`` bytes goes
-    forward and one of ``answer`` bytes comes back, each by the channels of its own direction. Narrow paths
-    (:func:`slowest`) do not count. hops: as :func:`equal_hops` gives them.
+    It is the maximum over pairs of hosts and their paths: a packet of ``size`` bytes goes forward and one of ``answer``
+    bytes back, each by the channels of its own direction. Narrow paths (:func:`slowest`) do not count.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    channels: the channels between switches.
+    host: the channels of hosts.
+    hops: from :func:`equal_hops`.
+    size: bytes of the forward packet.
+    answer: bytes of the packet back.
     """
     at_hosts = 2 * (host.delay_in + host.delay_out)
     at_hosts += sum(2 * int(service_ticks(host.ratio, length)) for length in (size, answer))
@@ -244,7 +285,7 @@ def longest_round_trip(
 
 
 class _Access(NamedTuple):
-    """The largest and the second largest ``access_delay`` of the hosts of each switch, int64 [switches], 0: no host."""
+    """The largest and second largest ``access_delay`` of the hosts of each switch, int64 [switches], 0: no host."""
 
     largest: Ints
     second: Ints
@@ -261,7 +302,7 @@ class _Access(NamedTuple):
         return cls(largest, second)
 
     def trips(self, src_switch: Int | Ints, dst_switch: Ints) -> Ints:
-        """Ticks of a round trip between the farthest hosts of switches over the channels of both, int64 [pairs]."""
+        """Ticks of a round trip over the host channels between the farthest hosts of switches, int64 [pairs]."""
         other = np.where(src_switch == dst_switch, self.second[dst_switch], self.largest[dst_switch])
         trip_ticks: Ints = 2 * (self.largest[src_switch] + other)
         return trip_ticks
