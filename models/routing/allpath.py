@@ -21,10 +21,10 @@ def fewest_hops(switches: int, degree: int) -> int:
 
 @register("routing", "allpath")
 class AllPath(SourceRouted):
-    """ALLPATH(H): every loopless path of at most ``hops`` channels; a packet follows one of them.
+    """ALLPATH(H): every loopless path of at most ``hops`` channels; a packet takes one of them.
 
-    hops defaults to the least H with degree**H >= the number of switches, which serves every generalised de
-    Bruijn graph. One of a pair's paths is drawn, all with equal probability, for each packet or by flow.
+    hops defaults to the least H with degree**H >= the number of switches, which serves every generalised de Bruijn
+    graph. One of a pair's paths is drawn uniformly, for each packet or by flow.
 
     Example: ``routing: {kind: allpath, hops: 3}``
 

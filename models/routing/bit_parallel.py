@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops to 64 targets at a time: in a word that belongs to a channel, or to a switch, every bit is a target.
+"""Bit-parallel search of next hops: one word per channel or switch, one bit for each of 64 destinations.
 
-One search serves 64 targets, and reads the graph from memory once for all of them.
+One search serves 64 destinations, and reads the graph from memory once for all of them.
 """
 
 from typing import NamedTuple
@@ -15,10 +15,10 @@ from flitlab.models.threads import by_rows
 from flitlab.models.topology.graph import Topology
 
 WORD = 64
-"""Targets of one search."""
+"""Destinations of one search."""
 
 FARTHEST = 255
-"""What stands for that many channels, and for more, in a table of bytes."""
+"""The byte that stands for 255 channels or more."""
 
 
 class ChannelIndex(NamedTuple):
@@ -35,16 +35,21 @@ class ChannelIndex(NamedTuple):
 
 
 def channel_index(topology: Topology) -> ChannelIndex:
-    """Return the channels of a topology by both of their ends."""
+    """The channels of a topology by both of their ends.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     return ChannelIndex(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels])
 
 
 class _Search(NamedTuple):
-    """A search against the channels, in rounds, to 64 targets.
+    """A breadth-first search against the channels, in rounds, to 64 destinations.
 
-    reached: uint64 [switches], targets for which it has come to a switch. fresh: uint64 [switches], in the last round;
-    new: in this one. waits: bool [switches], whether a switch is to be looked at. look: int64 [switches], those that
-    are. found: int64 [switches], those for which something is new.
+    reached: uint64 [switches], destinations for which a switch is reached. fresh: uint64 [switches], reached in the
+    last round; new: in this one. queued: bool [switches], whether a switch is in the frontier. frontier: int64
+    [switches], to be visited. changed: int64 [switches], with new destinations.
     """
 
     reached: Masks
@@ -57,14 +62,14 @@ class _Search(NamedTuple):
 
 @njit
 def _new_search(n: int) -> _Search:
-    """A search that can be begun."""
+    """A search to start with."""
     reached, fresh, new = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
     return _Search(reached, fresh, new, np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 @njit
 def _end_round(star: ChannelIndex, search: _Search, changed: int) -> int:
-    """End a round that found something new for so many switches; how many are to be looked at in the next."""
+    """End a round with ``changed`` changed switches; returns the size of the next frontier."""
     search.fresh[:] = np.uint64(0)
     count = 0
     for i in range(changed):
@@ -84,7 +89,7 @@ def _end_round(star: ChannelIndex, search: _Search, changed: int) -> int:
 
 @njit
 def _begin(star: ChannelIndex, search: _Search, first: int, targets: int) -> int:
-    """Begin at the switches numbered ``first`` and on, which are the targets; how many are to be looked at."""
+    """Start at the destinations, switches ``first`` and on; returns the size of the frontier."""
     search.reached[:] = np.uint64(0)
     for i in range(targets):
         search.new[first + i] = np.uint64(1) << np.uint64(i)
@@ -94,9 +99,9 @@ def _begin(star: ChannelIndex, search: _Search, first: int, targets: int) -> int
 
 @njit
 def _shortest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks) -> int:
-    """Set ``allowed`` [channels] to the targets to which a channel is on a shortest path.
+    """Set ``allowed`` [channels] to the destinations whose shortest paths a channel is on.
 
-    Returns how far the farthest switch is, in channels, or -1 if there is a switch without a path.
+    Returns the distance of the farthest switch in channels, or -1 if some switch has no path.
     """
     everything = ~np.uint64(0) >> np.uint64(WORD - targets)
     allowed[:] = np.uint64(0)
@@ -122,10 +127,10 @@ def _shortest(star: ChannelIndex, search: _Search, first: int, targets: int, all
 
 @njit
 def _longest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
-    """Set ``digits`` [8, switches] to the binary digits of the channels of the longest allowed way to each target.
+    """Set ``digits`` [8, switches] to the binary digits of the longest allowed path to each destination.
 
-    allowed: uint64 [channels], the targets for which a channel is allowed. A way that does not end has none. Returns
-    how many digits are in use.
+    allowed: uint64 [channels], the destinations for which a channel is allowed. A path that does not end has none.
+    Returns the number of digits in use.
     """
     digits[:] = np.uint64(0)
     rounds, count = 0, _begin(star, search, first, targets)
@@ -169,9 +174,9 @@ def _transpose(word: Masks) -> None:
 
 @njit
 def _write(star: ChannelIndex, allowed: Masks, degree: int, ports: Masks) -> None:
-    """Set rows of ``ports`` [targets, switches], sets of ports, from sets of targets for which channels are allowed.
+    """Set rows of ``ports`` [destinations, switches] from the sets of destinations of each channel.
 
-    degree: the largest; of so many switches as have their ports in one word all are done at once.
+    degree: the largest. Switches whose ports fit into one word together are handled at once.
     """
     width = 1
     while width < degree:
@@ -193,7 +198,7 @@ def _write(star: ChannelIndex, allowed: Masks, degree: int, ports: Masks) -> Non
 
 @njit
 def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None:
-    """Set ``allowed`` [channels], sets of targets, from rows of sets of ports: what :func:`_write` undoes."""
+    """Set ``allowed`` [channels], sets of destinations, from rows of sets of ports; the inverse of :func:`_write`."""
     width = 1
     while width < degree:
         width *= 2
@@ -213,9 +218,13 @@ def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None
 
 
 def shortest_ports(topology: Topology) -> tuple[Masks, int]:
-    """Return the channels of v on a shortest path to t, sets of ports at uint64 [t, v], and the diameter in channels.
+    """The channels of v on a shortest path to t, uint64 [t, v], a bit each, and the diameter in channels.
 
-    Of at most 64 channels out of a switch. A diameter of -1: some pair of switches has no path.
+    At most 64 channels per switch. A diameter of -1: some pair of switches has no path.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     ports = np.zeros((topology.switches, topology.switches), np.uint64)
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
@@ -225,7 +234,7 @@ def shortest_ports(topology: Topology) -> tuple[Masks, int]:
 
 @njit
 def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, end: int) -> int:
-    """Fill rows of the table of :func:`shortest_ports`, all zero before; how far a switch is from them, or -1."""
+    """Fill rows of the table of :func:`shortest_ports`, all zero before; the largest distance, or -1."""
     n, diameter = len(ports), 0
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     for first in range(begin, end, WORD):
@@ -239,10 +248,16 @@ def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, en
 
 
 def longest_paths(topology: Topology, ports: Masks) -> Bytes:
-    """Return the channels of the longest way from v to t by next hops, uint8 at [t, v]; 255 also if there are more.
+    """Channels of the longest path from v to t by next hops, uint8 [t, v]; 255 also if there are more.
 
-    ports: uint64 [t, v], sets of next hops, none at t, of at most 64 channels. 0 stands where there is no way, and
-    where some way from v does not end at t.
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops, none at t, at most 64 channels per switch.
+
+    Returns
+    -------
+    The table; 0 where there is no path, or some path from v does not end at t.
     """
     key = topology.content_hash, id(ports)
     known = _longest_paths_of.get(key)
@@ -256,12 +271,12 @@ def longest_paths(topology: Topology, ports: Masks) -> Bytes:
 
 
 _longest_paths_of: WhileHeld[Bytes] = WhileHeld()
-"""The longest ways by next hops that are in use: at 10,000 switches it takes seconds to find them."""
+"""The longest paths by live next hops: at 10,000 switches they take seconds to compute."""
 
 
 @njit
 def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
-    """Fill rows of the table of :func:`longest_ways`, all zero before."""
+    """Fill rows of the table of :func:`longest_paths`, all zero before."""
     n = len(ports)
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     digits = np.zeros((8, n), np.uint64)
@@ -276,10 +291,16 @@ def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes,
 
 
 def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
-    """Tell whether packets between the switches ``ends`` may wait for each other in a circle, if they take any VC.
+    """Whether packets may wait for each other in a cycle if they take any VC.
 
-    ports: uint64 [t, v], sets of next hops, none at t. A packet that holds a channel waits for those that are allowed
-    next. Targets are looked at 64 at a time, and the others only if no circle closes among the first.
+    A packet that holds a channel requests the next allowed ones. Destinations are checked 64 at a time, the others only
+    if the first close no cycle.
+
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops, none at t.
+    ends: int64, the switches with hosts.
     """
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     waits = np.zeros((topology.channels, degree), np.bool_)
@@ -297,21 +318,21 @@ def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
 def _collect_dependencies(
     star: ChannelIndex, degree: int, ports: Masks, targets: Ints, ends: Ints, waits: Bools
 ) -> None:
-    """Set waits[c, p] where a packet for one of the targets may hold channel c and wait for port p of its head.
+    """Set waits[c, p] where a packet may hold channel c and request port p at its end.
 
-    ports: uint64 [targets, switches]. ends: where packets come from. waits: bool [channels, degree].
+    ports: uint64 [destinations, switches]. ends: where packets start. waits: bool [channels, degree].
     """
     n = len(star.out_start) - 1
     allowed, present, frontier = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
     queued = np.zeros(n, np.bool_)
     _read(star, ports, degree, allowed)
-    for i in range(len(ends)):  # a word at a switch: targets for which a packet may be there
+    for i in range(len(ends)):  # a word per switch: destinations of the packets that may be there
         present[ends[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
         frontier[i] = ends[i]
         queued[ends[i]] = True
     for i in range(len(targets)):
         present[targets[i]] &= ~(np.uint64(1) << np.uint64(i))
-    first, count = 0, len(ends)  # of a ring of switches to be looked at, each once at a time
+    first, count = 0, len(ends)  # of a circular queue of switches, each in it at most once
     while count > 0:
         v = frontier[first]
         first = (first + 1) % n
@@ -337,14 +358,14 @@ def _collect_dependencies(
 
 @njit
 def _has_cycle(star: ChannelIndex, waits: Bools) -> bool:
-    """Whether channels wait for each other in a circle: a depth-first search that ends at the first."""
+    """Whether channels wait for each other in a cycle: a depth-first search up to the first."""
     channels = len(star.dst)
     state, port, stack = np.zeros(channels, np.int8), np.zeros(channels, np.int64), np.zeros(channels, np.int64)
     for root in range(channels):
         if state[root] != 0:
             continue
         stack[0], top = root, 0
-        state[root] = 1  # on the way; 2: done
+        state[root] = 1  # on the present path; 2: done
         while top >= 0:
             c = stack[top]
             low, high = star.out_start[star.dst[c]], star.out_start[star.dst[c] + 1]

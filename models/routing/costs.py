@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least and the greatest cost of routes between hosts, where every channel has a cost, such as ticks."""
+"""The least and the greatest cost of routes between hosts, given a cost per channel, such as ticks."""
 
 from typing import NamedTuple
 
@@ -25,12 +25,17 @@ class Costs(NamedTuple):
 
 
 def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -> Costs:
-    """The least and the greatest cost of a route between two different hosts; 0 and 0 where there are no two hosts.
+    """The least and the greatest cost of a route between two different hosts; 0 and 0 without two hosts.
 
-    Next hops are followed wherever they lead; escape channels and deflections are left out. Of routes over an
-    intermediate switch, and of those that are computed (DIGITS, POLARIZED), both are bounds. channel: int64 [channels],
-    the cost of each between switches, at least 0. host: int64 [hosts], the cost of the injection channel of each, and
-    of its ejection channel.
+    Next hops are followed wherever they lead; escape channels and deflections are ignored. Both values are bounds for
+    routes over an intermediate switch, and for computed ones (DIGITS, POLARIZED).
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    channel: int64 [channels], cost of each channel between switches, at least 0.
+    host: int64 [hosts], cost of the injection channel of each host, and of its ejection channel.
     """
     local = _same_switch_costs(topology, host)
     ends = ends_of(topology)
@@ -69,10 +74,9 @@ def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
 def _hop_costs(
     ports: Masks, ends: Ints, graph: tuple[Ints, Ints], channel: Ints, low: Ints, high: Ints, w: Walk
 ) -> tuple[Int, Int, Ints, Ints]:
-    """(least, greatest cost between hosts of different switches by next hops; greatest to, and from, each switch).
+    """Least and greatest cost between hosts by next hops, and the greatest to, and from, each switch.
 
-    ends: switches with hosts. low, high: int64 [switches], the least and the greatest cost of a channel of their hosts.
-    w: scratch.
+    ends: switches with hosts. low, high: int64 [switches], least and greatest cost of a host channel there. w: scratch.
     """
     out_start, dst = graph
     n = len(ports)

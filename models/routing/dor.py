@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dimension-order routing on grids and on graphs whose lines are complete."""
+"""Dimension-order routing on grids, and on graphs with complete dimensions."""
 
 from typing import Literal
 
@@ -13,9 +13,13 @@ from flitlab.models.topology.graph import Grid, Topology
 
 
 def line_grid(topology: Topology) -> Grid | None:
-    """The coordinates of a mesh, torus or hypercube, or of a HyperX or flattened butterfly; None of other graphs.
+    """The coordinates of a mesh, torus or hypercube, or of a HyperX or flattened butterfly; else None.
 
-    The latter, which are those whose lines are complete, are numbered with the last dimension fastest.
+    Switches of the latter two are numbered with the last dimension fastest.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     if topology.grid is not None:
         return topology.grid
@@ -32,10 +36,11 @@ def line_grid(topology: Topology) -> Grid | None:
 
 
 def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
-    """Masks uint64 [t, v] and the longest route.
+    """The next hops of dimension order, uint64 [t, v], and the longest route.
 
-    A mask holds the channels that go furthest, the shorter way, in the first dimension in which v and t differ: a step
-    where neighbours are linked (two ways on a tie half-way round a ring), all the way where lines are complete.
+    A set holds the channels that advance furthest, the shorter direction, in the first dimension in which v and t
+    differ: one step where neighbours are linked (two directions on a tie in a ring), all the way where lines are
+    complete.
     """
     n, coordinates = topology.switches, grid.coordinates
     ports = np.zeros((n, n), np.uint64)
@@ -64,10 +69,10 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
 
 @register("routing", "dor")
 class DimensionOrder(RoutingSpec):
-    """Dimensions are corrected one after another, the first one first, each the shorter way.
+    """Dimensions are corrected in order, the first one first, each in the shorter direction.
 
-    Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random) or
-    hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy`` is
+    Half-way round an even ring both directions are equally short, and links may be parallel: ``select`` draws (random)
+    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy`` is
     ``dateline`` if there are too few VCs for ``rising``; elsewhere any VC serves.
 
     Example: ``routing: {kind: dor, vc_policy: {kind: dateline, choose: on_entry}}``

@@ -16,9 +16,13 @@ _FAR = 9
 
 
 def router_groups(topology: Topology) -> Ints32:
-    """int32 [switches]: the group of every router.
+    """The group of every router: int32 [switches].
 
-    Raises ``SpecError`` unless the topology is a dragonfly in which the routers of a group are all linked.
+    Raises ``SpecError`` unless the topology is a dragonfly whose groups are fully linked.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     size = topology.notes.get("group_size", 0) if topology.kind == "dragonfly" else 0
     if size and topology.switches % size == 0:
@@ -31,9 +35,14 @@ def router_groups(topology: Topology) -> Ints32:
 
 
 def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
-    """Masks uint64 [t, v] of the shortest routes over one global channel, or none within a group, and the longest.
+    """The next hops of minimal dragonfly routing, uint64 [t, v], and the longest route.
 
-    Raises ``SpecError`` as :func:`router_groups`, if two groups are not linked, or above 64 channels a router.
+    Routes take one global channel, or none within a group. Raises ``SpecError`` as :func:`router_groups`, if two groups
+    are not linked, or above 64 channels per router.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     group, n = router_groups(topology), topology.switches
     if topology.out_degree.max(initial=0) > MAX_PORTS:
@@ -66,9 +75,12 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
 
 
 def two_global_channels(topology: Topology, ports: Masks) -> bool:
-    """Whether shortest paths of a dragonfly cross more than one global channel.
+    """Whether shortest paths of a dragonfly cross more than one global channel; False without complete groups.
 
-    ports: uint64 [t, v], the channels of v on a shortest path to t. False for networks without complete groups.
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], channels of v on a shortest path to t.
     """
     try:
         group = router_groups(topology)
@@ -85,7 +97,11 @@ def two_global_channels(topology: Topology, ports: Masks) -> bool:
 def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> None:
     """Issue a warning where shortest paths are not the minimal routing of a dragonfly.
 
-    ports: as of :func:`two_global_channels`. key: ``kind`` of a routing that takes them, or its ``legs``.
+    Parameters
+    ----------
+    topology: the network.
+    ports: as of :func:`two_global_channels`.
+    key: ``kind`` of a routing that takes them, or its ``legs``.
     """
     if two_global_channels(topology, ports):
         hint = "" if key == "kind" else f", and {key}: dragonfly here"

@@ -20,7 +20,14 @@ from flitlab.models.topology.graph import Topology
 
 @njit
 def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
-    """Leave at most ``most`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
+    """Keep at most ``most`` channels in every set, drawn from the seed.
+
+    Parameters
+    ----------
+    ports: uint64 [t, v], sets of channels, changed in place.
+    most: channels to keep.
+    seed: of draws.
+    """
     one = np.uint64(1)
     for t in range(len(ports)):
         for v in range(len(ports)):
@@ -38,8 +45,8 @@ class EqualCost(WeightedSpec, SourceRouted):
     ``routed: hop``: every switch knows up to ``ways`` next channels to each destination and chooses one with equal
     probability: drawn anew for each packet, or by a hash of the flow, another one at every switch (``per: flow``).
     ``routed: source``: every pair has up to ``ways`` whole shortest paths, of which one is drawn at the source.
-    Which ways are kept where there are more follows from ``seed``. ways 1 is single-path routing. ``weight``, ``ties``:
-    what paths are measured by, and which of equal ones are taken, as for ``minimal``.
+    Where there are more, ``seed`` draws which are kept. ways 1 is single-path routing. ``weight``, ``ties``:
+    length of paths, and the choice among equal ones, as for ``minimal``.
 
     Example: ``routing: {kind: ecmp, ways: 8, per: flow}``
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What routes are made of: arrays that compiled code can read, and choices that go together."""
+"""Validation of the form of routes: arrays that compiled code can read, and choices that fit together."""
 
 from typing import Any
 
@@ -39,11 +39,17 @@ from flitlab.models.rules.tables import (
 from flitlab.models.topology.graph import Topology
 
 MOST_DRAWS = 64
-"""Paths that may be drawn for a packet."""
+"""The most paths drawn for a packet."""
 
 
 def form_errors(topology: Topology, routes: Routes) -> Found:
-    """What keeps compiled code from reading routes, and what in them contradicts itself."""
+    """Errors that keep compiled code from reading routes, and contradictions in them.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     numbers = list(_number_errors(routes))
     yield from numbers
     if numbers:
@@ -53,7 +59,7 @@ def form_errors(topology: Topology, routes: Routes) -> Found:
     yield from _select_errors(routes)
     yield from notes_faults(routes.notes)
     if form != PATHS and degree > MAX_PORTS:
-        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or refuse with SpecError"
+        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or raise SpecError"
     if form == DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
     yield from array_faults("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
@@ -80,7 +86,7 @@ def form_errors(topology: Topology, routes: Routes) -> Found:
 
 
 def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
-    """The shape that a table must have: any that has two dimensions if it is not needed."""
+    """The required shape of a table; if it is not needed, any two-dimensional one."""
     return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
 
 
@@ -104,7 +110,7 @@ def _number_errors(routes: Routes) -> Found:
 
 
 def _select_errors(routes: Routes) -> Found:
-    """Choices, VC policies and forms that do not go together."""
+    """Choices, VC policies and forms that do not fit together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
     choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
     if form in (PATHS, VIA) and select == ADAPTIVE:
@@ -163,7 +169,7 @@ def _path_form_errors(topology: Topology, table: Any, degree: int) -> Found:
 
 
 def _threshold_errors(table: PathTable, n: int) -> Found:
-    """Shares of paths that are none: every path must have one, and those of a pair must be one whole."""
+    """Invalid shares of paths: every path needs one, and those of a pair must sum to one."""
     pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
     wrong = table.shares <= 0
     last = table.pair_start[1:][np.diff(table.pair_start) > 0] - 1
@@ -176,7 +182,7 @@ def _threshold_errors(table: PathTable, n: int) -> Found:
 
 
 def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> Found:
-    """Shares of next hops that are none: every port allowed must have one, and those of a switch must be one whole."""
+    """Invalid shares of next hops: every allowed port needs one, and those of a switch must sum to one."""
     n, table = topology.switches, routes.port_threshold
     if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
         yield "port_threshold", "port_threshold goes with form TABLE or VIA, and select RANDOM or HASH"
@@ -196,7 +202,7 @@ def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> F
 def _first_invalid_thresholds(ports: Masks, threshold: Bytes) -> int:
     """t * switches + v of the first set of ports whose thresholds do not rise to 255; -1: there is none.
 
-    That of the last port stands for 256, so the one before it may be 255, too.
+    The threshold of the last port stands for 256, so the one before it may be 255, too.
     """
     for t in range(len(ports)):
         for v in range(len(ports)):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of routes without a cycle of dependencies: the VC policy ``layered``.
+"""Layers of routes with acyclic dependencies: the VC policy ``layered``.
 
-A unit, which is a path or all that a pair of switches may use, goes whole into one layer, and a packet
-keeps to the VCs of its layer; so it is enough that the channel dependencies within every layer have no cycle.
+A unit is a path, or all next hops of a pair of switches. It is in one layer, and a packet stays on the VCs of its
+layer. So it suffices that the channel dependencies within every layer have no cycle.
 
-Sources: Skeie, Lysne, Theiss, LASH, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580 (first fit). Domke, Hoefler,
-Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65 (spreading units over layers to spare). The order of channels
-is kept as in Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.1145/1187436.1210590.
+Sources: Skeie, Lysne, Theiss, LASH, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580 (first fit). Domke, Hoefler, Nagel,
+DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65 (spreading units over spare layers). The order of channels is kept as in
+Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.1145/1187436.1210590.
 """
 
 from typing import TypeAlias
@@ -35,9 +35,9 @@ _Graph: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints]
 def _search(
     graph: _Graph, follows: Masks, rank: Ints, start: Int, limit: Int, backwards: bool, is_reached: Bools, reached: Ints
 ) -> int:
-    """Channels that depend on ``start`` (or, backwards, that it depends on) up to rank ``limit``; how many.
+    """Collect the channels that depend on ``start`` (backwards: that it depends on) up to rank ``limit``; their number.
 
-    mark: bool [channels], set for those found; found: int64 [channels], becomes the channels.
+    is_reached: bool [channels], set for them; reached: int64 [channels], filled.
     """
     out_start, dst, in_start, in_channels, src = graph
     reached[0], count, done = start, 1, 0
@@ -67,7 +67,7 @@ def _search(
 
 @njit
 def _sort(values: Ints, count: int) -> None:
-    """Sort the first ``count`` values (Shell's method: numba's own takes seconds to compile)."""
+    """Sort the first ``count`` values (Shell's method; Numba's sort takes seconds to compile)."""
     gap = 1
     while gap < count // 9:
         gap = 3 * gap + 1
@@ -93,10 +93,10 @@ def _insert_order(
     predecessors: Ints,
     ordered: Ints,
 ) -> bool:
-    """Make rank[a] < rank[b] without breaking the order of other dependencies; False if b comes before a for good.
+    """Make rank[a] < rank[b] and keep the order of all dependencies; False if b must come before a.
 
-    follows: uint64 [channels], ports of the channels that each channel waits for. rank: int64 [channels].
-    mark: bool [channels], all False before and after; ahead, behind, moved: int64 [channels], scratch.
+    follows: uint64 [channels], ports of the channels that each channel requests. rank: int64 [channels]. is_reached:
+    bool [channels], all False before and after; successors, predecessors, ordered: int64 [channels], scratch.
     """
     if rank[a] < rank[b]:
         return True
@@ -109,7 +109,7 @@ def _insert_order(
     before = _search(graph, follows, rank, a, rank[b], True, is_reached, predecessors)
     for i in range(before):
         is_reached[predecessors[i]] = False
-    # those behind come first, in their order, then those ahead in theirs, on the ranks that all of them have now
+    # predecessors in their order, then successors in theirs, take the ranks that all of them have now
     for i in range(before):
         predecessors[i] |= rank[predecessors[i]] << 32
     for i in range(after):
@@ -134,7 +134,7 @@ def _insert_order(
 
 @njit
 def _with_empty_layer(follows: Masks, rank: Ints) -> tuple[Masks, Ints]:
-    """Copies of ``follows`` and ``rank``, [layers, channels], with one layer more, which is empty."""
+    """Copies of ``follows`` and ``rank``, [layers, channels], with an empty layer added."""
     layers, channels = follows.shape
     more_follows, more_rank = np.zeros((layers + 1, channels), np.uint64), np.empty((layers + 1, channels), np.int64)
     for c in range(channels):
@@ -147,9 +147,9 @@ def _with_empty_layer(follows: Masks, rank: Ints) -> tuple[Masks, Ints]:
 
 @njit
 def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Graph, layer: Bytes, most: int) -> int:
-    """Fill ``layer`` with the first layer that each of ``units`` fits into; how many layers, -1 if over ``most``.
+    """Fill ``layer`` with the first layer that each unit fits into; the number of layers, -1 if above ``most``.
 
-    starts: int64, the source of every path (of pairs nothing: unit s * switches + t).
+    starts: int64, the source of every path (unused for pairs: unit s * switches + t).
     """
     channels, switches = len(graph[1]), len(graph[0]) - 1
     follows, rank = _with_empty_layer(np.zeros((0, channels), np.uint64), np.zeros((0, channels), np.int64))
@@ -194,10 +194,20 @@ def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Grap
 def assign_layers(
     topology: Topology, routes: Routes, order: str = "short_first", most: int | None = None
 ) -> tuple[Bytes, int]:
-    """The layer uint8 of every path (or pair of switches that hold hosts), and how many layers there are.
+    """The layer of every path (or pair of switches with hosts), uint8, and the number of layers.
 
-    order: in which paths are put into layers, as in ``vc_policy``. most: layers that there may be, and then are. Raises
-    ``SpecError`` if it would take more than those, or than 255.
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    order: order of the paths, as in ``vc_policy``.
+    most: exact number of layers; None: as many as needed.
+
+    Raises
+    ------
+    SpecError: more layers are needed than ``most``, or than 255.
+
+    Source: Skeie, Lysne, Theiss, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580.
     """
     if topology.out_degree.max(initial=0) > MAX_PORTS:
         raise SpecError(f"layered serves at most {MAX_PORTS} channels out of a switch", key="vc_policy")
@@ -222,7 +232,13 @@ def assign_layers(
 
 
 def unit_pairs(topology: Topology, routes: Routes) -> tuple[Ints, Ints]:
-    """Units, int64, and the pair s * switches + t of each."""
+    """Units, int64, and the pair s * switches + t of each.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     n = topology.switches
     if routes.paths:
         every = np.arange(len(routes.paths.path_start) - 1)
@@ -233,19 +249,24 @@ def unit_pairs(topology: Topology, routes: Routes) -> tuple[Ints, Ints]:
 
 
 def ends_of(topology: Topology) -> Ints:
-    """int64: the switches at which packets start and end: those with hosts, or all if there are no hosts at all."""
+    """The switches with hosts, or all switches if there are no hosts: int64.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
 def _ordering(length: Ints, order: str) -> Ints:
-    """Indices of the units in the order in which they are put into layers."""
+    """Indices of the units in the order of their assignment."""
     if order == "random":
         return np.random.Generator(np.random.Philox(0)).permutation(len(length))
     return np.argsort(-length if order == "long_first" else length, kind="stable")
 
 
 def _split_layers(layer: Bytes, units: Ints, count: int, layers: int) -> Bytes:
-    """Split the fullest layer in two until there are ``layers``: any part of a layer without cycles has none."""
+    """Split the fullest layer until there are ``layers``. A subset of an acyclic layer is acyclic."""
     for new in range(count, layers):
         sizes = np.bincount(layer[units], minlength=new)
         fullest = units[layer[units] == np.argmax(sizes)]

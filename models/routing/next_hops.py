@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops followed to their end: whether they lead every packet to its target, and how far."""
+"""Traversal of next hops: whether they lead every packet to its destination, and how far."""
 
 from typing import NamedTuple
 
@@ -22,11 +22,17 @@ _NEW, _OPEN, _DONE = range(3)
 _FAR = 1 << 30
 
 _NAMED_SWITCHES = 12
-"""Switches of a loop that are named."""
+"""Switches of a loop that a message names."""
 
 
 def port_errors(topology: Topology, routes: Routes) -> Found:
-    """Ports that do not exist, in any set at all, and sets that must be empty."""
+    """Ports that do not exist, in any set, and sets that must be empty.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     degree, ports, escape = topology.out_degree, routes.ports, routes.escape
     count, t, v = _ports_beyond(ports, degree)
     if count:
@@ -51,7 +57,7 @@ def port_errors(topology: Topology, routes: Routes) -> Found:
 
 @njit
 def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
-    """(sets that hold a port that their switch does not have, the target and the switch of the first)."""
+    """Sets with a port that their switch lacks: their number, and destination and switch of the first."""
     count, target, switch = 0, -1, -1
     for t in range(len(ports)):
         for v in range(len(ports)):
@@ -63,11 +69,11 @@ def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
 
 
 class Survey(NamedTuple):
-    """What following all next hops came to.
+    """The result of following all next hops.
 
-    far_from, far_to: int64 [switches], channels of the longest way from, and to, a switch. faults: int64 [sorts], how
-    many; of the first of each sort, target: int64 [sorts]; way: int64 [sorts, switches + 1], how it was come across;
-    size: int64 [sorts], of that.
+    longest_from, longest_to: int64 [switches], channels of the longest path from, and to, a switch. errors: int64
+    [kinds], number of errors; of the first of each kind, target: int64 [kinds]; example: int64 [kinds, switches + 1],
+    the path to it; size: int64 [kinds], length of that.
     """
 
     longest_from: Ints
@@ -78,14 +84,19 @@ class Survey(NamedTuple):
     size: Ints
 
     def longest(self, via: bool) -> int:
-        """Channels of the longest route, which goes over any switch if ``via``."""
+        """Channels of the longest route, over any intermediate switch if ``via``."""
         return int((self.longest_to + self.longest_from if via else self.longest_to).max(initial=0))
 
 
 def survey_of(topology: Topology, routes: Routes) -> Survey:
-    """Follow all sets of next hops, whose ports must exist. A packet that is deflected may come to any switch.
+    """Follow all sets of next hops, whose ports must exist. A deflected packet may reach any switch.
 
-    Where nothing but next hops is to be looked at, and all is well, that is seen for many targets at a time.
+    Where only next hops need checking, and all are valid, many destinations are checked at once.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
     """
     n, kinds, ends = topology.switches, len(_NAMES), ends_of(topology)
     shapes = n, n, kinds, kinds, (kinds, n + 1), kinds
@@ -102,9 +113,9 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
 
 
 def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, survey: Survey) -> bool:
-    """Whether all ways from ``starts`` to ``ends``, which are among them, end there; if so fills ``survey``.
+    """Whether all paths from ``starts`` to ``ends``, a subset, end there; then fills ``survey``.
 
-    False also where a way has so many channels that they are not counted.
+    False also for paths that are too long to be counted.
     """
     longest = longest_paths(topology, routes.ports)
     among = longest if len(ends) == topology.switches else longest[np.ix_(ends, ends)]
@@ -116,10 +127,10 @@ def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints,
 
 
 class Walk(NamedTuple):
-    """A depth-first search along next hops; of every switch, [switches].
+    """A depth-first search along next hops; all arrays are [switches].
 
-    state: _NEW, _OPEN (the way has come there and not left) or _DONE. left: ports that have not been tried. stack: the
-    way so far. order: switches that are done, those farther on first. most, least: channels to the target.
+    state: _NEW, _OPEN (on the present path) or _DONE. untried: ports that have not been tried. stack: the present path.
+    order: finished switches, farthest first. most, least: channels to the destination.
     """
 
     state: Integers
@@ -137,7 +148,7 @@ def new_walk(n: int) -> Walk:
 
 @njit
 def _enter(row: Masks, w: Walk, top: int, v: Int) -> None:
-    """The way goes on to switch v."""
+    """Extend the path to switch v."""
     w.stack[top] = v
     w.state[v] = _OPEN
     w.untried[v] = row[v]
@@ -146,9 +157,20 @@ def _enter(row: Masks, w: Walk, top: int, v: Int) -> None:
 
 @njit
 def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints, w: Walk) -> tuple[int, int]:
-    """Follow next hops ``row`` [switches] to t from some switches.
+    """Follow next hops to t from some switches.
 
-    Returns (-1, how many switches are done), or (fault, length of w.stack).
+    Parameters
+    ----------
+    row: uint64 [switches], next hops towards t.
+    out_start: int64 [switches + 1], first channel of each switch.
+    dst: int64 [channels], end of each channel.
+    t: the destination.
+    starts: int64, the switches.
+    w: scratch, changed in place.
+
+    Returns
+    -------
+    (-1, number of finished switches), or (error kind, length of w.stack).
     """
     w.state[:] = _NEW
     done = 0
@@ -184,7 +206,7 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
 
 @njit
 def _record_error(survey: Survey, kind: int, t: Int, stack: Ints, size: int) -> None:
-    """Count a fault, and keep the first of its sort."""
+    """Count an error, and keep the first of its kind."""
     if survey.errors[kind] == 0:
         survey.target[kind] = t
         survey.example[kind, :size] = stack[:size]
@@ -194,7 +216,7 @@ def _record_error(survey: Survey, kind: int, t: Int, stack: Ints, size: int) -> 
 
 @njit
 def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk, done: int, e: Walk) -> None:
-    """Lengthen w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
+    """Extend w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
     for v in w.order[:done]:
         most, ports = e.most[v], row[v]
         while ports:
@@ -207,7 +229,7 @@ def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk,
 
 @njit
 def _check_legs(leg: Bytes, ends: Ints, t: Int, w: Walk, done: int, survey: Survey) -> None:
-    """Whether all ways of a leg are as long as it is said to be."""
+    """Check that all paths of a leg are as long as stated."""
     for v in w.order[:done]:
         if w.least[v] != w.most[v]:
             w.stack[0] = v
@@ -230,9 +252,9 @@ def _survey(
     e: Walk,
     survey: Survey,
 ) -> None:
-    """Fill ``survey`` with what following all next hops comes to.
+    """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; ends: where they may go. graph: (out_start,
+    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. graph: (out_start,
     dst). w, e: scratch, for next hops and for escape channels.
     """
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
@@ -259,7 +281,7 @@ def _survey(
 
 
 def survey_errors(routes: Routes, survey: Survey) -> Found:
-    """The faults of a survey in words."""
+    """The errors of a survey as text."""
     for kind, name in enumerate(_NAMES):
         if survey.errors[kind]:
             example, t = survey.example[kind, : survey.size[kind]].tolist(), int(survey.target[kind])

@@ -21,13 +21,13 @@ from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 MAX_LISTED_PATHS = 3_000_000
-"""Paths of all pairs that are listed (about 40 bytes each); of more, those are made that a solution asks for."""
+"""Paths of all pairs that are listed (about 40 bytes each). Beyond, the solver requests paths one by one."""
 SPARSE_PAIRS_PER_SWITCH = 8
-"""Pairs with demand for each switch up to which a demand counts as sparse: few pairs, each with many paths."""
+"""Pairs with demand per switch up to which a demand counts as sparse: few pairs, each with many paths."""
 DEFAULT_PATHS, DEFAULT_PATHS_SPARSE = 8, 16
-"""Paths of a pair that are kept by default, and those of a sparse demand."""
+"""Default paths per pair, and those of a sparse demand."""
 PATHS_WITHOUT_DEMAND = 4
-"""Paths at most of a pair without demand."""
+"""The most paths of a pair without demand."""
 
 
 @register("routing", "optimal")
@@ -88,12 +88,14 @@ class Optimal(PlannedSpec):
         return self.for_ is None
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """The demand of ``for``, or else the scenario's. Where a part of it does not grow, it is that at load 1."""
+        """The demand of ``for``, else the scenario's. Demand that does not grow with the load is that at load 1."""
         if self.for_ is not None:
             target_traffic: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
             return target_traffic.at(1.0)[0]
         if traffic is None:
-            raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
+            raise SpecError(
+                f"is missing: the traffic that {self.kind} is made for, because no traffic is configured", "for"
+            )
         return traffic.at(1.0)[0]
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
@@ -113,7 +115,13 @@ class Optimal(PlannedSpec):
         return self._routes(topology, plan, weighed, notes)
 
     def plan(self, topology: Topology, demand: Traffic) -> PathPlan:
-        """Which paths compete. Raises ``SpecError`` for a pair with demand that is farther apart than they are long."""
+        """The competing paths. Raises ``SpecError`` for a pair with demand that is farther apart than paths are long.
+
+        Parameters
+        ----------
+        topology: the network.
+        demand: the traffic that the routing is optimised for.
+        """
         source, target, _ = demand.switch_pairs()
         hops = farthest(topology) + 1 if self.hops is None else self.hops
         far = distances(topology)[source, target] if len(source) else np.zeros(0, int)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of whole paths, for the routings that draw one at the source."""
+"""Tables of whole paths, for routings that draw one at the source."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ MAX_PATHS = 2 * 10**8
 
 @njit
 def _put_lengths(pairs: Ints, pair_start: Ints, counts: Integers, lengths: Integers, into: Integers) -> None:
-    """Write the lengths of paths, pair after pair, to where the pairs begin in the table."""
+    """Write the lengths of paths, pair after pair, to the places of the pairs in the table."""
     done = 0
     for i in range(len(pairs)):
         for j in range(counts[i]):
@@ -36,7 +36,7 @@ def _put_lengths(pairs: Ints, pair_start: Ints, counts: Integers, lengths: Integ
 
 @njit
 def _put_ports(pairs: Ints, pair_start: Ints, path_start: Ints, counts: Integers, ports: Bytes, into: Bytes) -> None:
-    """Write the ports of paths, pair after pair, to where the paths begin in the table; a pair's are in one piece."""
+    """Write the ports of paths, pair after pair, to the places of the paths; those of a pair are contiguous."""
     done = 0
     for i in range(len(pairs)):
         first = pair_start[pairs[i]]
@@ -46,10 +46,22 @@ def _put_ports(pairs: Ints, pair_start: Ints, path_start: Ints, counts: Integers
 
 
 def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> PathTable:
-    """The table of path sets, each with the numbers source * switches + target, int64, of its pairs.
+    """The table of path sets.
 
-    It takes 8 bytes for each pair of switches and for each path, and one for each of their hops. Raises ``SpecError``
-    if a switch has too many channels or there are too many paths.
+    It takes 8 bytes per pair of switches and per path, and one per hop.
+
+    Parameters
+    ----------
+    topology: the network.
+    groups: path sets, each with the numbers source * switches + target, int64, of its pairs.
+
+    Returns
+    -------
+    The table.
+
+    Raises
+    ------
+    SpecError: a switch has too many channels, or there are too many paths.
     """
     n = topology.switches
     degree = int(topology.out_degree.max(initial=0))
@@ -77,7 +89,19 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
 
 
 def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[Ints, PathSet]]:
-    """The k shortest paths between switches with hosts (:func:`~flitlab.models.paths.ksp.k_shortest_to`) by target."""
+    """The k shortest paths between switches with hosts, by destination.
+
+    Parameters
+    ----------
+    topology: the network.
+    k: paths per pair.
+    extra: hops above the shortest that are allowed; None: any.
+    seed: of draws.
+
+    Returns
+    -------
+    (pairs, paths) of each destination, from :func:`~flitlab.models.paths.ksp.k_shortest_to`.
+    """
     ends = ends_of(topology)
     for dst_switch in ends.tolist():
         src_switches = ends[ends != dst_switch]
@@ -88,7 +112,7 @@ def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> I
 
 
 def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]:
-    """All loopless paths of at most so many hops between switches with hosts, by source."""
+    """All loopless paths of at most ``hops`` channels between switches with hosts, by source."""
     ends = ends_of(topology)
     for src_switch in ends.tolist():
         paths = paths_within_from(topology, src_switch, hops)
@@ -97,9 +121,9 @@ def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]
 
 
 def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
-    """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by target.
+    """The k shortest paths between switches with hosts, ties by switch numbers, by destination.
 
-    Raises ``SpecError`` if the search for those of some pair would take too long.
+    Raises ``SpecError`` if the search for some pair would take too long.
     """
     ends = ends_of(topology)
     for dst_switch in ends.tolist():
@@ -114,7 +138,7 @@ def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
 
 
 def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
-    """Some of the pairs of a set."""
+    """The paths of some pairs of a set."""
     if len(pairs) == paths.pairs:
         return paths
     is_chosen = np.zeros(len(paths.path_start) - 1, bool)
@@ -127,12 +151,23 @@ def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
 
 
 def longest(table: PathTable) -> int:
-    """Channels of the longest path."""
+    """Channels of the longest path.
+
+    Parameters
+    ----------
+    table: the paths.
+    """
     return int(np.diff(table.path_start).max(initial=0))
 
 
 def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
-    """int64 [ends, ends]: paths between the switches of :func:`ends_of`; many where both are the same."""
+    """Paths between the switches of :func:`ends_of`: int64 [ends, ends]; MAX_PATHS on the diagonal.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
     ends = ends_of(topology)
     counts: Ints = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
     np.fill_diagonal(counts, MAX_PATHS)
@@ -140,13 +175,25 @@ def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
 
 
 def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
-    """Two switches with hosts (s, t) without a path from s to t, or None."""
+    """Two switches with hosts (s, t) without a path from s to t, or None.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
     ends, missing = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
     return (int(ends[missing[0, 0]]), int(ends[missing[0, 1]])) if len(missing) else None
 
 
 def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
-    """Number of paths, how many a pair has (least, mean), and their mean and longest length in channels."""
+    """Number of paths, paths per pair (least, mean), and their mean and longest length in channels.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
     ends = ends_of(topology)
     pairs = len(ends) * (len(ends) - 1)
     counts = np.diff(table.pair_start)
@@ -161,7 +208,12 @@ def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
 
 
 def require_connected(topology: Topology) -> None:
-    """Raises ``SpecError`` unless every switch reaches every other."""
+    """Raise ``SpecError`` unless every switch reaches every other.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     pair = topology.unreachable_pair()
     if pair is not None:
         u, v = map(switch_names(topology).label, pair)
@@ -169,6 +221,11 @@ def require_connected(topology: Topology) -> None:
 
 
 def farthest(topology: Topology) -> int:
-    """Largest distance between switches with hosts, in channels."""
+    """Largest distance between switches with hosts, in channels.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     ends = ends_of(topology)
     return int(distances(topology)[np.ix_(ends, ends)].max(initial=0))

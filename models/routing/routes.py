@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a routing is, and with it all that one is written with: its base class, routes and what they are made of."""
+"""The base class of routings, and all that a routing is written with: routes and their parts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,20 +56,29 @@ class RoutingSpec(Spec):
         return {"kind": value} if isinstance(value, str) else value
 
     def routes(self, topology: Topology) -> Routes:
-        """The ways that the routing allows on a topology; their VC policy is what it is unless a user asks for another.
+        """The routes on a topology. Their VC policy applies unless the user sets another.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve the topology.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         raise NotImplementedError
 
     def build(self, topology: Topology) -> Routes:
-        """The routes on a topology, looked at and under the VC policy asked for. Raises ``SpecError``."""
+        """The validated routes on a topology, under the configured VC policy. Raises ``SpecError``.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return self.validated(self.routes, topology)
 
     def validated(self, method: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
-        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.validation`).
+        """The validated result of a method of the routing: every packet arrives.
 
-        more: what the method takes besides the topology.
+        more: further arguments of the method.
         """
         with unchanged(topology, method, *more):
             routes = method(topology, *more)
@@ -77,5 +86,5 @@ class RoutingSpec(Spec):
         return mark_validated(topology, with_vc_policy(topology, valid_routes, self.vc_policy))
 
     def policy_code(self) -> int | None:
-        """The VC policy asked for, or None for the routing's own."""
+        """The configured VC policy, or None for the routing's own."""
         return None if self.vc_policy is None else self.vc_policy.code()

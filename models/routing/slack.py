@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops with weights that load channels exactly as the weighted paths do that they are made of.
+"""Weighted next hops that load channels exactly as the weighted paths that they replace.
 
-A packet may still take ``budget`` channels, and each that it takes lowers that by one. Its slack is what the budget
-exceeds the distance by, so it reaches its target without a loop in time, whatever is drawn at every switch. The source
-draws the slack. Where paths of one slack meet on the way to one target, their next hops are weighed by the flow that
-takes them: then the flow through every switch, target and slack is that of the paths, and so is every channel's load.
+A packet has a ``budget`` of channels, and each that it takes lowers the budget by one. Its slack is the budget above
+the distance, so it reaches its destination in time and without a loop, whatever switches draw. The source draws the
+slack. Where paths of one slack meet on the way to one destination, their next hops are weighted by flow. Then the flow
+through every switch, destination and slack equals that of the paths, and so does every channel's load.
 """
 
 from typing import NamedTuple
@@ -18,10 +18,10 @@ from flitlab.models.topology.graph import Topology
 
 
 class SlackTable(NamedTuple):
-    """Weighted next hops, sorted by target, switch, slack and channel; and what slack sources draw.
+    """Weighted next hops, sorted by target, switch, slack and channel; and the slack that sources draw.
 
-    target, switch, slack, channel: int64 [entries]. weight: float64 [entries], 1 together for a target, switch and
-    slack. first_source, first_target, first_slack: int64 [draws], first_weight: float64 [draws], 1 for each pair.
+    target, switch, slack, channel: int64 [entries]. weight: float64 [entries], sum 1 per target, switch and slack.
+    first_source, first_target, first_slack: int64 [draws], first_weight: float64 [draws], sum 1 per pair.
     """
 
     target: Ints
@@ -36,10 +36,16 @@ class SlackTable(NamedTuple):
 
 
 def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTable:
-    """The next hops that a table of paths becomes. demand: float64 [switches, switches], at least 0.
+    """The weighted next hops of a table of paths.
 
-    Under this demand the loads are equal. Next hops that only pairs without demand take are weighed as if each of
-    these had one and the same.
+    The loads are equal under the given demand. Next hops that only pairs without demand take are weighted as if each of
+    these pairs had the same demand.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    demand: float64 [switches, switches], at least 0.
     """
     n, steps = topology.switches, distances(topology)
     length = np.diff(table.path_start)
@@ -65,7 +71,7 @@ def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTa
 
 
 def _summed(keys: Ints, flow: Floats, equal_flow: Floats) -> tuple[Ints, Floats, Floats]:
-    """Equal rows of keys [entries, k] as one, in ascending order, with the sums of both numbers."""
+    """Merge equal rows of keys [entries, k], in ascending order, and sum both numbers."""
     size = keys.max(axis=0, initial=0) + 1
     _, first, row_index = np.unique(
         np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True
@@ -74,7 +80,7 @@ def _summed(keys: Ints, flow: Floats, equal_flow: Floats) -> tuple[Ints, Floats,
 
 
 def _weights(state: Ints, flow: Floats, equal_flow: Floats) -> Floats:
-    """float64 [entries]: the part that each has of its state (rows, equal ones next to each other)."""
+    """The share of each entry in the flow of its state, float64 [entries]; equal states are adjacent rows."""
     is_first = np.ones(len(state), bool)
     is_first[1:] = (state[1:] != state[:-1]).any(axis=1)
     state_index = np.cumsum(is_first) - 1

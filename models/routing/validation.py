@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets that follow routes arrive, whoever made the routes; nothing is certified, or run, on others.
+"""Validation of routes: packets that follow them arrive. Only validated routes are certified or run.
 
-Of a table of next hops every set that a packet may meet is looked at once, of paths every hop.
+Of a table of next hops every set that a packet may use is checked once, of paths every hop.
 """
 
 from typing import Any
@@ -32,15 +32,28 @@ _ARRAYS = {
 _NUMBERS = ("form", "select", "hops_max", "layers", "threshold", "draws")
 
 _NAMED_PORTS = 12
-"""Ports of a path that are named."""
+"""Ports of a path that a message names."""
 
 
 def validate_routes(topology: Topology, routes: Routes, copy: bool = False, method: str = "build") -> Routes:
-    """Routes that lead every packet to its destination, with their ``hops_max`` counted.
+    """Routes that lead every packet to its destination, with ``hops_max`` counted.
 
-    Their arrays are as compiled code takes them; ``copy``: so that nobody else can write to them. by: name of the
-    method that gave them. Raises ``FaultyError`` that tells one of each sort of
-    :func:`~flitlab.models.routing.form.form_faults`, or else of the ways on which packets do not arrive.
+    The arrays have the types of compiled code.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: the routes.
+    copy: whether to copy the arrays, so that no other code can write to them.
+    method: name of the method that returned the routes.
+
+    Returns
+    -------
+    The routes.
+
+    Raises
+    ------
+    FaultyError: the first error of each kind, in the form of the routes or else in their paths.
     """
     refuse_other(routes, Routes, method)
     if not copy and _validated.get(routes) == topology.content_hash:
@@ -53,13 +66,19 @@ def validate_routes(topology: Topology, routes: Routes, copy: bool = False, meth
 
 
 def mark_validated(topology: Topology, routes: Routes) -> Routes:
-    """The routes themselves, of which it is known that packets that follow them arrive: they need not be followed."""
+    """Mark routes as validated, so that they are not followed again; returns them.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     _validated[routes] = topology.content_hash
     return routes
 
 
 _validated: WeakKeyDictionary[Routes, str] = WeakKeyDictionary()
-"""Routes that have been followed already, with the hash of the topology: at 10,000 switches that takes seconds."""
+"""Validated routes, with the hash of the topology: at 10,000 switches following them takes seconds."""
 
 
 def _normalised(routes: Routes, copy: bool) -> Routes:
@@ -76,7 +95,7 @@ def _normalised(routes: Routes, copy: bool) -> Routes:
 
 
 def _followed_routes(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]], int]:
-    """What is wrong with the ways, and, if that is nothing, the channels of the longest."""
+    """The errors of the paths, and, if there are none, the channels of the longest."""
     if routes.form == PATHS:
         assert routes.paths is not None
         errors, most = list(_path_errors(topology, routes.paths)), longest(routes.paths)
@@ -92,7 +111,7 @@ def _followed_routes(topology: Topology, routes: Routes) -> tuple[list[tuple[str
 
 
 def _hops_max_errors(topology: Topology, routes: Routes, most: int) -> Found:
-    """A ``hops_max`` that cannot be; one that is merely too large does no harm, as it is counted."""
+    """An impossible ``hops_max``; one that is merely too large does no harm, as it is counted."""
     legs = 2 if routes.form == VIA or routes.escape is not None else 1
     longest_loopless = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
     if routes.hops_max < most:
@@ -110,7 +129,7 @@ def _farthest(topology: Topology) -> int:
 
 
 def _digit_errors(topology: Topology, routes: Routes) -> Found:
-    """Next hops computed from numbers are shortest paths of the graph that the numbers describe: is it this one?"""
+    """Computed next hops are shortest paths of the graph that the numbers describe; check that it is this one."""
     assert routes.digits is not None
     degree, shift = routes.digits
     n = topology.switches
@@ -124,7 +143,7 @@ def _digit_errors(topology: Topology, routes: Routes) -> Found:
 
 
 def _distance_errors(topology: Topology, routes: Routes) -> Found:
-    """A packet arrives if it knows distances, and may take as many channels as lie between any two switches."""
+    """A packet arrives if it knows distances, and may take as many channels as the diameter."""
     leg = routes.leg
     assert leg is not None
     n = topology.switches
@@ -157,7 +176,7 @@ _PATH_ERRORS = ("uses a port that a switch does not have", "visits a switch twic
 def _survey_paths(
     pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, seen: Ints
 ) -> tuple[Ints, Ints]:
-    """Faulty paths: int64 [3], by sort; and of each sort the pair and the number of the first, int64 [3, 2].
+    """Invalid paths: int64 [3], their number by kind; int64 [3, 2], pair and number of the first of each.
 
     seen: int64 [switches], -1, scratch.
     """
@@ -187,7 +206,7 @@ def _survey_paths(
 
 
 def _path_text(topology: Topology, table: PathTable, pair: int, p: int) -> tuple[str, str]:
-    """What messages call a path, and where it leads as far as its ports exist."""
+    """The name of a path in messages, and where it leads as far as its ports exist."""
     s, t = divmod(pair, topology.switches)
     ports = table.port[table.path_start[p] : table.path_start[p + 1]][:_NAMED_PORTS].tolist()
     switches = [s]

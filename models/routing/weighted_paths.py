@@ -18,8 +18,16 @@ def weighted_path_table(
 ) -> PathTable:
     """The table of the paths of all pairs of switches with hosts.
 
-    pairs: int64, different ones, s * switches + t, that have ``paths`` with ``weight`` [paths], 1 together for each.
-    All others have up to ``spare`` shortest paths, drawn from ``seed``, of equal weights.
+    Pairs without weights have up to ``spare`` shortest paths, equally likely.
+
+    Parameters
+    ----------
+    topology: the network.
+    pairs: int64, different ones, s * switches + t.
+    paths: paths of these pairs.
+    weight: float64 [paths], sum 1 per pair.
+    spare: the most paths of the other pairs.
+    seed: of draws.
     """
     n = topology.switches
     bare = _others(topology, pairs)
@@ -32,7 +40,7 @@ def weighted_path_table(
 
 
 def _others(topology: Topology, pairs: Ints) -> Ints:
-    """int64: the pairs of different switches with hosts, s * switches + t, that are not among ``pairs``."""
+    """The pairs of different switches with hosts, s * switches + t, that are not among ``pairs``: int64."""
     n, ends = topology.switches, ends_of(topology)
     other = np.zeros((n, n), bool)
     other[np.ix_(ends, ends)] = True
@@ -42,7 +50,7 @@ def _others(topology: Topology, pairs: Ints) -> Ints:
 
 
 def _in_order(weighed: PathSet, spare: PathSet, weight: Floats, order: Ints) -> tuple[PathSet, Floats]:
-    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` have equal ones."""
+    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` are equal."""
     counts = np.concatenate([weighed.counts, spare.counts])
     weights = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
     first = np.cumsum(counts) - counts

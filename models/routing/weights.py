@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortest paths by weights of channels: the next hops of Dijkstra's algorithm, and whole paths along them."""
+"""Shortest paths by channel weights: the next hops of Dijkstra's algorithm, and whole paths along them."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -22,10 +22,10 @@ from flitlab.models.topology.graph import DELAY, HOPS, Topology
 from flitlab.models.topology.names import switch_names
 
 LATENCY = "latency"
-"""Weight of a channel: the ticks that a hop over it takes, header, switch, link and its own delay."""
+"""Weight of a channel: the ticks of a hop over it, header, switch, link and its own delay."""
 
 MOST_WEIGHT = 1 << 40
-"""Weights are less; and no path may weigh so much that numbers overflow."""
+"""Upper limit of weights. No path may weigh so much that numbers overflow."""
 
 _UNREACHED = np.int64(1) << np.int64(62)
 _MANY = np.int64(1) << np.int64(30)
@@ -34,8 +34,8 @@ _MANY = np.int64(1) << np.int64(30)
 class Hops(NamedTuple):
     """Next hops of shortest paths.
 
-    ports: uint64 [t, v], as :class:`~flitlab.models.routing.route_set.Routes` has them. longest: channels of the longest
-    path that they allow. notes: how shortest paths were found, where that is not by hops, and all of them.
+    ports: uint64 [t, v], as :class:`~flitlab.models.routing.route_set.Routes` has them. longest: channels of the
+    longest path that they allow. notes: weight and ties, where they are not hops and all.
     """
 
     ports: Masks
@@ -44,7 +44,7 @@ class Hops(NamedTuple):
 
 
 class WeightedSpec(RoutingSpec):
-    """Keys of a routing by shortest paths: the weight of channels, and which of equally short paths are taken."""
+    """Keys of a routing by shortest paths: the weight of channels, and the choice among equally short paths."""
 
     weight: str | None = None
     ties: Literal["all", "first"] = "all"
@@ -53,7 +53,11 @@ class WeightedSpec(RoutingSpec):
     def weights(self, topology: Topology) -> Ints | None:
         """The weight of each channel, int64 [channels]; None where each is 1.
 
-        Raises ``SpecError`` for a weight that the topology does not have, or that is no whole number from 1.
+        Raises ``SpecError`` for a weight that the topology lacks, or that is no whole number from 1.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         name = self.weight or topology.default_weight
         if name == HOPS:
@@ -78,7 +82,12 @@ class WeightedSpec(RoutingSpec):
         return values.astype(np.int64)
 
     def next_hops(self, topology: Topology) -> Hops:
-        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or switches without a path."""
+        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or unreachable switches.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         degree = int(topology.out_degree.max(initial=0))
         if degree > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
@@ -92,7 +101,7 @@ class WeightedSpec(RoutingSpec):
         return Hops(ports, longest, self._notes(topology))
 
     def _notes(self, topology: Topology) -> dict[str, Any]:
-        """What a reader of results should know of weights and ties that are not hops, and not all."""
+        """Notes for the results on weights and ties, where they are not hops and all."""
         name = self.weight or topology.default_weight
         notes = {} if name == HOPS else {"weight": name}
         if self.weight is None and name == DELAY:
@@ -101,12 +110,20 @@ class WeightedSpec(RoutingSpec):
 
 
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
-    """The channels of v on shortest paths to t, sets of ports uint64 [t, v], and how many the longest such path has.
+    """The channels on shortest paths, uint64 [t, v], a bit each, and the channels of the longest such path.
 
-    weight: int64 [channels], 1 or more; None: 1 each. first: of equally short paths from v the one found first by
-    Dijkstra's algorithm, which settles switches by distance from v, those of equal distance by number, tries their
-    channels in order, and replaces what it has found only by what is shorter. Of at most 64 channels out of a switch.
-    -1 in place of the longest path: some pair of switches has no path.
+    Serves at most 64 channels per switch.
+
+    Parameters
+    ----------
+    topology: the network.
+    weight: int64 [channels], 1 or more; None: 1 each.
+    first: of equally short paths from v only the one found first by Dijkstra's algorithm, which settles switches by
+        distance from v, then number, tries channels in order, and replaces a path only by a shorter one.
+
+    Returns
+    -------
+    The sets, and the longest path; -1: some pair of switches has no path.
 
     Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
     BookSim 2, github.com/booksim/booksim2.
@@ -167,9 +184,9 @@ def _settle(
 ) -> int:
     """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
 
-    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch from which each was
-    found first, and by which channel. order: int64 [switches], becomes the switches by distance, then number. heap:
-    int64 [more than channels], scratch. Returns how many switches were reached.
+    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch, and the channel,
+    by which each was reached first. order: int64 [switches], becomes the switches by distance, then number. heap: int64
+    [more than channels], scratch. Returns the number of reached switches.
     """
     n = len(far)
     far[:] = _UNREACHED
@@ -225,7 +242,7 @@ def _fill_first(
     out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
     Masks, begin: int, end: int,
 ) -> bool:  # fmt: skip
-    """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with next hops found first; whether all are reached."""
+    """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with first next hops; whether all are reached."""
     n, reached = len(ports), True
     far, before, taken, order = (
         np.zeros(n, np.int64),
@@ -245,10 +262,20 @@ def _fill_first(
 
 
 def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[tuple[Ints, PathSet]]:
-    """Up to ``most`` of the paths along next hops between switches with hosts, by target.
+    """Up to ``most`` paths along next hops between switches with hosts, by destination.
 
-    Of a pair that has more, ``most`` are drawn from the seed, all with equal probability where there are fewer than
-    2**30. Those of a pair are not sorted by length.
+    If a pair has more, ``most`` are drawn uniformly where there are fewer than 2**30. They are not sorted by length.
+
+    Parameters
+    ----------
+    topology: the network.
+    hops: the next hops.
+    most: paths per pair.
+    seed: of draws.
+
+    Returns
+    -------
+    (pairs, paths) of each destination.
     """
     ends = ends_of(topology)
     for dst_switch in ends.tolist():
@@ -265,7 +292,7 @@ def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[
 
 @njit
 def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_switch: Int, count: Ints) -> Int:
-    """The paths from v to another switch by next hops, _MANY at most. count: int64 [switches], those known, else -1."""
+    """The number of paths from v by next hops, at most _MANY. count: int64 [switches], known numbers, else -1."""
     stack = np.zeros(len(row) + 1, np.int64)
     stack[0], top = v, 0
     while top >= 0:
@@ -296,7 +323,7 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_swi
 def _paths_to(
     dst_switch: Int, src_switches: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
-    """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a target."""
+    """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a switch."""
     n = len(row)
     count = np.full(n, -1, np.int64)
     counts, lengths = np.zeros(len(src_switches), np.int64), np.zeros(len(src_switches) * most, np.int64)
@@ -333,7 +360,7 @@ def _paths_to(
 
 @njit
 def _draw_distinct(total: Int, count: Int, seed: Int, src_switch: Int, dst_switch: Int, chosen: Ints) -> None:
-    """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all if they are as many.
+    """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all of them if equal.
 
     Source: Bentley and Floyd, Communications of the ACM 30, 1987, doi:10.1145/30401.315746.
     """
