@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How rounds become the arrays of a program."""
+"""Assembly of rounds into the arrays of a program."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,7 @@ from flitlab.models.arrays import Ints
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment in a lane: what its ranks have been told to do there so far."""
+    """A moment in a thread: the rounds that its ranks have before it."""
 
     thread: int
     rounds: int
@@ -21,10 +21,10 @@ class Moment:
 
 @dataclass
 class RoundPlan:
-    """Rounds as a :class:`~flitlab.models.application.builder.Builder` collects them.
+    """Rounds as collected by a :class:`~flitlab.models.application.builder.Builder`.
 
-    rounds: (lane, step) of each. pieces: (round, kind, ranks, nanoseconds or numbers of messages), by round.
-    messages: (sources, targets, bytes, lane), numbered through. waits: (round, what its ranks wait for).
+    rounds: (thread, step) of each. pieces: (round, kind, ranks, nanoseconds or message numbers), by round. messages:
+    (sources, targets, bytes, thread), numbered consecutively. waits: (round, moment that its ranks wait for).
     """
 
     ranks: int
@@ -36,11 +36,25 @@ class RoundPlan:
 
 
 def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, Any]) -> Program:
-    """The program of a plan.
+    """The program of a round plan.
 
-    Operations of a rank in a round are a group. All of a group wait for all of the rank's group before it in the lane.
-    Where that would be more dependencies than operations, a calculation of no time, the group's head, stands between.
-    Raises ``ValueError`` if a message is not sent or received exactly once.
+    Operations of a rank in a round form a group. All of a group wait for all of the rank's previous group in the
+    thread. Where that needs more dependencies than operations, a calculation of no time, the group's head, stands
+    between.
+
+    Parameters
+    ----------
+    plan: the rounds.
+    simulated, iterations: as in ``Program``.
+    notes: of the program.
+
+    Returns
+    -------
+    The program.
+
+    Raises
+    ------
+    ValueError: a message is not sent or received exactly once.
     """
     groups = _Groups(plan)
     before, after = groups.links()
@@ -50,7 +64,7 @@ def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, 
     heads[after[headed]] = 1
     place = groups.first + np.cumsum(heads)
     tails, waiting = _dependencies(place, groups.size, before[~headed], after[~headed], before[headed], after[headed])
-    # A head has the place before its group; but for what it is, it is like the group's first operation.
+    # A head stands before its group and copies the group's first operation, except for kind and amount.
     copies = np.ones(len(groups.rank), np.int64)
     copies[groups.first] += heads
     source = np.repeat(np.arange(len(groups.rank)), copies)
@@ -80,7 +94,7 @@ def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, 
 class _Groups:
     """Operations by rank, those of a rank by round.
 
-    rank, kind, value, round: of each operation. first, size: the first operation of each group, and how many it has.
+    rank, kind, value, round: of each operation. first, size: first operation of each group, and their number.
     """
 
     def __init__(self, plan: RoundPlan) -> None:
@@ -100,11 +114,11 @@ class _Groups:
 
     @cached_property
     def threads(self) -> int:
-        """How many lanes there are."""
+        """The number of threads."""
         return max((thread for thread, _ in self.plan.rounds), default=0) + 1
 
     def links(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of groups of which the second waits for the first."""
+        """Pairs of groups; the second waits for the first."""
         rank, number = self.rank[self.first], self.round[self.first]
         rank_thread = rank * self.threads + _table(self.plan.rounds)[0][number]
         order = np.argsort(rank_thread, kind="stable")
@@ -126,7 +140,7 @@ class _Groups:
 def _dependencies(
     place: Ints, size: Ints, before: Ints, after: Ints, before_head: Ints, after_head: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of operations of which the second waits for the first.
+    """Pairs of operations; the second waits for the first.
 
     place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
     """
@@ -140,7 +154,7 @@ def _dependencies(
 
 
 def _product(a: Ints | int, m: Ints | int, b: Ints | int, n: Ints | int) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a .. a + m - 1 and b .. b + n - 1, for each of the entries of arrays."""
+    """All pairs of a .. a + m - 1 and b .. b + n - 1, for each entry of the arrays."""
     a, m, b, n = np.broadcast_arrays(a, m, b, n)
     each = m * n
     which = np.repeat(np.arange(len(each)), each)
@@ -149,7 +163,7 @@ def _product(a: Ints | int, m: Ints | int, b: Ints | int, n: Ints | int) -> tupl
 
 
 def _ends(plan: RoundPlan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.ndarray]:
-    """What a program has of the messages. value: their numbers, and the times of calculations."""
+    """The message arrays of a program. value: message numbers, and times of calculations."""
     source = _joined([sources for sources, _, _, _ in plan.messages])
     target = _joined([targets for _, targets, _, _ in plan.messages])
     size = _joined([sizes for _, _, sizes, _ in plan.messages])
@@ -174,6 +188,6 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _table(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """The two columns."""
+    """The two columns of a list of pairs."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]

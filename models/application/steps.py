@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of steps that a program has, for tables: all occurrences of a collective of one size are one kind."""
+"""Kinds of steps of a program, for tables: all occurrences of a collective of one size are one kind."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from flitlab.models.application.program import Program
 
 
 class StepKind(NamedTuple):
-    """Steps that are alike but for the iteration. size: bytes that a rank has to give."""
+    """Steps that differ only in the iteration. size: bytes that a rank contributes."""
 
     name: str
     algorithm: str
@@ -25,7 +25,12 @@ class StepKind(NamedTuple):
 
 
 def step_kinds(program: Program) -> tuple[list[StepKind], np.ndarray]:
-    """All kinds in order of appearance, and int64 [steps], the kind of each step."""
+    """All kinds in order of appearance, and the kind of each step, int64 [steps].
+
+    Parameters
+    ----------
+    program: the program.
+    """
     kinds: dict[StepKind, int] = {}
     kind_of = [
         kinds.setdefault(StepKind(step.name, step.algorithm, step.size, step.ranks), len(kinds))

@@ -20,7 +20,7 @@ class Ndp(SprayedSpec):
 
     Source: Handley et al., Re-architecting datacenter networks and stacks for low latency and high performance,
     SIGCOMM 2017, doi:10.1145/3098822.3098825.
-    """  # noqa: E501
+    """
 
     spread: Spread = "oblivious"
     sack_threshold: int = 1

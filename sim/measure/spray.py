@@ -188,7 +188,8 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
 
     columns = {
         "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
-        "fct_sender_us": us(np.where(session.acknowledges, times.sender, unknown)), "fct_receiver_us": us(times.receiver),
+        "fct_sender_us": us(np.where(session.acknowledges, times.sender, unknown)),
+        "fct_receiver_us": us(times.receiver),
         "slowdown": times.slowdown, "retransmissions": after.flow[:, RESENT], "timeouts": after.flow[:, TIMEOUTS],
         "trims": after.flow[:, TRIMS], "marks": after.flow[:, MARKS],
     }  # fmt: skip

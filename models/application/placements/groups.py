@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks in whole groups of switches."""
+"""Placement by whole groups of switches."""
 
 from typing import Literal
 
@@ -16,12 +16,11 @@ from flitlab.models.traffic.draw import generator
 
 @register("placement", "groups")
 class Groups(PlacementSpec):
-    """Ranks fill one group of switches after the other, those first of which most hosts are free.
+    """Ranks fill one group of switches after the other, those with most free hosts first.
 
-    A group is ``switches`` in a row, as they are numbered: a group of a dragonfly, a pod or a rack; by default what a
-    dragonfly has. Of groups with equally many free hosts the first is taken, or with ``order: random`` one drawn from
-    ``seed``; in a group the ranks have its free hosts in order. So several jobs have groups of their own as long as
-    there are any.
+    A group is ``switches`` consecutive ones: a group of a dragonfly, a pod or a rack; by default a dragonfly's group.
+    Ties go to the first group or, with ``order: random``, to one drawn from ``seed``; within a group the ranks take its
+    free hosts in order. So several jobs have groups of their own while there are any.
 
     Example: ``placement: {kind: groups, switches: 4, order: random, seed: 2}``
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks as hosts are numbered."""
+"""Placement in the order of host numbers."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that talk much, close together."""
+"""Placement that minimises the distance of communicating ranks."""
 
 import numpy as np
 from pydantic import Field
@@ -15,26 +15,26 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 MOST_SWITCHES = 10_000
-"""Switches between which all distances are looked at."""
+"""Switches for which all distances are computed."""
 
 WORK = 1_000_000_000
-"""Pairs of ranks that are looked at, about; some seconds."""
+"""Approximate number of evaluated pairs of ranks; some seconds."""
 
 START = 0.5
-"""The threshold at first, in what an exchange typically adds or gains."""
+"""The initial threshold, in typical gains of an exchange."""
 
 BLOCK = 1 << 22
-"""Operations that are looked at together."""
+"""Operations that are read together."""
 
 
 @register("placement", "optimised")
 class Optimised(PlacementSpec):
-    """Ranks are exchanged until the sum over all messages of bytes times hops is small; it is never above ``linear``'s.
+    """Ranks are exchanged until the sum over all messages of bytes times hops is small; never above that of ``linear``.
 
-    Hops are those of shortest paths between switches. Finding the best placement is a quadratic assignment problem,
-    which nobody can solve at these sizes; this is threshold accepting, from ``linear``: ``sweeps`` times as many random
-    exchanges as there are pairs of a rank and a host (fewer where that would take more than some seconds) are made if
-    they add less than a threshold, which falls to 0; then all exchanges that gain something. ``seed`` draws them.
+    Hops are those of shortest paths between switches. The best placement is a quadratic assignment problem, unsolvable
+    at these sizes. This is threshold accepting, from ``linear``: ``sweeps`` times as many random exchanges as there are
+    pairs of a rank and a host (fewer where that would take more than some seconds) are made if they add less than a
+    threshold, which falls to 0; then all exchanges with a gain. ``seed`` draws them.
 
     Example: ``placement: {kind: optimised, seed: 1}``
 
@@ -73,7 +73,12 @@ def _linear(ranks: int, hosts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bytes_between(program: Program) -> sparse.csr_array:
-    """int64 [ranks, ranks]: bytes of all messages from each rank to each other one."""
+    """Bytes of all messages from each rank to each other one: int64 [ranks, ranks].
+
+    Parameters
+    ----------
+    program: the program.
+    """
     shape = (program.ranks, program.ranks)
     total = sparse.csr_array(shape, dtype=np.int64)
     for first in range(0, program.operations, BLOCK):
@@ -96,9 +101,9 @@ def _gain(
     to: int,
     other: int,
 ) -> int:
-    """By how much the sum falls when a rank goes to another host, and ``other`` (-1: nobody) to its host in turn.
+    """The decrease of the sum when a rank moves to another host, and ``other`` (-1: none) to its host.
 
-    Without what ``other`` says to third ranks; what the two say to each other counts on the lower rank's side.
+    Without the messages of ``other`` to third ranks; messages between the two count on the lower rank's side.
     """
     start, peer, out, into = links
     switch, next_switch = host_switch[host[rank]], host_switch[to]
@@ -124,7 +129,7 @@ def _exchange_gain(
     rank: int,
     to: int,
 ) -> int:
-    """By how much the sum falls when a rank and who is on host ``to`` change places."""
+    """The decrease of the sum when a rank and the rank on host ``to`` change places."""
     other = holder[to]
     gain = _gain(links, host_switch, hops, host, rank, to, other)
     if other >= 0:
@@ -151,7 +156,7 @@ def _accept(
     proposals: int,
     seed: int,
 ) -> int:
-    """Threshold accepting: changes host and holder (who is on a host); returns by how much the sum has fallen."""
+    """Threshold accepting: changes host and holder (the rank on a host); returns the decrease of the sum."""
     ranks, hosts = len(host), len(holder)
     samples = min(proposals, 1000)
     typical = 0.0
@@ -180,7 +185,7 @@ def _descend(
     holder: Integers,
     proposals: int,
 ) -> int:
-    """Make exchanges that gain something until there is none, or so many have been looked at; returns the gain."""
+    """Make exchanges with a gain until there is none, or the limit is reached; returns the gain."""
     ranks, hosts = len(host), len(holder)
     since, evaluated, total = 0, 0, 0
     while since < ranks * hosts and evaluated < proposals:

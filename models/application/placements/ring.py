@@ -19,10 +19,10 @@ class Ring(PlacementSpec):
     """Rank r is next to rank r + 1, and the last to the first: on the same switch, or on neighbours, where possible.
 
     Switches with hosts follow a Hamiltonian cycle of the network if the search finds one, and the hosts of a switch
-    each other, so that a ring algorithm loads no channel twice. Where no such cycle is found, the order is the best one
-    found of those in which the busiest channel has little to carry if each rank sends to the next one by minimal
-    routing. ``seed`` draws both searches, which take a few seconds at most. Fewer ranks than hosts take a part of the
-    order, whose ends are neighbours if there is such a part.
+    each other, so that a ring algorithm loads no channel twice. Without such a cycle, the order is the best one found
+    by the load of the busiest channel if each rank sends to the next one by minimal routing. ``seed`` draws both
+    searches, which take a few seconds at most. Fewer ranks than hosts take a part of the order, whose ends are
+    neighbours if there is such a part.
 
     Example: ``placement: {kind: ring, seed: 1}``
 

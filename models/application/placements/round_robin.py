@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks dealt out to switches."""
+"""Placement round robin over switches."""
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from flitlab.models.topology.graph import Topology
 
 @register("placement", "round_robin")
 class RoundRobin(PlacementSpec):
-    """Ranks in a row run on different switches: one on the first host of each, then one on the second, and so on.
+    """Consecutive ranks run on different switches: one on the first host of each, then one on the second, and so on.
 
-    With one host a switch it is what ``linear`` is.
+    With one host per switch it equals ``linear``.
 
     Example: ``placement: {kind: round_robin}``
     """

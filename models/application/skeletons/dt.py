@@ -98,7 +98,7 @@ def _tree(sources: int, white: bool) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def _arc_index(node: Ints) -> Ints:
-    """int64 [arcs]: how many arcs before each have the same node."""
+    """The number of earlier arcs with the same node: int64 [arcs]."""
     order = np.argsort(node, kind="stable")
     first = np.searchsorted(node[order], node[order])
     index = np.empty(len(node), np.int64)

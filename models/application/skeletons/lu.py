@@ -11,7 +11,7 @@ from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.registry import register
 
 RHS = 0.2
-"""Of the operations of an iteration, those of the right-hand side; the two sweeps share the others equally."""
+"""The share of the right-hand side in the operations of an iteration; the two sweeps share the rest equally."""
 
 
 @register("application", "lu")
@@ -64,7 +64,7 @@ def grid(ranks: int) -> tuple[int, int]:
 
 
 def _towards(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [2, neighbours] each: all ranks that have one to the south, or east, and those."""
+    """Neighbouring ranks to the south, and to the east: int64 [2, neighbours] each."""
     place = np.arange(shape[0] * shape[1]).reshape(shape[::-1]).T
     south = np.stack([place[:-1].ravel(), place[1:].ravel()])
     east = np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()])
@@ -72,7 +72,7 @@ def _towards(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _wave(builder: Builder, pairs: list[np.ndarray], edges: list[float], plane: float) -> None:
-    """A plane of a sweep: ``edges`` bytes along the two ways."""
+    """A plane of a sweep: ``edges`` bytes to the two neighbours."""
     source, target = np.concatenate(pairs, axis=1)
     size = np.repeat(np.rint(edges).astype(np.int64), [pair.shape[1] for pair in pairs])
     messages = builder.declare(source, target, size)

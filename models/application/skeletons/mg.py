@@ -91,7 +91,7 @@ class Level:
 
     @cached_property
     def stride(self) -> list[int]:
-        """How far apart ranks with points are, for each side."""
+        """Distance between ranks with points, for each side."""
         return [max(1, side >> self.number) for side in self.sides]
 
     @cached_property
@@ -117,7 +117,18 @@ class Level:
         return 8 * prod(self.local) // self.local[axis]
 
     def neighbour(self, rank: np.ndarray, axis: int, direction: int) -> Ints:
-        """The rank with points that is next along an axis."""
+        """The next rank with points along an axis.
+
+        Parameters
+        ----------
+        rank: int64, ranks.
+        axis: 0, 1 or 2.
+        direction: 1 or -1.
+
+        Returns
+        -------
+        int64, as ``rank``.
+        """
         place = self.place[:, rank].copy()
         place[axis] = (place[axis] + direction * self.stride[axis]) % self.sides[axis]
         x, y, _ = self.sides
@@ -131,7 +142,12 @@ class Level:
             builder.exchange(np.tile(self.active, 2), both, self.face(axis))
 
     def spread(self, builder: Builder) -> None:
-        """What ranks without points at the next coarser level need of it: two layers forth and one back."""
+        """Data for ranks without points at the next coarser level: two layers forward and one back.
+
+        Parameters
+        ----------
+        builder: collects the rounds.
+        """
         for axis in range(3):
             if self.sides[axis] >> (self.number - 1) < 2:
                 continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of a large neural network, as today's machines run it."""
+"""A training step of a large neural network."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,10 +16,10 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 
 COMPUTE, REDUCE, FORTH, BACK = range(4)
-"""Lanes: calculations, reductions of gradients, messages to the next stage, messages to the stage before."""
+"""Threads: calculations, reductions of gradients, messages to the next stage, messages to the previous stage."""
 
 UPDATE = 10
-"""Operations by which an optimiser updates a parameter."""
+"""Operations of an optimiser per parameter."""
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -112,11 +112,11 @@ class Training(Skeleton):
 
     @property
     def values(self) -> int:
-        """Bytes of what a microbatch is between two layers."""
+        """Bytes of a microbatch between two layers."""
         return self.batch * self.sequence * self.hidden * self.bytes_per_value
 
     def order(self, stage: int) -> list[tuple[bool, int]]:
-        """What a stage does: (whether forward, microbatch), one after another."""
+        """The schedule of a stage: (whether forward, microbatch), one after another."""
         count = self.microbatches
         warmup = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
         moves = [(True, m) for m in range(warmup)]
@@ -132,7 +132,7 @@ class Training(Skeleton):
 
 @dataclass(frozen=True)
 class _Between:
-    """Messages of each microbatch from each stage to the next, and back to each stage from the next."""
+    """Messages of each microbatch between neighbouring stages, forward and back."""
 
     forth: list[list[MessageSet]]
     back: list[list[MessageSet]]
@@ -184,7 +184,7 @@ class _Stage:
             self._pass(BACK, "errors", self.between.back[self.number - 1][m])
 
     def _half(self, name: str, operations: float, routed: bool) -> None:
-        """Half of a layer, with what the tensor group and the experts' group exchange."""
+        """Half of a layer, with the exchanges of the tensor group and the experts' group."""
         spec = self.spec
         if spec.sequence_parallel:
             self._tensor("all_gather", spec.values // spec.tensor)
@@ -204,14 +204,14 @@ class _Stage:
             self._collective(name, self.ranks, size, "tensor")
 
     def _route(self, label: str) -> None:
-        """An all-to-all of the ranks that have the same part of different experts."""
+        """An all-to-all of the ranks with the same part of different experts."""
         spec = self.spec
         groups = self._by_expert.transpose(0, 2, 1).reshape(-1, spec.experts)
         size = spec.values * spec.top // spec.tensor // spec.experts
         collective(self.builder, "all_to_all", groups, size, spec.algorithm, label=label)
 
     def _reduce_gradients(self, layers: int) -> None:
-        """All-reduce the gradients of so many layers beside the calculations."""
+        """All-reduce the gradients of some layers in parallel to the calculations."""
         done = self.builder.moment()
         with self.builder.on(REDUCE):
             self.builder.begin("gradients")
@@ -232,7 +232,7 @@ class _Stage:
         collective(self.builder, name, groups, size, algorithm, ns_per_byte, label, key="reduction")
 
     def _pass(self, thread: int, name: str, messages: MessageSet) -> None:
-        """Send to another stage beside the calculations."""
+        """Send to another stage in parallel to the calculations."""
         done = self.builder.moment()
         with self.builder.on(thread):
             self.builder.begin(name, size=self.spec.values)
@@ -241,7 +241,7 @@ class _Stage:
 
     @property
     def _by_expert(self) -> Ints:
-        """int64 [experts' groups, experts, tensor]."""
+        """Ranks by experts' group, expert and tensor rank: int64 [experts' groups, experts, tensor]."""
         return self.ranks.reshape(-1, self.spec.experts, self.spec.tensor)
 
     @property

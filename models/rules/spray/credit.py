@@ -293,7 +293,7 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
 
 @kernel
 def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
-    """Grant quanta to flow i, the first active one. It stays active until its target is granted, and then becomes idle."""
+    """Grant quanta to flow i, the first active one. It stays active until its target is granted, then it is idle."""
     got = g.got[i]
     p.head[host] = p.after[i]
     grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[CREDIT_GRANTED]), np.int64(0)))

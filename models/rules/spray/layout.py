@@ -182,7 +182,7 @@ class Senders(NamedTuple):
 
 
 class Receivers(NamedTuple):
-    """The receivers of all flows. got: int64 [flows, RECEIVER], columns above; have: uint64 [words], packets received."""
+    """The receivers of all flows. got: int64 [flows, RECEIVER]; have: uint64 [words], packets received."""
 
     got: Ints
     have: Masks
