@@ -13,7 +13,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.validation import unchanged
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session
@@ -25,7 +25,7 @@ def ceilings(
     specs: Sequence[CeilingSpec],
     loads: Sequence[float] = (),
     *,
-    program: Scenario[Discipline, Workload] | None = None,
+    program: Scenario[SwitchingMode, Workload] | None = None,
     keep_flow: bool = False,
 ) -> list[Ceiling]:
     """The ceilings asked for, in order; ``total`` gives one per load, other kinds a row for each quantity.

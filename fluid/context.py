@@ -8,7 +8,7 @@ from flitlab.fluid.ceiling import Ceiling, Method
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 
 ROUGH = 0.02
 """Gap of a theta of which only the lower end is of interest."""
@@ -22,7 +22,7 @@ class Context:
     """
 
     def __init__(
-        self, instance: Instance, loads: Sequence[float] = (), program: Scenario[Discipline, Workload] | None = None
+        self, instance: Instance, loads: Sequence[float] = (), program: Scenario[SwitchingMode, Workload] | None = None
     ):
         self.instance = instance
         self.loads = loads

@@ -29,7 +29,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic
@@ -80,7 +80,7 @@ class MakespanBounds:
         return max(("volume", "path", "processor", "phases"), key=lambda name: getattr(self, name))
 
 
-def makespan_bounds(scenario: Scenario[Discipline, Workload]) -> MakespanBounds:
+def makespan_bounds(scenario: Scenario[SwitchingMode, Workload]) -> MakespanBounds:
     """The bounds on a scenario with a workload."""
     work = _Work.of(scenario)
     return MakespanBounds(
@@ -98,7 +98,7 @@ class _Work:
     rendezvous not counted.
     """
 
-    scenario: Scenario[Discipline, Workload]
+    scenario: Scenario[SwitchingMode, Workload]
     hold: np.ndarray
     latency: np.ndarray
     request: np.ndarray
@@ -110,7 +110,7 @@ class _Work:
     flows: "_Flows"
 
     @classmethod
-    def of(cls, scenario: Scenario[Discipline, Workload]) -> "_Work":
+    def of(cls, scenario: Scenario[SwitchingMode, Workload]) -> "_Work":
         """Of a scenario with a workload."""
         workload, discipline, topology = scenario.work, scenario.switching, scenario.topology
         program, messages, host = workload.program, workload.messages, workload.host
@@ -134,11 +134,11 @@ class _Work:
             length = total_flits(program.amount[send], messages)
             apart = ends[0] != ends[1]
             for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
-                into[send] = np.where(apart, first + discipline.sending(topology, size * unit), 1.0)
+                into[send] = np.where(apart, first + discipline.serialization_ticks(topology, size * unit), 1.0)
             if messages.confirmed:
                 leaving[send] = latency[send]
-            elif not messages.buffered and discipline.leaves:
-                leaving[send] = np.where(apart, discipline.sending(topology, length) + 1, 0.0)
+            elif not messages.buffered and discipline.send_ends_at_injection:
+                leaving[send] = np.where(apart, discipline.serialization_ticks(topology, length) + 1, 0.0)
             some = slice(count, count + int(apart.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
                 array[some] = values[apart]
@@ -249,9 +249,9 @@ class _Flows:
     source, target: int64 [sends], hosts of the messages, different.
     """
 
-    def __init__(self, scenario: Scenario[Discipline, Workload], source: Ints, target: Ints):
+    def __init__(self, scenario: Scenario[SwitchingMode, Workload], source: Ints, target: Ints):
         self.topology, self.source, self.target = scenario.topology, source, target
-        self.tick = scenario.switching.pace(scenario.topology)
+        self.tick = scenario.switching.flits_per_tick(scenario.topology)
         self._known: dict[tuple[str, bool], float] = {}
         self._solved = 0
 
@@ -305,7 +305,7 @@ def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: i
     return found
 
 
-def empty_latencies(scenario: Scenario[Discipline, Workload]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def empty_latencies(scenario: Scenario[SwitchingMode, Workload]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Gives the ticks from hosts to hosts, by the quickest ways, of what takes no time itself, float64."""
     topology = scenario.topology
     place = topology.host_switch

@@ -15,7 +15,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.registry import make
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.traffic.table import table_traffic
 
 
@@ -27,10 +27,10 @@ class Rounds:
     follow each other. No message of another step is in the way.
     """
 
-    def __init__(self, scenario: Scenario[Discipline, Workload]) -> None:
+    def __init__(self, scenario: Scenario[SwitchingMode, Workload]) -> None:
         self.scenario = scenario
         self._between = empty_latencies(scenario)
-        self._before = float(scenario.switching.sending(scenario.topology, np.zeros(1))[0])
+        self._before = float(scenario.switching.serialization_ticks(scenario.topology, np.zeros(1))[0])
         self._routes = _split(scenario)
         self._known: dict[bytes, float] = {}
 
@@ -63,10 +63,10 @@ class Rounds:
         use: Floats = np.zeros(1)
         if traffic.switch_demand.any():
             use = split_use(Problem.of(topology, traffic, self._routes), topology, traffic)
-        return float(busiest * max(full, use.max()) * self.scenario.switching.pace(topology))
+        return float(busiest * max(full, use.max()) * self.scenario.switching.flits_per_tick(topology))
 
 
-def _split(scenario: Scenario[Discipline, Workload]) -> Routes:
+def _split(scenario: Scenario[SwitchingMode, Workload]) -> Routes:
     """The routes of a scenario if they split every demand in a known way, else the minimal ones."""
     try:
         Problem.of(scenario.topology, scenario.instance.traffic, scenario.instance.routes)

@@ -27,13 +27,13 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.planned import (
-    HopPlan,
-    Plan,
+    NextHopPlan,
+    NextHopWeights,
+    PathPlan,
+    PathWeights,
     PlannedSpec,
-    Weighed,
-    WeighedHops,
     equal_thresholds,
-    to_plan,
+    needs_solver,
 )
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.rules.tables import MAX_PORTS, VIA
@@ -61,9 +61,9 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 
     Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve it.
     """
-    if not to_plan(spec):
+    if not needs_solver(spec):
         return spec.build(topology)
-    return planned_routes(spec, topology, spec.demand_looked_at(topology, traffic))
+    return planned_routes(spec, topology, spec.validated_demand(topology, traffic))
 
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
@@ -73,18 +73,18 @@ def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Ro
     return replace(routes, notes=routes.notes | promises)
 
 
-def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
+def weigh(topology: Topology, plan: PathPlan | NextHopPlan) -> PathWeights | NextHopWeights:
     """The weights of the paths, or next hops, that are used.
 
     The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more; of given next hops, no
     paths at all.
     """
-    if isinstance(plan, HopPlan):
+    if isinstance(plan, NextHopPlan):
         return _of_next_hops(topology, plan)
     check_numbers(topology, plan.demand)
     graph, demand = Graph.of(topology), Demand.of_traffic(plan.demand)
     if demand.size == 0:
-        return Weighed(PathSet(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32)), np.zeros(0))
+        return PathWeights(PathSet(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32)), np.zeros(0))
     if plan.listed is None and (hops := _by_hops(topology, Problem(graph, demand), plan)) is not None:
         return hops
     whole, every = _solved(_problem(graph, demand, plan), plan.gap)
@@ -101,10 +101,12 @@ def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
         few = kept(few._replace(flow=weight), weight > 0)
         weight = few.flow
     upper = float(min(whole.upper, host_bound(topology, plan.demand)))
-    return Weighed(PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method})
+    return PathWeights(
+        PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method}
+    )
 
 
-def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | None:
+def _by_hops(topology: Topology, problem: Problem, plan: PathPlan) -> NextHopWeights | None:
     """Next hops on shortest paths whose split comes near to what hops allow, for a dense demand; else None.
 
     Channels must be alike, so that shortest paths are those of fewest channels.
@@ -120,15 +122,15 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
     threshold = equal_thresholds(ports, degree)
     port_thresholds(split, found.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
     upper = float(min(found.theta * (1 + found.excess), host_bound(topology, plan.demand)))
-    return WeighedHops(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
+    return NextHopWeights(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
 
 
-def _of_next_hops(topology: Topology, plan: HopPlan) -> WeighedHops:
+def _of_next_hops(topology: Topology, plan: NextHopPlan) -> NextHopWeights:
     """Weights of given next hops: by channel weights where that comes near enough, else of an LP; or none at all."""
     check_numbers(topology, plan.demand)
     graph, demand, ports = Graph.of(topology), Demand.of_traffic(plan.demand), plan.ports.copy()
     if demand.size == 0:
-        return WeighedHops(ports, None, {"theta_upper": None, "method": "nothing to weigh"})
+        return NextHopWeights(ports, None, {"theta_upper": None, "method": "nothing to weigh"})
     dags = Dags(plan.ports, dag_order(graph, plan.ports), UNRESTRICTED.via)
     problem = Problem(graph, demand, dags)
     threshold = equal_thresholds(ports, int(topology.out_degree.max()))
@@ -136,12 +138,12 @@ def _of_next_hops(topology: Topology, plan: HopPlan) -> WeighedHops:
     weighed = dags._replace(ports=ports, threshold=threshold)
     alike, by_weight = ((split_load(graph, demand, one) / graph.capacity).max() for one in (dags, weighed))
     if alike <= by_weight:
-        return WeighedHops(plan.ports, None, {"theta_upper": upper, "method": "equal shares"})
-    return WeighedHops(ports, threshold, {"theta_upper": upper, "method": method})
+        return NextHopWeights(plan.ports, None, {"theta_upper": upper, "method": "equal shares"})
+    return NextHopWeights(ports, threshold, {"theta_upper": upper, "method": method})
 
 
 def _weights_into(
-    topology: Topology, plan: HopPlan, problem: Problem, ports: Masks, threshold: Bytes
+    topology: Topology, plan: NextHopPlan, problem: Problem, ports: Masks, threshold: Bytes
 ) -> tuple[float, str]:
     """Write the weights of next hops; what theta no flow at all passes, and the method that found the weights."""
     graph, demand, split = problem.graph, problem.demand, Split(problem)
@@ -168,7 +170,7 @@ def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
     return whole.reshape((targets, channels))
 
 
-def _problem(graph: Graph, demand: Demand, plan: Plan) -> Problem:
+def _problem(graph: Graph, demand: Demand, plan: PathPlan) -> Problem:
     """Over the paths listed, each with an equal share at first, or over all ways of so many channels."""
     listed = plan.listed
     if listed is None:

@@ -12,7 +12,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.routing.costs import Costs, route_costs
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import PROGRAMS, Counted, Discipline
+from flitlab.models.switching.switching_mode import PROGRAMS, Counted, SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.distances import nearest_hosts
 from flitlab.models.topology.graph import Topology
@@ -22,7 +22,7 @@ from flitlab.models.traffic.traffic import Traffic
 SEMANTICS_VERSION = 7
 """Changes whenever results of an unchanged configuration may change."""
 
-D = TypeVar("D", bound=Discipline, default=Discipline, covariant=True)
+D = TypeVar("D", bound=SwitchingMode, default=SwitchingMode, covariant=True)
 W = TypeVar("W", bound=Source | Workload, default=Source | Workload, covariant=True)
 
 

@@ -20,7 +20,7 @@ WRITERS = {
     "models/files.py",  # the one
     "sim/simgrid/replay.py",  # runs in a Python that has SimGrid and no flitlab, into a temporary folder
 }
-LOCKS = {("models/jit/folder.py", "open(.., 'a')"), ("sim/experiment/store.py", "open(.., 'a+')")}
+LOCKS = {("models/jit/cache.py", "open(.., 'a')"), ("sim/experiment/store.py", "open(.., 'a+')")}
 """Files that are locked and hold nothing."""
 
 METHODS = {"write_text", "write_bytes", "to_csv", "to_parquet", "savefig", "save", "savez", "savez_compressed"}

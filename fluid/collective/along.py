@@ -11,7 +11,7 @@ from flitlab.models.collective.pipeline import Stream
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.routing.paths import longest, path_notes
 from flitlab.models.routing.routes import NO_PORTS, Routes
-from flitlab.models.routing.weighed import weighed_table
+from flitlab.models.routing.weighted_paths import weighted_path_table
 from flitlab.models.rules.tables import PATHS, RANDOM
 from flitlab.models.topology.graph import Topology
 
@@ -37,7 +37,7 @@ def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None
     flat = np.array([channel for some in channels for channel in some], np.int32)
     own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
     found = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
-    table = weighed_table(topology, own, found, np.array(weight), 1, 0)
+    table = weighted_path_table(topology, own, found, np.array(weight), 1, 0)
     return Routes("trees", NO_PORTS, RANDOM, longest(table), notes=path_notes(topology, table), form=PATHS, paths=table)
 
 

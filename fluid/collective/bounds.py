@@ -168,7 +168,7 @@ def lines(found: Bounds, latency: Latency) -> tuple[Line, ...]:
     One table serves all sizes; where two of its lines meet, another bound takes over.
     """
     network, none = found.network, Fraction(0)
-    table = [Line(by, proof, proof.time * latency.pace, none) for by, proof in found.proofs.items()]
+    table = [Line(by, proof, proof.time * latency.flits_per_tick, none) for by, proof in found.proofs.items()]
     table += [
         Line("cut with latency", line.proof, line.each, latency.around(network, line.proof))
         for line in table

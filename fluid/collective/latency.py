@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 from flitlab.fluid.collective.cuts import Cut
 from flitlab.fluid.collective.network import Network
 from flitlab.models.arrays import Bools, Floats, Ints
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 
 MOST_SOURCES = 1024
@@ -36,16 +36,18 @@ class Latency:
     ends: Fraction
     flit: Fraction
     last: Fraction
-    pace: Fraction
+    flits_per_tick: Fraction
 
     @classmethod
-    def of(cls, topology: Topology, discipline: Discipline, flit: int = 1) -> "Latency":
+    def of(cls, topology: Topology, discipline: SwitchingMode, flit: int = 1) -> "Latency":
         """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
         between, ends = discipline.crossing(topology)
         ways = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
-        last = discipline.sending(topology, np.array([float(flit)]))[0]
-        return cls(ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology)))
+        last = discipline.serialization_ticks(topology, np.array([float(flit)]))[0]
+        return cls(
+            ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.flits_per_tick(topology))
+        )
 
     def longest(self, network: Network, sources: Bools, targets: Bools) -> Fraction:
         """The longest time that a flit takes at least from one of some ranks to another one of some.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel programs: what ranks compute and send, and where ranks run."""
+"""Parallel programs: what ranks compute and send, and which hosts run them."""

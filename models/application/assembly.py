@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How rounds become the arrays of a program."""
+"""Assembly of rounds into the arrays of a program."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,19 +12,19 @@ from flitlab.models.arrays import Ints
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A moment in a lane: what its ranks have been told to do there so far."""
+class Moment:
+    """A moment in a thread: the rounds that its ranks have before it."""
 
-    lane: int
+    thread: int
     rounds: int
 
 
 @dataclass
-class Plan:
-    """Rounds as a :class:`~flitlab.models.application.builder.Builder` collects them.
+class RoundPlan:
+    """Rounds as collected by a :class:`~flitlab.models.application.builder.Builder`.
 
-    rounds: (lane, step) of each. pieces: (round, kind, ranks, nanoseconds or numbers of messages), by round.
-    messages: (sources, targets, bytes, lane), numbered through. waits: (round, what its ranks wait for).
+    rounds: (thread, step) of each. pieces: (round, kind, ranks, nanoseconds or message numbers), by round. messages:
+    (sources, targets, bytes, thread), numbered consecutively. waits: (round, moment that its ranks wait for).
     """
 
     ranks: int
@@ -32,15 +32,29 @@ class Plan:
     rounds: list[tuple[int, int]] = field(default_factory=list)
     pieces: list[tuple[int, int, np.ndarray, np.ndarray]] = field(default_factory=list)
     messages: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = field(default_factory=list)
-    waits: list[tuple[int, Mark]] = field(default_factory=list)
+    waits: list[tuple[int, Moment]] = field(default_factory=list)
 
 
-def assemble(plan: Plan, simulated: int, iterations: int, notes: dict[str, Any]) -> Program:
-    """The program of a plan.
+def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, Any]) -> Program:
+    """The program of a round plan.
 
-    Operations of a rank in a round are a group. All of a group wait for all of the rank's group before it in the lane.
-    Where that would be more dependencies than operations, a calculation of no time, the group's head, stands between.
-    Raises ``ValueError`` if a message is not sent or received exactly once.
+    Operations of a rank in a round form a group. All of a group wait for all of the rank's previous group in the
+    thread. Where that needs more dependencies than operations, a calculation of no time, the group's head, stands
+    between.
+
+    Parameters
+    ----------
+    plan: the rounds.
+    simulated, iterations: as in ``Program``.
+    notes: of the program.
+
+    Returns
+    -------
+    The program.
+
+    Raises
+    ------
+    ValueError: a message is not sent or received exactly once.
     """
     groups = _Groups(plan)
     before, after = groups.links()
@@ -50,7 +64,7 @@ def assemble(plan: Plan, simulated: int, iterations: int, notes: dict[str, Any])
     heads[after[headed]] = 1
     place = groups.first + np.cumsum(heads)
     tails, waiting = _dependencies(place, groups.size, before[~headed], after[~headed], before[headed], after[headed])
-    # A head has the place before its group; but for what it is, it is like the group's first operation.
+    # A head stands before its group and copies the group's first operation, except for kind and amount.
     copies = np.ones(len(groups.rank), np.int64)
     copies[groups.first] += heads
     source = np.repeat(np.arange(len(groups.rank)), copies)
@@ -58,14 +72,14 @@ def assemble(plan: Plan, simulated: int, iterations: int, notes: dict[str, Any])
     is_head = place[heads == 1] - 1
     kind[is_head], value[is_head] = CALC, 0
     rank, number = groups.rank[source], groups.round[source]
-    lanes, steps = _table(plan.rounds)
+    threads, steps = _table(plan.rounds)
     used, step = np.unique(steps[number], return_inverse=True)
     by = np.argsort(tails, kind="stable")
     return Program(
         start=np.searchsorted(rank, np.arange(plan.ranks + 1)).astype(np.int64),
         kind=kind,
         **_ends(plan, kind, value),  # type: ignore[arg-type]  # all of them arrays
-        cpu=lanes[number].astype(np.int16),
+        cpu=threads[number].astype(np.int16),
         step=step.astype(np.int32),
         need=np.bincount(waiting, minlength=len(kind)).astype(np.int32),
         after=np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=len(kind)))]),
@@ -80,10 +94,10 @@ def assemble(plan: Plan, simulated: int, iterations: int, notes: dict[str, Any])
 class _Groups:
     """Operations by rank, those of a rank by round.
 
-    rank, kind, value, round: of each operation. first, size: the first operation of each group, and how many it has.
+    rank, kind, value, round: of each operation. first, size: first operation of each group, and their number.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RoundPlan) -> None:
         self.plan = plan
         lengths = [len(ranks) for _, _, ranks, _ in plan.pieces]
         rank = _joined([ranks for _, _, ranks, _ in plan.pieces])
@@ -99,34 +113,34 @@ class _Groups:
         self.size = np.diff(np.append(self.first, len(order)))
 
     @cached_property
-    def lanes(self) -> int:
-        """How many lanes there are."""
-        return max((lane for lane, _ in self.plan.rounds), default=0) + 1
+    def threads(self) -> int:
+        """The number of threads."""
+        return max((thread for thread, _ in self.plan.rounds), default=0) + 1
 
     def links(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of groups of which the second waits for the first."""
+        """Pairs of groups; the second waits for the first."""
         rank, number = self.rank[self.first], self.round[self.first]
-        thread = rank * self.lanes + _table(self.plan.rounds)[0][number]
-        order = np.argsort(thread, kind="stable")
-        followed = np.flatnonzero(np.diff(thread[order]) == 0)
+        rank_thread = rank * self.threads + _table(self.plan.rounds)[0][number]
+        order = np.argsort(rank_thread, kind="stable")
+        followed = np.flatnonzero(np.diff(rank_thread[order]) == 0)
         before, after = [order[followed]], [order[followed + 1]]
-        moment = thread[order] * len(self.plan.rounds) + number[order]
+        moment = rank_thread[order] * len(self.plan.rounds) + number[order]
         by_round = np.argsort(number, kind="stable")
-        for waits, mark in self.plan.waits:
+        for waits, moment_awaited in self.plan.waits:
             low, high = np.searchsorted(number[by_round], [waits, waits + 1])
             waiting = by_round[low:high]
-            wanted = rank[waiting] * self.lanes + mark.lane
-            last = np.searchsorted(moment, wanted * len(self.plan.rounds) + mark.rounds) - 1
-            found = (last >= 0) & (thread[order[last]] == wanted) & (mark.lane < self.lanes)
-            before.append(order[last[found]])
-            after.append(waiting[found])
+            awaited_thread = rank[waiting] * self.threads + moment_awaited.thread
+            last = np.searchsorted(moment, awaited_thread * len(self.plan.rounds) + moment_awaited.rounds) - 1
+            exists = (last >= 0) & (rank_thread[order[last]] == awaited_thread) & (moment_awaited.thread < self.threads)
+            before.append(order[last[exists]])
+            after.append(waiting[exists])
         return np.concatenate(before), np.concatenate(after)
 
 
 def _dependencies(
     place: Ints, size: Ints, before: Ints, after: Ints, before_head: Ints, after_head: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of operations of which the second waits for the first.
+    """Pairs of operations; the second waits for the first.
 
     place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
     """
@@ -140,7 +154,7 @@ def _dependencies(
 
 
 def _product(a: Ints | int, m: Ints | int, b: Ints | int, n: Ints | int) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a .. a + m - 1 and b .. b + n - 1, for each of the entries of arrays."""
+    """All pairs of a .. a + m - 1 and b .. b + n - 1, for each entry of the arrays."""
     a, m, b, n = np.broadcast_arrays(a, m, b, n)
     each = m * n
     which = np.repeat(np.arange(len(each)), each)
@@ -148,24 +162,24 @@ def _product(a: Ints | int, m: Ints | int, b: Ints | int, n: Ints | int) -> tupl
     return a[which] + within // n[which], b[which] + within % n[which]
 
 
-def _ends(plan: Plan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.ndarray]:
-    """What a program has of the messages. value: their numbers, and the times of calculations."""
+def _ends(plan: RoundPlan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.ndarray]:
+    """The message arrays of a program. value: message numbers, and times of calculations."""
     source = _joined([sources for sources, _, _, _ in plan.messages])
     target = _joined([targets for _, targets, _, _ in plan.messages])
     size = _joined([sizes for _, _, sizes, _ in plan.messages])
-    lanes = np.array([lane for _, _, _, lane in plan.messages], np.int64)
-    tags = np.repeat(lanes, [len(sources) for sources, _, _, _ in plan.messages])
+    threads = np.array([thread for _, _, _, thread in plan.messages], np.int64)
+    tags = np.repeat(threads, [len(sources) for sources, _, _, _ in plan.messages])
     amount, partner = value.copy(), np.full(len(kind), -1)
     peer, tag = np.full(len(kind), -1, np.int32), np.zeros(len(kind), np.int32)
-    at = np.full((2, len(size)), -1)
+    operation_of = np.full((2, len(size)), -1)
     for end, what, other in ((0, SEND, target), (1, RECV, source)):
         operations = np.flatnonzero(kind == what)
         messages = value[operations]
         amount[operations], peer[operations], tag[operations] = size[messages], other[messages], tags[messages]
-        at[end, messages] = operations
-        if len(operations) != len(size) or at[end].min(initial=0) < 0:
+        operation_of[end, messages] = operations
+        if len(operations) != len(size) or operation_of[end].min(initial=0) < 0:
             raise ValueError("a message must be sent, and received, exactly once")
-    partner[at[0]], partner[at[1]] = at[1], at[0]
+    partner[operation_of[0]], partner[operation_of[1]] = operation_of[1], operation_of[0]
     return {"amount": amount, "peer": peer, "tag": tag, "partner": partner}
 
 
@@ -174,6 +188,6 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _table(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """The two columns."""
+    """The two columns of a list of pairs."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs from rounds: what some ranks do at the same stage of an algorithm, as arrays."""
+"""Programs from rounds: what ranks do at the same stage of an algorithm, as arrays."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.models.application.assembly import Mark, Plan, assemble
+from flitlab.models.application.assembly import Moment, RoundPlan, assemble
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 
 LIMIT = 20_000_000
-"""Operations that a program made here may have."""
+"""The most operations of a built program."""
 
 LONGEST = 10**15
-"""Nanoseconds that a calculation may take: eleven days."""
+"""The most nanoseconds of a calculation: eleven days."""
 
 
 @dataclass(frozen=True)
 class MessageSet:
-    """Messages that are declared, to be sent and received in rounds of their own.
+    """Declared messages, to be sent and received in rounds of their own.
 
-    source, target: int64 [messages], ranks. number: int64 [messages], of all messages of a builder.
+    source, target: int64 [messages], ranks. number: int64 [messages], among all messages of a builder.
     """
 
     source: Ints
@@ -36,7 +36,7 @@ class MessageSet:
 
     @classmethod
     def joined(cls, sets: Sequence["MessageSet"]) -> "MessageSet":
-        """All messages of some sets, in their order."""
+        """All messages of some sets, in order."""
         none = np.zeros(0, np.int64)
         source, target, number = (
             np.concatenate([none, *(getattr(some, name) for some in sets)]) for name in ("source", "target", "number")
@@ -44,13 +44,13 @@ class MessageSet:
         return cls(source, target, number)
 
     def __getitem__(self, which: np.ndarray) -> "MessageSet":
-        """The messages that an index or a mask picks."""
+        """The messages selected by an index or a mask."""
         return MessageSet(self.source[which], self.target[which], self.number[which])
 
 
 @dataclass(frozen=True)
 class Round:
-    """What ranks do together, all messages of which are sent at once.
+    """A joint action of ranks; all its messages are sent at once.
 
     source, target, size: int64 [messages], ranks and bytes. ns: nanoseconds of the longest calculation.
     """
@@ -62,59 +62,79 @@ class Round:
 
 
 class Builder:
-    """Collects rounds and makes a :class:`~flitlab.models.application.program.Program` of them.
+    """Collects rounds, and makes a :class:`~flitlab.models.application.program.Program` of them.
 
-    A round is what some ranks do together: calculate, or send and receive. A rank begins a round when all that it had
-    to do in the lane's earlier rounds is done. A lane is a thread of control and a processor of every rank;
-    :meth:`wait` makes one wait for another. In a round, a rank's sends have lower numbers than its receives, and both
-    are in the order of the arrays. Messages of a lane have its number as their tag. A message of a rank to itself is
-    left out, as is a calculation of no time.
+    In a round ranks calculate, or send and receive. A rank begins a round when its work in earlier rounds of the thread
+    is done. A thread runs on a processor of its own on every rank; :meth:`wait` lets one wait for another. In a round,
+    a rank's sends have lower numbers than its receives, and both are in the order of the arrays. The number of a thread
+    is the tag of its messages. Messages of a rank to itself, and calculations of no time, are left out.
 
-    ranks: how many there are. lane: of the rounds to come. iteration: of the steps to come. ticks: what an algorithm of
-    which a builder has the rounds takes on the network; None where the network is not known.
+    ranks: their number. thread: of the following rounds. iteration: of the following steps. ticks: estimates the time
+    of a builder's rounds on the network; None where the network is not known.
     """
 
     def __init__(self, ranks: int, ticks: "Ticks | None" = None) -> None:
         self.ranks = ranks
         self.ticks = ticks
         self.chosen: dict[tuple[Hashable, ...], str] = {}
-        self.lane = 0
+        self.thread = 0
         self.iteration = -1
-        self._plan = Plan(ranks)
+        self._plan = RoundPlan(ranks)
         self._step = -1
         self._declared = 0
         self._operations = 0
 
     def begin(self, name: str, algorithm: str = "", size: int = 0, ranks: int = 0, synchronising: bool = False) -> None:
-        """All rounds from here on belong to a step of this name. Arguments as in ``Step``."""
+        """Begin a step: the following rounds belong to it.
+
+        Parameters
+        ----------
+        name, algorithm, size, ranks, synchronising: as in :class:`~flitlab.models.application.program.Step`.
+        """
         self._step = len(self._plan.steps)
         self._plan.steps.append(Step(name, algorithm, int(size), ranks or self.ranks, synchronising, self.iteration))
 
     @contextmanager
-    def on(self, lane: int) -> Iterator[None]:
-        """Rounds within are of another lane; afterwards lane and step are what they were."""
-        before = self.lane, self._step
-        self.lane = lane
+    def on(self, thread: int) -> Iterator[None]:
+        """Add the rounds within to another thread; afterwards restore thread and step."""
+        before = self.thread, self._step
+        self.thread = thread
         yield
-        self.lane, self._step = before
+        self.thread, self._step = before
 
     def calculate(self, ns: npt.ArrayLike, ranks: Ints | None = None) -> None:
-        """A round in which ranks (all by default) calculate for ``ns`` nanoseconds, one number or one for each."""
-        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        """A round in which ranks calculate.
+
+        Parameters
+        ----------
+        ns: nanoseconds, one number or one per rank.
+        ranks: int64; None: all.
+        """
+        calculating_ranks = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
         if np.max(ns, initial=0) > LONGEST:
             raise SpecError(f"a calculation would take more than {LONGEST:,} ns", key="gflops")
-        time = np.broadcast_to(np.rint(ns).astype(np.int64), who.shape)
+        time = np.broadcast_to(np.rint(ns).astype(np.int64), calculating_ranks.shape)
         busy = time > 0
-        self._round([(CALC, who[busy], time[busy])])
+        self._round([(CALC, calculating_ranks[busy], time[busy])])
 
     def declare(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> MessageSet:
-        """Messages of ``size`` bytes from ranks to ranks; each must be given to send and to receive once."""
+        """Declare messages; each must be sent and received once.
+
+        Parameters
+        ----------
+        source, target: int64 [messages], ranks.
+        size: bytes, one number or one per message.
+
+        Returns
+        -------
+        The messages.
+        """
         arrays = np.broadcast_arrays(source, target, np.asarray(size, np.int64))
         real = (arrays[0] != arrays[1]).ravel()
         sources, targets, sizes = (array.ravel()[real] for array in arrays)
         number = np.arange(self._declared, self._declared + len(sources))
         self._declared += len(sources)
-        self._plan.messages.append((sources, targets, sizes, self.lane))
+        self._plan.messages.append((sources, targets, sizes, self.thread))
         return MessageSet(sources, targets, number)
 
     def send(self, messages: MessageSet) -> None:
@@ -126,26 +146,43 @@ class Builder:
         self._round([(RECV, messages.target, messages.number)])
 
     def exchange(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> None:
-        """A round in which messages of ``size`` bytes, one number or one for each, are sent and received."""
+        """A round in which messages are sent and received.
+
+        Parameters
+        ----------
+        source, target: int64 [messages], ranks.
+        size: bytes, one number or one per message.
+        """
         some = self.declare(source, target, size)
         self._round([(SEND, some.source, some.number), (RECV, some.target, some.number)])
 
-    def mark(self) -> Mark:
-        """The present moment of this lane, to wait for from another one."""
-        return Mark(self.lane, len(self._plan.rounds))
+    def moment(self) -> Moment:
+        """The present moment of this thread, for :meth:`wait` in another."""
+        return Moment(self.thread, len(self._plan.rounds))
 
-    def wait(self, mark: Mark, ranks: Ints | None = None) -> None:
-        """Let ranks (all by default) wait in this lane for all that they do in another lane before the mark."""
-        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
-        self._plan.waits.append((len(self._plan.rounds), mark))
-        self._round([(CALC, who, np.zeros(len(who), np.int64))])
+    def wait(self, moment: Moment, ranks: Ints | None = None) -> None:
+        """Let ranks wait in this thread for all that they do in another thread before a moment.
+
+        Parameters
+        ----------
+        moment: the moment.
+        ranks: int64; None: all.
+        """
+        waiting_ranks = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        self._plan.waits.append((len(self._plan.rounds), moment))
+        self._round([(CALC, waiting_ranks, np.zeros(len(waiting_ranks), np.int64))])
 
     def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping[str, Any] | None = None) -> Program:
-        """The program of all rounds so far. Arguments as in ``Program``."""
+        """The program of all rounds so far.
+
+        Parameters
+        ----------
+        simulated, iterations, notes: as in :class:`~flitlab.models.application.program.Program`.
+        """
         return assemble(self._plan, simulated, iterations, dict(notes or {}))
 
     def rounds(self) -> Iterator[Round]:
-        """All rounds so far in which anything is calculated or sent."""
+        """All rounds so far with calculations or messages."""
         sets = self._plan.messages or [(np.zeros(0, np.int64),) * 3 + (0,)]
         source, target, size = (np.concatenate([some[part] for some in sets]) for part in range(3))
         for _, pieces in groupby(self._plan.pieces, key=itemgetter(0)):
@@ -156,7 +193,7 @@ class Builder:
                 yield Round(source[sent], target[sent], size[sent], ns)
 
     def expect(self, operations: int) -> None:
-        """Raise ``SpecError`` if so many more would be too many: for who is about to make large arrays of them."""
+        """Raise ``SpecError`` if this many more operations exceed the limit; called before large arrays are made."""
         if self._operations + operations > LIMIT:
             raise SpecError(f"the program would have more than {LIMIT:,} operations; take fewer ranks or iterations")
 
@@ -168,9 +205,9 @@ class Builder:
             raise ValueError("a round belongs to a step: begin one")
         self.expect(count)
         self._operations += count
-        self._plan.rounds.append((self.lane, self._step))
+        self._plan.rounds.append((self.thread, self._step))
         self._plan.pieces += [(number, kind, who, value) for kind, who, value in pieces]
 
 
 Ticks = Callable[[Builder], float]
-"""Estimates the ticks of the rounds that a builder has."""
+"""Type of a function that estimates the ticks of a builder's rounds."""

@@ -33,27 +33,27 @@ from flitlab.models.jit import inner, routine
 from flitlab.models.registry import SpecError
 
 MOST_RANKS = 1_000_000
-"""Ranks of a file."""
+"""The most ranks of a file."""
 
 BLOCK = 1 << 16
 """Operations that are written together."""
 
 EAGER = np.iinfo(np.int64).max
-"""A rendezvous threshold that no message exceeds."""
+"""A rendezvous threshold above every message."""
 
 
 Columns: TypeAlias = tuple[Integers, ...]
-"""Type of (kind, amount, peer, tag, cpu) of every operation of a program, of 8, 64, 32, 32 and 16 bits."""
+"""Type of (kind, amount, peer, tag, cpu) of all operations of a program: 8, 64, 32, 32 and 16 bits."""
 
 
 @routine
 def _survey(
     text: Bytes, at: int, begin: Ints, end: Ints, operations: Ints, dependencies: Ints, nics: Ints, field: Ints
 ) -> tuple[int, int]:
-    """Find the ranks in a text, from behind num_ranks on; returns (fault, place), fault -1 if all is well.
+    """Locate the ranks in a text, after num_ranks; returns (error, offset), error -1 if there is none.
 
-    begin, end: int64 [ranks], all -1; become the places of what is between the braces. operations, dependencies:
-    int64 [ranks], zeros; how many statements of these sorts there are. nics: int64 [1], operations that name one.
+    begin, end: int64 [ranks], all -1; become the offsets between the braces. operations, dependencies: int64 [ranks],
+    zeros; become the numbers of statements. nics: int64 [1], operations that name a nic.
     """
     rank, ranks = -1, len(begin)
     while True:
@@ -90,9 +90,9 @@ def _survey(
 
 @inner
 def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -> Int:
-    """The place in a hash table that has the label text[at:end], or the free one that it would have.
+    """The slot of the label text[at:end] in a hash table, or the free slot for it.
 
-    table: int64 [mask + 1], 1 + an operation, 0 where free; label: int64 [operations], where their labels begin.
+    table: int64 [mask + 1], 1 + an operation, 0 where free; label: int64 [operations], offsets of their labels.
     """
     code = np.uint64(0)
     for i in range(at, end):
@@ -112,9 +112,9 @@ def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -
 def _labels(
     text: Bytes, at: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
 ) -> tuple[int, int]:
-    """Read the operations of a rank, numbered from ``first``; returns (fault, place), fault -1 if all is well.
+    """Read the operations of a rank, numbered from ``first``; returns (error, offset), error -1 if there is none.
 
-    columns: (kind, amount, peer, tag, cpu) of the program. table, mask, label: see :func:`_slot`; they are filled.
+    columns: (kind, amount, peer, tag, cpu) of the program. table, mask, label: see :func:`_slot`; filled.
     """
     table[: mask + 1] = 0
     kind, amount, peer, tag, cpu = columns
@@ -140,9 +140,9 @@ def _labels(
 def _dependencies(
     text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
 ) -> tuple[int, int]:
-    """Read the dependencies of a rank; returns (fault, place), fault -1 if all is well.
+    """Read the dependencies of a rank; returns (error, offset), error -1 if there is none.
 
-    waiting: 2 * the operation that waits + early, awaited: the one that it waits for, both numbered within the rank.
+    waiting: 2 * waiting operation + early; awaited: the operation waited for; both numbered within the rank.
     """
     count = 0
     while at < end:
@@ -169,23 +169,23 @@ def _link(
     need: Ints32,
     after: Ints,
     successor: Ints,
-    room: Ints,
+    cursor: Ints,
 ) -> None:
-    """Enter the dependencies of a rank, which has the operations from ``first`` on, into a program's arrays.
+    """Enter the dependencies of a rank, whose operations begin at ``first``, into a program's arrays.
 
-    after[first] is known; room: int64 [operations of the rank at least].
+    after[first] is known; cursor: int64 [operations of the rank at least], scratch.
     """
-    room[:operations] = 0
+    cursor[:operations] = 0
     for d in range(dependencies):
-        room[awaited[d]] += 1
+        cursor[awaited[d]] += 1
         need[first + (waiting[d] >> 1)] += 1
     for o in range(operations):
-        after[first + o + 1] = after[first + o] + room[o]
-        room[o] = after[first + o]
+        after[first + o + 1] = after[first + o] + cursor[o]
+        cursor[o] = after[first + o]
     for d in range(dependencies):
         o = awaited[d]
-        successor[room[o]] = 2 * first + waiting[d]
-        room[o] += 1
+        successor[cursor[o]] = 2 * first + waiting[d]
+        cursor[o] += 1
 
 
 @routine
@@ -202,11 +202,11 @@ def _fill(
     spare: tuple[Ints, ...],
     field: Ints,
 ) -> tuple[int, int]:
-    """Read all ranks into the arrays of a program; returns (fault, place), fault -1 if all is well.
+    """Read all ranks into the arrays of a program; returns (error, offset), error -1 if there is none.
 
-    spare: (table, label, waiting, awaited, room), with room for any rank; that of table is a power of two.
+    spare: (table, label, waiting, awaited, cursor), large enough for any rank; the size of table is a power of two.
     """
-    table, label, waiting, awaited, room = spare
+    table, label, waiting, awaited, cursor = spare
     for r in range(len(begin)):
         first, operations = start[r], start[r + 1] - start[r]
         mask = 1
@@ -218,13 +218,13 @@ def _fill(
             fault, at = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
         if fault >= 0:
             return fault, at
-        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, room)
+        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, cursor)
     return -1, 0
 
 
 @routine
 def _place(text: Bytes, at: int, operation: int, field: Ints) -> int:
-    """Where an operation ends, numbered from 0 among those after a place."""
+    """The offset of the end of an operation, numbered from 0 after an offset."""
     while True:
         what, at = g.statement(text, at, field)
         if what == g.OPERATION:
@@ -236,11 +236,10 @@ def _place(text: Bytes, at: int, operation: int, field: Ints) -> int:
 def read_goal(path: Path) -> Program:
     """The program of a GOAL file.
 
-    Needs memory for the labels and dependencies of one rank; the program itself may be larger than memory
-    (:func:`~flitlab.models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read, and
-    noted, but changes nothing: a host has one. Raises ``SpecError``, as a rule with the line, for what is no GOAL,
-    labels that are unknown or there twice, sends and receives without partner or of another size, and a program that
-    waits for itself; wildcards (-1) are refused.
+    Memory holds the labels and dependencies of one rank; the program itself may be larger than memory
+    (:func:`~flitlab.models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read and noted
+    but has no effect, as a host has one. Raises ``SpecError``, if possible with the line, for invalid GOAL, unknown or
+    duplicate labels, sends and receives without partner or of different sizes, cyclic waits, and wildcards (-1).
     """
     text = _text(path)
     field = np.zeros(g.FIELDS, np.int64)
@@ -284,7 +283,7 @@ def read_goal(path: Path) -> Program:
 
 
 def label_of(program: Program, operation: int) -> str:
-    """The label of an operation in the file that a program was read from; '' where it has none, or the file is gone."""
+    """The label of an operation in the program's source file; '' where it has none, or the file is gone."""
     path, field = Path(program.source), np.zeros(g.FIELDS, np.int64)
     if not program.source or not path.is_file():
         return ""
@@ -311,7 +310,7 @@ def _text(path: Path) -> np.ndarray:
 
 
 def _line(text: np.ndarray, at: int) -> int:
-    """The number of the line of a place."""
+    """The line number of an offset."""
     block = 1 << 24
     return 1 + sum(int(np.count_nonzero(text[i : min(i + block, at)] == g.NEWLINE)) for i in range(0, at, block))
 
@@ -326,7 +325,7 @@ def _wrong(path: Path, text: np.ndarray, fault: int, at: int) -> SpecError:
 
 
 def _located(path: Path, text: np.ndarray, error: ProgramError, begin: np.ndarray, start: np.ndarray) -> str:
-    """The message of an error with the lines of the operations that it is about."""
+    """The message of an error with the lines of its operations."""
     field = np.zeros(g.FIELDS, np.int64)
     lines = []
     for operation in error.operations[:3]:
@@ -339,9 +338,9 @@ def _located(path: Path, text: np.ndarray, error: ProgramError, begin: np.ndarra
 
 
 def write_goal(program: Program, path: Path) -> None:
-    """Write a program as GOAL; :func:`read_goal` gives the same arrays again, but for the steps, which it has not.
+    """Write a program as GOAL; :func:`read_goal` restores the same arrays, without the steps.
 
-    Written in blocks, so that a program larger than memory can be. Raises ``OSError``.
+    It is written in blocks, so the program may be larger than memory. Raises ``OSError``.
     """
     with replacing(path) as binary:
         file = codecs.getwriter("ascii")(binary)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of GOAL text (:mod:`flitlab.models.application.goal`), read byte by byte."""
+"""Byte-wise reader of GOAL statements (:mod:`flitlab.models.application.goal`)."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import inner, routine
 
-# What a statement is.
+# Kinds of statements.
 END, COUNT, OPEN, CLOSE, OPERATION, DEPENDENCY, WRONG = range(7)
 
-# Where :func:`statement` puts what a statement says; texts as the places where they begin and end.
+# Fields that :func:`statement` fills; texts as begin and end offsets.
 (KIND, AMOUNT, PEER, TAG, CPU, NIC, LABEL, LABEL_END, OTHER, OTHER_END, EARLY, NUMBER, FIELDS) = range(13)
 
-# What can be wrong with a text, numbered in the order of FAULTS.
+# Errors of a text, in the order of FAULTS.
 (
     NO_STATEMENT, NO_NUMBER, LONG, NO_TO, NO_FROM, NO_BRACE, NO_ATTRIBUTE, NO_LABEL, NO_COLON, NO_OPERATION, NO_END,
     ANY_SOURCE, ANY_TAG, TOO_LARGE, NO_COUNT, COUNT_TWICE, OUTSIDE, INSIDE, NOT_OPEN, NOT_CLOSED, NO_SUCH_RANK,
@@ -36,13 +36,13 @@ FAULTS = (
     "a receive with any tag (-1): which send it gets would depend on the network; name the tag",
     "the number is too large: tags lie in 0..2147483647, cpus in 0..32767",
     "expected num_ranks and their number, 1 to 1000000, before anything else",
-    "num_ranks for the second time",
+    "num_ranks occurs twice",
     "an operation outside of any rank",
     "a rank inside of another: a } is missing",
     "} without a rank",
     "the text ends inside of a rank: a } is missing",
     "no such rank: it is not less than num_ranks",
-    "this rank has been there before",
+    "this rank occurs twice",
     "no operation of this rank has that label",
     "another operation of this rank has that label",
 )
@@ -52,7 +52,7 @@ SYMBOL = np.array([_LETTERS.find(byte) + 1 for byte in range(256)], np.int64)
 
 
 def _code(word: str) -> int:
-    """A word of at most 10 letters as a number, as :func:`_word` has it."""
+    """A word of at most 10 letters as a number, as in :func:`_word`."""
     code = 0
     for byte in word.encode():
         code = 64 * code + int(SYMBOL[byte])
@@ -68,7 +68,7 @@ _SPACE, _TABULATOR, _RETURN, NEWLINE, _SLASH, _STAR, _HASH, _MINUS, _COLON, _BRA
 
 @inner
 def _skip(text: Bytes, at: int) -> int:
-    """The first place from ``at`` on that is neither blank nor in a comment; line ends are not skipped."""
+    """The first offset from ``at`` on that is neither blank nor in a comment; line ends are not skipped."""
     end = len(text)
     while at < end:
         byte = text[at]
@@ -89,9 +89,10 @@ def _skip(text: Bytes, at: int) -> int:
 
 @inner
 def _word(text: Bytes, at: int) -> tuple[Int, int]:
-    """(code, end) of the word at a place: letters, digits and _, not beginning with a digit; (0, at) if there is none.
+    """(code, end) of the word at an offset; (0, at) if there is none.
 
-    The code is a word's own if it has at most 10 letters (64 symbols each), and not that of such a word otherwise.
+    A word has letters, digits and _, and does not begin with a digit. The code is unique for words of at most 10
+    letters (64 symbols each), and none of these for longer words.
     """
     start, code = at, np.int64(0)
     while at < len(text) and SYMBOL[text[at]] > 0:
@@ -104,7 +105,7 @@ def _word(text: Bytes, at: int) -> tuple[Int, int]:
 
 @inner
 def _number(text: Bytes, at: int) -> tuple[Int, int]:
-    """(number, end): -1 for one that is negative, -2 for none, -3 for one of more than 18 digits."""
+    """(number, end): -1 for a negative one, -2 for none, -3 for more than 18 digits."""
     negative = at < len(text) and text[at] == _MINUS
     start = at + 1 if negative else at
     at, value = start, np.int64(0)
@@ -118,7 +119,7 @@ def _number(text: Bytes, at: int) -> tuple[Int, int]:
 
 @inner
 def _count(text: Bytes, at: int, field: Ints, key: int) -> tuple[int, int]:
-    """Read a number into ``field[key]``: (place after it, -1), or (place of the number, fault)."""
+    """Read a number into ``field[key]``: (next offset, -1), or (offset of the number, error)."""
     at = _skip(text, at)
     value, end = _number(text, at)
     if value == -3:
@@ -131,7 +132,7 @@ def _count(text: Bytes, at: int, field: Ints, key: int) -> tuple[int, int]:
 
 @routine
 def _attributes(text: Bytes, at: int, field: Ints, tags: bool) -> tuple[int, int]:
-    """Read what may follow an operation, in any order: tag t, cpu c, nic n. (place after it, -1), or (place, fault)."""
+    """Read the attributes of an operation, in any order: tag t, cpu c, nic n. (next offset, -1), or (offset, error)."""
     field[TAG], field[CPU], field[NIC] = -1, -1, -1
     while True:
         at = _skip(text, at)
@@ -156,7 +157,7 @@ def _attributes(text: Bytes, at: int, field: Ints, tags: bool) -> tuple[int, int
 
 @routine
 def _operation(text: Bytes, at: int, code: Int, field: Ints) -> tuple[int, int]:
-    """Read an operation whose first word, of that code, ends at a place. (place after it, -1), or (place, fault)."""
+    """Read an operation after its first word, of that code. (next offset, -1), or (offset, error)."""
     at, fault = _count(text, at, field, AMOUNT)
     if fault >= 0:
         return at, fault
@@ -183,7 +184,7 @@ def _operation(text: Bytes, at: int, code: Int, field: Ints) -> tuple[int, int]:
 
 @routine
 def _labelled(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
-    """Read a statement whose label ends at a place. (what it is, place after it), or (WRONG + fault, place)."""
+    """Read a statement after its label. (kind, next offset), or (WRONG + error, offset)."""
     at = _skip(text, at)
     if at < len(text) and text[at] == _COLON:
         at = _skip(text, at + 1)
@@ -206,9 +207,17 @@ def _labelled(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
 
 @routine
 def statement(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
-    """Read the statement that begins at or after a place, into ``field``.
+    """Read the next statement at or after an offset.
 
-    Returns (what it is, place after it), or (WRONG + fault, place where it is wrong).
+    Parameters
+    ----------
+    text: uint8, the text.
+    at: the offset.
+    field: int64 [FIELDS], filled.
+
+    Returns
+    -------
+    (kind, next offset), or (WRONG + error, offset of the error).
     """
     at = _skip(text, at)
     while at < len(text) and text[at] == NEWLINE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several programs at once: jobs that share a network, as one program whose ranks are those of all of them."""
+"""Jobs that share a network, as one program with the ranks of all of them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,14 +11,14 @@ from flitlab.models.application.program import CALC, Program, Step
 from flitlab.models.arrays import Ints
 
 ARRIVAL = "arrival"
-"""Name of the step in which the ranks of a job wait for it to arrive."""
+"""Name of the step in which the ranks of a job wait for its arrival."""
 
 
 def arriving(program: Program, ns: int) -> Program:
-    """A program whose ranks do nothing for ``ns`` nanoseconds, and then what they did before.
+    """A program that starts after ``ns`` nanoseconds.
 
-    Every rank gets a first operation, a calculation of that length, for which all wait that waited for nothing. It is
-    a step of its own, ``ARRIVAL``, which is synchronising: all ranks begin it at time 0.
+    Every rank gets a first operation, a calculation of that length; all operations without dependencies wait for it. It
+    is a step of its own, ``ARRIVAL``, which is synchronising: all ranks begin it at time 0.
     """
     if ns == 0:
         return program
@@ -54,16 +54,21 @@ def arriving(program: Program, ns: int) -> Program:
 
 
 def arrivals(program: Program) -> Ints:
-    """int64: the operations in which ranks wait for their job to arrive, the first of each such rank."""
+    """The operations in which ranks wait for the arrival of their job, int64: the first of each such rank.
+
+    Parameters
+    ----------
+    program: the program.
+    """
     steps = [number for number, step in enumerate(program.steps) if step.name == ARRIVAL]
     first = program.start[:-1][np.diff(program.start) > 0]
     return first[np.isin(program.step[first], steps)]
 
 
 def together(programs: Mapping[str, Program]) -> Program:
-    """All programs as one, by the names of the jobs: ranks and operations of each follow those of the one before.
+    """All programs as one, by job name: ranks and operations of each follow those of the previous one.
 
-    Steps bear the job's name, and none is synchronising, since no rank waits for those of another job.
+    Steps carry the job's name, and none is synchronising, since ranks do not wait for other jobs.
     """
     if len(programs) == 1:
         return next(iter(programs.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which send and which receive belong together, and whether arrays are a program at all."""
+"""Matching of sends and receives, and validation of program arrays."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from flitlab.models.jit import routine
 from flitlab.models.registry import SpecError
 
 BLOCK = 1 << 20
-"""Messages that are sorted together, if that is no more than those to one rank."""
+"""Messages that are sorted together, unless one rank receives more."""
 
 DTYPES = {
     "start": np.dtype(np.int64), "kind": np.dtype(np.int8), "amount": np.dtype(np.int64),
@@ -46,7 +46,7 @@ _OUT = ("calculates", "sends", "receives")
 class ProgramError(SpecError):
     """A program that cannot run.
 
-    operations: numbers of those that the message is about, so that the reader of a file can tell their lines.
+    operations: their numbers, so that the reader of a file can name the lines.
     """
 
     def __init__(self, message: str, operations: Sequence[Int] = ()):
@@ -74,28 +74,40 @@ def _count(kind: Integers, peer: Integers, first: Ints) -> None:
 
 
 @routine
-def _gather(kind: Integers, peer: Integers, room: Ints, sends: Ints) -> None:
-    """Put the sends to rank b, in order, into ``sends`` from room[b] on; room[b] becomes where they end."""
+def _gather(kind: Integers, peer: Integers, cursor: Ints, sends: Ints) -> None:
+    """Write the sends to rank b, in order, into ``sends`` from cursor[b] on; cursor[b] advances."""
     for o in range(len(kind)):
         if kind[o] == SEND:
-            sends[room[peer[o]]] = o
-            room[peer[o]] += 1
+            sends[cursor[peer[o]]] = o
+            cursor[peer[o]] += 1
 
 
 def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
-    """int64 [operations]: the receive of a send and the send of a receive, -1 of a calculation.
+    """The partner of each operation: the receive of a send and the send of a receive, -1 of a calculation.
 
-    The k-th send of rank a to rank b with a tag, by operation number, belongs to the k-th receive of rank b from
-    rank a with that tag. Arguments as in :class:`~flitlab.models.application.program.Program`; they may be mapped
-    files, as the result may (:func:`~flitlab.models.application.scratch.scratch`). Raises :class:`ProgramError` for a
-    rank that does not exist and for sends and receives without partner.
+    The k-th send of rank a to rank b with a tag matches the k-th receive of rank b from rank a with that tag. All
+    arrays may be mapped files (:func:`~flitlab.models.application.scratch.scratch`).
+
+    Parameters
+    ----------
+    start, kind, peer, tag: arrays of a :class:`~flitlab.models.application.program.Program`.
+
+    Returns
+    -------
+    int64 [operations].
+
+    Raises
+    ------
+    ProgramError: a rank does not exist, or a send or receive has no partner.
     """
     ranks = len(start) - 1
-    lost = _bad_peer(kind, peer, ranks)
-    if lost >= 0:
-        way = "to" if kind[lost] == SEND else "from"
-        where = describe(start, lost)
-        raise ProgramError(f"{where} {_OUT[kind[lost]]} {way} rank {peer[lost]}; ranks are 0..{ranks - 1}", [lost])
+    invalid = _bad_peer(kind, peer, ranks)
+    if invalid >= 0:
+        preposition = "to" if kind[invalid] == SEND else "from"
+        where = describe(start, invalid)
+        raise ProgramError(
+            f"{where} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}", [invalid]
+        )
     first = np.zeros(ranks + 1, np.int64)
     _count(kind, peer, first)
     sends = scratch(int(first[-1]), np.int64)
@@ -116,7 +128,13 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
 
 
 def describe(start: Ints, operation: Int) -> str:
-    """What messages call an operation: by its number among those of its rank, from 0."""
+    """The name of an operation in messages: its number within its rank, from 0.
+
+    Parameters
+    ----------
+    start: int64 [ranks + 1], as in a program.
+    operation: number of the operation.
+    """
     rank = int(np.searchsorted(start, operation, side="right")) - 1
     return f"operation {operation - start[rank]} of rank {rank}"
 
@@ -127,7 +145,7 @@ def _rank(start: Ints, operations: Ints) -> Ints:
 
 
 def _blocks(load: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of ranks, each of one rank or of at most BLOCK by ``load``, the loads of ranks added up, [ranks + 1]."""
+    """Ranges of ranks, each of one rank or of at most BLOCK operations. load: cumulative loads, [ranks + 1]."""
     low = 0
     while low < len(load) - 1:
         high = int(np.searchsorted(load, load[low] + BLOCK, side="right")) - 1
@@ -137,7 +155,7 @@ def _blocks(load: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Ints) -> ProgramError:
-    """Of the first (destination, source, tag) that has not as many sends as receives; columns are sorted."""
+    """The error for the first (destination, source, tag) with different numbers of sends and receives."""
     keys, group = np.unique(np.concatenate([sent, received], axis=1), axis=1, return_inverse=True)
     group = group.ravel()
     sends = np.bincount(group[: len(send)], minlength=keys.shape[1])
@@ -154,10 +172,10 @@ def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Int
 
 @routine
 def _fault(p: _Arrays, steps: int, seen: Ints32) -> tuple[int, Int]:
-    """The first thing wrong with a program of the right shapes: (number in _FAULTS, operation), or (-1, -1).
+    """The first error of a program with arrays of the right shapes: (number in _FAULTS, operation), or (-1, -1).
 
-    p: :class:`_Arrays`. steps: how many there are. seen: int32 [operations], zeros: how many operations each waits for
-    is counted here.
+    p: :class:`_Arrays`. steps: their number. seen: int32 [operations], zeros; counts the dependencies of each
+    operation.
     """
     ranks = len(p.start) - 1
     for r in range(ranks):
@@ -195,13 +213,13 @@ _FAULTS = (
     "it is a calculation that has a peer or a partner",
     "the dependencies on it do not follow those on the operation before",
     "an operation of another rank depends on it",
-    "it waits for more, or fewer, operations than it is said to",
+    "its number of dependencies differs from need",
 )
 
 
 @routine
 def _differ(one: Ints, other: Ints) -> bool:
-    """Whether two arrays of the same length do."""
+    """Whether two arrays of the same length differ."""
     count = 0
     for o in range(len(one)):
         count += one[o] != other[o]
@@ -218,10 +236,14 @@ def _unequal(kind: Integers, amount: Ints, partner: Ints) -> int:
 
 
 def check(program: Program) -> None:
-    """Raise :class:`ProgramError` unless the arrays of a program are what its documentation says.
+    """Raise :class:`ProgramError` unless the arrays of a program are valid.
 
-    Types, shapes, ranges, dependencies within a rank, partners, and that a receive has its message's size. Whether it
-    waits for itself is the business of :mod:`flitlab.models.application.order`.
+    It checks types, shapes, ranges, dependencies within a rank, partners, and the sizes of receives. Cyclic waits are
+    found by :mod:`flitlab.models.application.order`.
+
+    Parameters
+    ----------
+    program: the program.
     """
     for name, length in _lengths(program).items():
         array = getattr(program, name)
@@ -242,7 +264,16 @@ def check(program: Program) -> None:
 
 
 def check_sizes(start: Ints, kind: Integers, amount: Ints, partner: Ints) -> None:
-    """Raise :class:`ProgramError` if a receive is not of the size of its message. Arguments as in a program."""
+    """Check that each receive has the size of its message.
+
+    Parameters
+    ----------
+    start, kind, amount, partner: arrays of a :class:`~flitlab.models.application.program.Program`.
+
+    Raises
+    ------
+    ProgramError: a size differs.
+    """
     send = _unequal(kind, amount, partner)
     if send >= 0:
         receive = partner[send]

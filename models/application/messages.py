@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a message becomes packets."""
+"""Segmentation of messages into packets."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,20 +9,20 @@ import numpy as np
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import kernel
 
-# Stages of a message; RTS and CTS are those of rendezvous: a request to send, and the receiver's consent.
+# Stages of a message. Rendezvous: RTS is the request to send, CTS the receiver's consent.
 UNSENT, RTS, CTS, DATA, DELIVERED = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
 class Messages:
-    """What all messages of a run have in common.
+    """The common properties of all messages of a run.
 
     packet_bytes: payload of a full packet. flit_bytes: payload of a flit. header_flits: flits of a packet besides its
     payload. packet_flits: flits of a full packet. whole: every packet has ``packet_flits`` flits (deflection).
-    rendezvous: a message of more bytes waits for its receiver; the others are eager. overhead: ticks for which a send,
-    or a receive, holds its processor. tick_ns: nanoseconds of a tick. The send of an eager message is done when the
-    message has left its host; buffered: as soon as it has joined the host's queue; confirmed: when it has been
-    delivered (the news of that costs nothing).
+    rendezvous: bytes above which a message waits for its receiver; the others are eager. overhead: ticks for which a
+    send, or a receive, occupies its processor. tick_ns: nanoseconds of a tick. The send of an eager message is done
+    when the message has left its host; buffered: when it has joined the host's queue; confirmed: when it has been
+    delivered (without any control packet).
     """
 
     packet_bytes: int
@@ -39,7 +39,7 @@ class Messages:
 
 @kernel
 def packets_of(size: int, packet_bytes: int) -> int:
-    """Packets of a message of ``size`` bytes: one even if it is empty."""
+    """Packets of a message of ``size`` bytes, at least one."""
     return max(1, (size + packet_bytes - 1) // packet_bytes)
 
 
@@ -47,9 +47,15 @@ def packets_of(size: int, packet_bytes: int) -> int:
 def flits_of(
     size: int, left: int, packet_bytes: int, flit_bytes: int, header_flits: int, packet_flits: int, whole: bool
 ) -> int:
-    """Flits of the next packet of a message of ``size`` bytes of which ``left`` packets are unsent, this one included.
+    """Flits of the next packet of a message.
 
-    All packets are full but the last, which has what remains; none is shorter than a flit.
+    All packets are full but the last, which has the rest; none is shorter than a flit.
+
+    Parameters
+    ----------
+    size: bytes of the message.
+    left: unsent packets, this one included.
+    packet_bytes, flit_bytes, header_flits, packet_flits, whole: as in :class:`Messages`.
     """
     if whole or left > 1:
         return packet_flits
@@ -59,12 +65,24 @@ def flits_of(
 
 @kernel
 def ticks_of(ns: int, numerator: int, denominator: int) -> int:
-    """Whole ticks of numerator / denominator nanoseconds that ``ns`` nanoseconds take, rounded up."""
+    """Whole ticks of ``ns`` nanoseconds, rounded up.
+
+    Parameters
+    ----------
+    ns: nanoseconds.
+    numerator, denominator: nanoseconds of a tick.
+    """
     return (ns * denominator + numerator - 1) // numerator
 
 
 def total_flits(size: np.ndarray, messages: Messages) -> Floats:
-    """float64: flits of all packets of messages of these sizes (of datagrams, packets)."""
+    """Flits of all packets of messages, float64 (of datagrams: packets).
+
+    Parameters
+    ----------
+    size: int64, bytes of the messages.
+    messages: their common properties.
+    """
     packets = np.maximum(1, -(-size // messages.packet_bytes))
     if messages.whole:
         flits: Floats = (packets * messages.packet_flits).astype(float)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which a program can run, how long it takes at least, and whether it waits for itself.
+"""The execution order of a program, its shortest time, and its cyclic waits.
 
-Every operation has two events: *ready*, and *done*. Which event waits for which is a graph:
+Every operation has two events: *ready*, and *done*. The graph of their dependencies:
 
 * the done of an operation waits for its ready;
-* what depends on an operation is ready after its done, or, depending on its start, after its ready;
+* a dependent of an operation is ready after its done, or, if it depends on the start, after its ready;
 * the done of a receive waits for the done of its send, which is when the message has left its host (eager; buffered:
   when it has joined the queue) or has been delivered (rendezvous);
 * the done of a rendezvous send waits for the ready of its receive.
@@ -31,11 +31,11 @@ _FIXED = 2
 
 
 class Times(NamedTuple):
-    """When operations can begin and end at the earliest, where nothing waits for a processor or a channel.
+    """Earliest times of operations, with unlimited processors and channels.
 
-    start, finish: float64 [operations]; a receive starts when it is ready and all of its message is there.
-    tail: float64 [operations], from the end of an operation to that of the program at least. path: int64, the
-    operations of a critical path, first to last. makespan: its length, a lower bound on the time of every run.
+    start, finish: float64 [operations]; a receive starts when it is ready and its whole message has arrived. tail:
+    float64 [operations], shortest time from the end of an operation to that of the program. path: int64, the operations
+    of a critical path, first to last. makespan: its length, a lower bound on the time of every run.
     """
 
     start: Floats
@@ -64,7 +64,7 @@ class _Costs(NamedTuple):
 
 @inner
 def _edge(graph: _Graph, event: int, k: int) -> int:
-    """The event that the k-th edge out of an event leads to, -1 if there is none.
+    """The event that the k-th edge of an event leads to, -1 if there is none.
 
     Edge 0 of a ready leads to the same operation's done, edge 0 of a send's done to the done of its receive; edge 1 of
     the ready of a receive to the done of its send (rendezvous). The others lead to dependents.
@@ -84,34 +84,34 @@ def _edge(graph: _Graph, event: int, k: int) -> int:
 
 @inner
 def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
-    """The time that the k-th edge out of an event stands for."""
+    """The time of the k-th edge of an event."""
     o, stage = event >> 1, event & 1
     if k >= _FIXED:
         return 0.0
-    late = graph.amount[o] > graph.rendezvous
+    is_rendezvous = graph.amount[o] > graph.rendezvous
     other = graph.partner[o]
     if k == 1:
         return costs.consent[other] + costs.latency[other]
     if stage == DONE:
-        return costs.hold[other] + (0.0 if late else costs.latency[o] - costs.leaving[o])
+        return costs.hold[other] + (0.0 if is_rendezvous else costs.latency[o] - costs.leaving[o])
     if graph.kind[o] == SEND:
-        after = costs.request[o] + costs.consent[o] + costs.latency[o] if late else costs.leaving[o]
+        after = costs.request[o] + costs.consent[o] + costs.latency[o] if is_rendezvous else costs.leaving[o]
         return costs.hold[o] + after
     return costs.hold[o]
 
 
 @inner
 def _edges(graph: _Graph, event: int) -> int:
-    """How many edges :func:`_edge` may be asked for."""
+    """The number of edges of :func:`_edge`."""
     return _FIXED + graph.after[(event >> 1) + 1] - graph.after[event >> 1]
 
 
 @routine
 def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
-    """Kahn's algorithm: put events into ``queue``, each after all that it waits for; returns how many there are.
+    """Kahn's algorithm: write events into ``queue``, each after all that it waits for; returns their number.
 
-    waits: int32 [events], becomes how many events each still waits for. Those in a cycle, and those that wait for
-    them, are not queued.
+    waits: int32 [events], becomes the number of unmet dependencies. Events in a cycle, and events that wait for them,
+    are not queued.
     """
     for event in range(len(waits)):
         for k in range(_edges(graph, event)):
@@ -138,22 +138,22 @@ def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
 
 
 @routine
-def _blame(graph: _Graph, waits: Ints32, waited: Ints) -> int:
-    """waited: int64 [events]; waited[e] becomes an event that e waits for in vain; returns an e, or -1."""
+def _find_blocked(graph: _Graph, waits: Ints32, awaited: Ints) -> int:
+    """Set awaited[e] to an event that e waits for forever, int64 [events]; returns such an e, or -1."""
     last = -1
     for event in range(len(waits)):
         if waits[event] > 0:
             for k in range(_edges(graph, event)):
                 to = _edge(graph, event, k)
                 if to >= 0:
-                    waited[to] = event
+                    awaited[to] = event
                     last = to
     return last
 
 
 @routine
 def _heads(graph: _Graph, costs: _Costs, queue: Ints, head: Floats) -> None:
-    """head: float64 [events], zeros; becomes the earliest time of every event."""
+    """Fill head, float64 [events], zeros, with the earliest time of every event."""
     for event in queue:
         for k in range(_edges(graph, event)):
             to = _edge(graph, event, k)
@@ -163,7 +163,7 @@ def _heads(graph: _Graph, costs: _Costs, queue: Ints, head: Floats) -> None:
 
 @routine
 def _tails(graph: _Graph, costs: _Costs, queue: Ints, tail: Floats) -> None:
-    """tail: float64 [events], zeros; becomes the longest way from every event to the end."""
+    """Fill tail, float64 [events], zeros, with the longest path from every event to the end."""
     for i in range(len(queue) - 1, -1, -1):
         event = queue[i]
         for k in range(_edges(graph, event)):
@@ -174,7 +174,7 @@ def _tails(graph: _Graph, costs: _Costs, queue: Ints, tail: Floats) -> None:
 
 @routine
 def _follow(graph: _Graph, costs: _Costs, event: int, tail: Floats) -> int:
-    """The next event of a longest way to the end, -1 at the end."""
+    """The next event of a longest path to the end, -1 at the end."""
     for k in range(_edges(graph, event)):
         to = _edge(graph, event, k)
         if to >= 0 and tail[event] == tail[to] + _weight(graph, costs, event, k):
@@ -183,10 +183,9 @@ def _follow(graph: _Graph, costs: _Costs, event: int, tail: Floats) -> int:
 
 
 def check_order(program: Program, rendezvous: int) -> None:
-    """Raise :class:`~flitlab.models.application.matching.ProgramError` if a program waits for itself, with the waiting
-    cycle.
+    """Raise ``ProgramError`` for a program with cyclic waits, and show the cycle.
 
-    rendezvous: a message of more bytes waits for its receive.
+    rendezvous: bytes above which a message waits for its receive.
     """
     _sorted(program, rendezvous)
 
@@ -197,12 +196,26 @@ def earliest(
 ) -> Times:  # fmt: skip
     """The earliest times of all operations, and a critical path.
 
-    No run is faster: a processor or a channel for which something has to wait only adds to these times.
-    All times are in one unit, float64 [operations]. hold: for how long an operation holds its processor. Of sends,
-    latency: from when the message, or after a rendezvous its data, joins the host's queue until all of it is delivered
-    in an empty network; request, consent: the same of RTS and CTS (of messages of more than ``rendezvous`` bytes);
-    leaving: from when an eager message joins the queue until its send is done, at most ``latency`` (None: no time).
-    Raises ``ProgramError`` if the program waits for itself.
+    No run is faster: contention for processors and channels only adds to these times. All times are in one unit.
+
+    Parameters
+    ----------
+    program: the program.
+    rendezvous: bytes above which a message waits for its receive.
+    hold: float64 [operations], time for which an operation occupies its processor.
+    latency: float64 [operations], of sends: time from joining the host's queue until delivery in an empty network;
+        after a rendezvous, of the data.
+    request, consent: float64 [operations], the same of RTS and CTS (messages above ``rendezvous`` bytes).
+    leaving: float64 [operations], time from joining the queue until an eager send is done, at most ``latency``; None:
+        no time.
+
+    Returns
+    -------
+    The times.
+
+    Raises
+    ------
+    ProgramError: the program has cyclic waits.
     """
     graph, queue = _sorted(program, rendezvous)
     leaving = scratch(program.operations, float) if leaving is None else leaving
@@ -223,16 +236,26 @@ def earliest(
 
 
 def busiest(program: Program, hold: np.ndarray, times: Times) -> float:
-    """A lower bound on the time of every run: what one processor does, one after another.
+    """A lower bound on the time of every run: the sequential work of one processor.
 
-    No operation of a processor begins before the earliest of them can, and after the last of them the program takes
-    the least of their tails. hold: as for :func:`earliest`, whose result is ``times``.
+    No operation of a processor begins before the earliest of them can, and after the last of them follows at least the
+    shortest of their tails.
+
+    Parameters
+    ----------
+    program: the program.
+    hold: float64 [operations], time for which an operation occupies its processor.
+    times: from :func:`earliest`.
+
+    Returns
+    -------
+    The time, in the unit of ``hold``.
     """
     return max((_busiest(program, hold, times, part) for part in program.blocks()), default=0.0)
 
 
 def _busiest(program: Program, hold: np.ndarray, times: Times, part: slice) -> float:
-    """The same of the processors of some ranks."""
+    """The bound of :func:`busiest` for the processors of some ranks."""
     used = part.start + np.flatnonzero(hold[part] > 0)
     if not len(used):
         return 0.0
@@ -256,28 +279,28 @@ def _sorted(program: Program, rendezvous: int) -> tuple[_Graph, np.ndarray]:
 
 
 def _cycle(program: Program, graph: _Graph, waits: np.ndarray) -> ProgramError:
-    waited = scratch(len(waits), np.int64, fill=-1)
-    event, seen = _blame(graph, waits, waited), set()
+    awaited = scratch(len(waits), np.int64, fill=-1)
+    event, seen = _find_blocked(graph, waits, awaited), set()
     while event not in seen:
         seen.add(event)
-        event = int(waited[event])
+        event = int(awaited[event])
     first = event
     operations: list[int] = []
     while not operations or event != first:
         if not operations or operations[-1] != event >> 1:
             operations.append(event >> 1)
-        event = int(waited[event])
+        event = int(awaited[event])
     if len(operations) > 1 and operations[0] == operations[-1]:
         operations.pop()
-    shown = [_tell(program, operation) for operation in operations[:SHOWN]]
+    shown = [_describe_operation(program, operation) for operation in operations[:SHOWN]]
     if len(operations) > SHOWN:
         shown.append(f"one of {len(operations) - SHOWN} more")
     text = ", which waits for ".join([*shown[1:], describe(program.start, operations[0])])
     return ProgramError(f"the program waits for itself: {shown[0]} waits for {text}", operations)
 
 
-def _tell(program: Program, operation: int) -> str:
-    """An operation, and what it is, in words."""
+def _describe_operation(program: Program, operation: int) -> str:
+    """An operation in words, with its kind."""
     what = describe(program.start, operation)
     kind, peer, amount = program.kind[operation], program.peer[operation], program.amount[operation]
     if kind == SEND:

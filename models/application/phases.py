@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of a program cannot overlap in time, whatever the network does.
+"""Parts of a program that cannot overlap in time, on any network.
 
-A step is a *separator* where it is synchronising and, in every rank, its operations stand in a row, wait for all
-before them and are waited for by all after them. Everything before a separator is over before anything after it begins.
+A step is a *separator* if it is synchronising and, in every rank, its operations are contiguous, wait for all earlier
+ones, and are awaited by all later ones. Everything before a separator ends before anything after it begins.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from flitlab.models.jit import routine
 def _links(
     start: Integers, kind: Integers, after: Integers, successor: Integers, first: Integers, last: Integers, tidy: Bools
 ) -> None:
-    """What each operation waits for and is waited for by; only ends count, as starts prove nothing.
+    """First and last dependents and dependencies of each operation; only ends count, as starts prove nothing.
 
-    first: int64 [operations]: the first operation that waits for its end, the end of the rank if none does; -1 of a
-    send that nobody waits for, as its message counts where it is received. last: int64 [operations]: the last
-    operation whose end it waits for, -1 if there is none. tidy: bool [ranks], whether all wait for earlier ones only.
+    first: int64 [operations], the first operation that waits for its end, the end of the rank if there is none; -1 of a
+    send without dependents, as its message counts at the receiver. last: int64 [operations], the last operation whose
+    end it waits for, -1 if there is none. tidy: bool [ranks], whether all wait for earlier ones only.
     """
     for r in range(len(start) - 1):
         tidy[r] = True
@@ -45,7 +45,7 @@ def _links(
 
 @routine
 def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
-    """count[k - begin]: operations before k that must be waited for at k, as nothing between them and k does so."""
+    """Set count[k - begin] to the operations before k that k must wait for, as nothing between waits for them."""
     for o in range(begin, end):
         if first[o] >= 0:
             count[o + 1 - begin] += 1
@@ -66,9 +66,9 @@ def _clean(
     open_: Integers,
     clean: Bools,
 ) -> None:
-    """clean[i]: whether all operations from bound[i] on wait for all before it.
+    """Set clean[i]: whether all operations from bound[i] on wait for all before it.
 
-    awaited: (start, operations), by operation the ones whose ends it waits for. open_: from :func:`_open`.
+    awaited: (start, operations), the operations whose ends each one waits for. open_: from :func:`_open`.
     """
     start, operation = awaited
     for i in range(len(bound)):
@@ -88,9 +88,14 @@ def _clean(
 
 
 def separators(program: Program) -> list[int]:
-    """The steps that separate what is before them from what is after them, in the order in which ranks come to them."""
-    wanted = np.flatnonzero([step.synchronising for step in program.steps])
-    if not len(wanted) or not program.operations:
+    """The separating steps, in the order in which all ranks reach them.
+
+    Parameters
+    ----------
+    program: the program.
+    """
+    synchronising = np.flatnonzero([step.synchronising for step in program.steps])
+    if not len(synchronising) or not program.operations:
         return []
     first, last = scratch(program.operations, np.int64), scratch(program.operations, np.int64)
     tidy = np.zeros(program.ranks, np.bool_)
@@ -100,18 +105,18 @@ def separators(program: Program) -> list[int]:
     awaited = _awaited(program)
     order: list[int] | None = None
     for r in range(program.ranks):
-        found = _of_rank(program, r, wanted, first, last, awaited)
-        order = found if order is None else [step for step in order if step in set(found)]
+        rank_order = _rank_separators(program, r, synchronising, first, last, awaited)
+        order = rank_order if order is None else [step for step in order if step in set(rank_order)]
         if not order:
             return []
-        kept = set(order)
-        if [step for step in found if step in kept] != order:
+        common = set(order)
+        if [step for step in rank_order if step in common] != order:
             return []  # ranks come to them in different orders
     return order or []
 
 
 def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
-    """By operation, those whose ends it waits for: where they begin, int64 [operations + 1], and they themselves."""
+    """The operations whose ends each one waits for: start index, int64 [operations + 1], and operations."""
     whole = program.successor & 1 == 0
     waiting = program.successor[whole] >> 1
     source = np.repeat(np.arange(program.operations), np.diff(program.after))[whole]
@@ -120,10 +125,15 @@ def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(counts)]), source[order]
 
 
-def _of_rank(
-    program: Program, r: int, wanted: np.ndarray, first: Integers, last: Integers, awaited: tuple[Integers, Integers]
+def _rank_separators(
+    program: Program,
+    r: int,
+    synchronising: np.ndarray,
+    first: Integers,
+    last: Integers,
+    awaited: tuple[Integers, Integers],
 ) -> list[int]:
-    """The wanted steps whose operations in a rank stand in a row with clean boundaries, in their order."""
+    """The synchronising steps with contiguous operations and clean boundaries in a rank, in order."""
     begin, end = int(program.start[r]), int(program.start[r + 1])
     step = program.step[begin:end]
     changes = np.flatnonzero(np.diff(step)) + 1
@@ -134,16 +144,20 @@ def _of_rank(
     clean = np.zeros(len(bound), np.bool_)
     _clean(begin, end, bound, first, last, awaited, open_, clean)
     once = np.bincount(run, minlength=len(program.steps)) == 1
-    good = clean[:-1] & clean[1:] & once[run] & np.isin(run, wanted)
+    good = clean[:-1] & clean[1:] & once[run] & np.isin(run, synchronising)
     steps: list[int] = run[good].tolist()
     return steps
 
 
 def phases(program: Program) -> Ints32:
-    """int32 [operations]: 2 a + 1 in the a-th separator, 2 a between the one before it and it.
+    """The phase of each operation, int32 [operations]: 2 a + 1 in the a-th separator, 2 a before it.
 
     The ends of all receives of phase p precede the starts of all operations of phase q if a separator, an odd phase,
     lies between the two: p < 2 a + 1 < q.
+
+    Parameters
+    ----------
+    program: the program.
     """
     place = np.full(len(program.steps), -1, np.int64)
     order = separators(program)

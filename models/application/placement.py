@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a placement is asked for."""
+"""The base class of placements."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,29 +16,55 @@ from flitlab.models.validation import Errors, array_errors, contiguous, first_er
 
 
 class PlacementSpec(Spec):
-    """Decides which host runs which rank, by :meth:`hosts`.
+    """Assigns ranks to hosts, by :meth:`hosts`.
 
-    named: whether hosts are named, and not chosen from those that are free.
+    named: whether the hosts are listed, instead of chosen from the free ones.
     """
 
     named: ClassVar[bool] = False
 
     def hosts(self, topology: Topology, program: Program) -> Ints:
-        """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
+        """The host of each rank, int64 [ranks], all different. Raises ``SpecError`` (also for too few hosts).
+
+        Parameters
+        ----------
+        topology: the network.
+        program: the program.
+        """
         raise NotImplementedError
 
     def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
-        """What a reader of results should know (JSON-able) of the hosts that it gave, int64 [ranks]."""
+        """Notes on a placement for the results (JSON-able).
+
+        Parameters
+        ----------
+        topology: the network.
+        host: int64 [ranks], the host of each rank.
+        """
         return {}
 
     def build(self, topology: Topology, program: Program) -> np.ndarray:
-        """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
+        """The validated host of each rank, int64 [ranks]. Raises ``SpecError``.
+
+        Parameters
+        ----------
+        topology: the network.
+        program: the program.
+        """
         return self.validated(self.hosts, topology, program)
 
     def among(self, topology: Topology, program: Program, free: Ints) -> Ints:
-        """int64 [ranks], the host of each rank where only the hosts ``free`` are, unless hosts are named.
+        """The host of each rank, int64 [ranks], of the free hosts only, unless hosts are listed.
 
-        free: int64, ascending. Raises ``SpecError``.
+        Parameters
+        ----------
+        topology: the network.
+        program: the program.
+        free: int64, the free hosts, ascending.
+
+        Raises
+        ------
+        SpecError: the placement is impossible.
         """
         if self.named or len(free) == topology.hosts:
             return self.build(topology, program)
@@ -47,24 +73,60 @@ class PlacementSpec(Spec):
         return np.asarray(free[self.build(within, program)], np.int64)
 
     def validated(
-        self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
+        self, method: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
     ) -> np.ndarray:
-        """What a method of the placement gives: a host of its own for every rank."""
-        with unchanged(topology, give):
-            host = give(topology, program)
-        raise_errors(host_faults(host, program.ranks, topology.hosts))
+        """The validated result of a method of the placement: a host of its own for every rank.
+
+        Parameters
+        ----------
+        method: the method.
+        topology: the network.
+        program: the program.
+
+        Returns
+        -------
+        int64 [ranks].
+
+        Raises
+        ------
+        SpecError: an invalid result.
+        """
+        with unchanged(topology, method):
+            host = method(topology, program)
+        raise_errors(host_errors(host, program.ranks, topology.hosts))
         return contiguous(host, np.int64, copy=is_third_party(self))
 
-    def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
-        """The notes, looked at. Raises ``SpecError``."""
+    def validated_notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
+        """The validated notes on a placement.
+
+        Parameters
+        ----------
+        topology: the network.
+        host: int64 [ranks], the host of each rank.
+
+        Raises
+        ------
+        SpecError: invalid notes.
+        """
         with unchanged(topology, self.notes):
             notes = self.notes(topology, host)
         raise_errors(notes_errors(notes))
         return notes
 
 
-def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Errors:
-    """What is wrong with an array that is to say on which host each rank is."""
+def host_errors(host: np.ndarray, ranks: int, hosts: int) -> Errors:
+    """Errors in the host of each rank.
+
+    Parameters
+    ----------
+    host: int64 [ranks].
+    ranks: number of ranks.
+    hosts: number of hosts.
+
+    Returns
+    -------
+    Kind and text of each error.
+    """
     form = list(array_errors("the hosts of the ranks", host, np.integer, ranks))
     yield from form
     if form:
@@ -73,12 +135,18 @@ def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Errors:
         "outside", np.flatnonzero((host < 0) | (host >= hosts)),
         lambda rank: f"rank {rank} is on host {host[rank]}; hosts are 0 to {hosts - 1}",
     )  # fmt: skip
-    found, times = np.unique(host, return_counts=True)
+    used_hosts, times = np.unique(host, return_counts=True)
     if (times > 1).any():
-        yield "twice", f"several ranks are on host {found[times > 1][0]}; every rank needs a host of its own"
+        yield "twice", f"several ranks are on host {used_hosts[times > 1][0]}; every rank needs a host of its own"
 
 
-def refuse_if_crowded(topology: Topology, program: Program) -> None:
-    """Raise ``SpecError`` for more ranks than hosts."""
+def require_enough_hosts(topology: Topology, program: Program) -> None:
+    """Raise ``SpecError`` for more ranks than hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    program: the program.
+    """
     if program.ranks > topology.hosts:
-        raise SpecError(f"{program.ranks} ranks need as many hosts; the network has {topology.hosts}")
+        raise SpecError(f"{program.ranks} ranks need {program.ranks} hosts; the network has {topology.hosts}")

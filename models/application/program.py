@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks of a parallel program do: graphs of calculations, sends and receives."""
+"""Parallel programs: graphs of calculations, sends and receives."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -12,20 +12,20 @@ from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
 
-# What an operation is.
+# Kinds of operations.
 CALC, SEND, RECV = 0, 1, 2
 
 BLOCK = 1 << 19
-"""Operations from which on a block is large enough."""
+"""Least operations of a block."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a program that has a name: a collective, a halo exchange, a calculation.
+    """A named part of a program: a collective, a halo exchange, a calculation.
 
-    algorithm: of a collective, as chosen; '' where there is nothing to choose. size: bytes that a rank has to give
-    (the argument by which an algorithm is chosen). ranks: how many take part. synchronising: no rank of the program
-    is through with it before every rank of the program has begun it. iteration: of the program, -1 outside of its loop.
+    algorithm: of a collective; '' where there is no choice. size: bytes that a rank contributes (which select the
+    algorithm). ranks: participants. synchronising: no rank completes it before every rank of the program has begun it.
+    iteration: of the program, -1 outside of its loop.
     """
 
     name: str
@@ -38,20 +38,17 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operations of all ranks as flat arrays, each rank's in a row; an operation's place in them is its number.
+    """Operations of all ranks as flat arrays, rank by rank; the index of an operation is its number.
 
-    start: int64 [ranks + 1]; rank r has the operations start[r] .. start[r + 1] - 1.
-    kind: int8 [operations], CALC, SEND or RECV. amount: int64 [operations], nanoseconds or bytes.
-    peer: int32 [operations], the other rank of a message, -1 of a calculation. tag: int32 [operations].
-    cpu: int16 [operations], which of its rank's processors an operation needs.
-    step: int32 [operations], index into ``steps``.
-    partner: int64 [operations], the receive of a send and the send of a receive, -1 of a calculation.
-    need: int32 [operations], how many dependencies an operation has.
-    after: int64 [operations + 1], successor: int64 [dependencies]: who waits for operation o is in
-    successor[after[o] : after[o + 1]], as 2 * operation + early, all in the rank of o; early (1): only for its start.
-    source: the GOAL file that it was read from, which has the labels of its operations, or ''.
-    simulated, iterations: how many iterations of its loop it has, and how many the program it stands for has.
-    notes: what a reader of results should know of it.
+    start: int64 [ranks + 1]; rank r has the operations start[r] .. start[r + 1] - 1. kind: int8 [operations], CALC,
+    SEND or RECV. amount: int64 [operations], nanoseconds or bytes. peer: int32 [operations], the other rank of a
+    message, -1 of a calculation. tag: int32 [operations]. cpu: int16 [operations], the processor of its rank that an
+    operation needs. step: int32 [operations], index into ``steps``. partner: int64 [operations], the receive of a send
+    and the send of a receive, -1 of a calculation. need: int32 [operations], number of dependencies. after: int64
+    [operations + 1], successor: int64 [dependencies]: the dependents of operation o are successor[after[o] : after[o +
+    1]], as 2 * operation + early, all in the rank of o; early (1): of its start only. source: the GOAL file that it was
+    read from, which has the labels of its operations, or ''. simulated, iterations: iterations of its loop that it has,
+    and those of the full program. notes: for readers of the results.
     """
 
     start: Ints
@@ -73,24 +70,24 @@ class Program:
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return len(self.start) - 1
 
     @property
     def operations(self) -> int:
-        """How many operations all ranks have."""
+        """The number of operations of all ranks."""
         return len(self.kind)
 
     @cached_property
     def rank(self) -> Ints32:
-        """int32 [operations]: the rank of each."""
-        found = scratch(self.operations, np.int32)
+        """The rank of each operation, int32 [operations]."""
+        ranks = scratch(self.operations, np.int32)
         for r in range(self.ranks):
-            found[self.start[r] : self.start[r + 1]] = r
-        return found
+            ranks[self.start[r] : self.start[r + 1]] = r
+        return ranks
 
     def blocks(self) -> Iterator[slice]:
-        """All operations in blocks of whole ranks, for what is computed from them bit by bit."""
+        """All operations in blocks of whole ranks, for computations in pieces."""
         begin = 0
         for end in self.start[1:].tolist():
             if end - begin >= BLOCK:

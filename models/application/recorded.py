@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kinds have in common whose program comes from a file."""
+"""The common part of programs from files."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError
 
 
 class RecordedSpec(ApplicationSpec):
-    """A program from ``path``. ``ranks``, if given, is how many it must have; ``gflops`` cannot be changed."""
+    """A program from ``path``. ``ranks``, if set, must equal its ranks; ``gflops`` cannot be changed."""
 
     path: Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a program of any size finds room for."""
+"""Arrays for programs of any size."""
 
 import tempfile
 
@@ -7,14 +7,20 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 IN_MEMORY = 1 << 26
-"""Bytes up to which an array lies in memory; a longer one lies in a file, so that the system can page it out."""
+"""Bytes up to which an array is in memory; a longer one is in a file, so that the system can page it out."""
 
 
 def scratch(shape: int | tuple[int, ...], dtype: DTypeLike, fill: int = 0) -> np.ndarray:
-    """An array with ``fill`` everywhere, for what is needed once for every operation of a program.
+    """An array for data of every operation of a program.
 
-    Of more than :data:`IN_MEMORY` bytes it is a mapped file in the folder for temporary files (``$TMPDIR``), of which
-    nothing is left when the process ends. Raises ``OSError`` where that folder is full.
+    Above :data:`IN_MEMORY` bytes it is a mapped file in the folder for temporary files (``$TMPDIR``), which disappears
+    with the process. Raises ``OSError`` where that folder is full.
+
+    Parameters
+    ----------
+    shape: of the array.
+    dtype: of its entries.
+    fill: initial value of all entries.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size <= IN_MEMORY:

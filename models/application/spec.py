@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program's parameters are, whatever program it is."""
+"""The base class of programs."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -16,7 +16,7 @@ Ranks = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class ApplicationSpec(Spec):
-    """A program, given by :meth:`program`; its ranks compute at ``gflops`` (UNI, section III-C: 100).
+    """A program, defined by :meth:`program`; its ranks compute at ``gflops`` (UNI, section III-C: 100).
 
     ranks: by default as many as there are hosts.
     """
@@ -25,29 +25,29 @@ class ApplicationSpec(Spec):
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
 
     def program(self, hosts: int) -> Program:
-        """The program on a network of so many hosts. Raises ``SpecError``."""
+        """The program on a network of ``hosts`` hosts. Raises ``SpecError``."""
         raise NotImplementedError
 
     @property
     def asks_for_best(self) -> bool:
-        """Whether some of its algorithms are to be those that are best on the network."""
+        """Whether some of its algorithms are chosen by their estimated time on the network."""
         return False
 
     def tuned(self, hosts: int, ticks: Ticks | None) -> Program:
-        """The program with the algorithms that are best by an estimate of their ticks. Raises ``SpecError``."""
+        """The program with the algorithms of least estimated time. Raises ``SpecError``."""
         return self.program(hosts)
 
     def build(self, hosts: int, ticks: Ticks | None = None) -> Program:
-        """The program on a network of so many hosts, looked at. Raises ``SpecError``.
+        """The validated program on a network of ``hosts`` hosts. Raises ``SpecError``.
 
-        ticks: estimates algorithms on the network; without it, those asked for as best are those of a library.
+        ticks: estimates algorithms on the network; without it, ``best`` is the choice of a library.
         """
         return self.validated(self.program if ticks is None else lambda count: self.tuned(count, ticks), hosts)
 
-    def validated(self, give: Callable[[int], Program], hosts: int) -> Program:
-        """The program that a method of this kind gives; the arrays of a user's own are gone through."""
-        program = give(hosts)
+    def validated(self, method: Callable[[int], Program], hosts: int) -> Program:
+        """The program that a method returns; arrays of third-party programs are checked."""
+        program = method(hosts)
         if is_third_party(self):
-            require_type(program, Program, give.__name__)
+            require_type(program, Program, method.__name__)
             check(program)
         return program

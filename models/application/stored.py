@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs on disk: a folder ``NAME.program`` with one file for each array, and what else there is in JSON.
+"""Programs on disk: a folder ``NAME.program`` with one file per array, and the rest in JSON.
 
 The arrays are mapped, not read: a program larger than memory is paged in where it is needed.
 """
@@ -29,7 +29,7 @@ _UNRESERVED = 0x4000  # Linux: MAP_NORESERVE; without it, a private mapping larg
 
 
 class StoredProgram(Program):
-    """A program whose arrays are mapped from its folder. Another process is given the folder's name, not the arrays."""
+    """A program whose arrays are mapped from its folder. Other processes get the folder's name, not the arrays."""
 
     folder: Path | None = None  # of a copy with other arrays: None
 
@@ -40,15 +40,14 @@ class StoredProgram(Program):
 
 
 def write_program(program: Program, folder: Path) -> None:
-    """Write a program into a folder ``NAME.program``, all or nothing; another program there is replaced.
+    """Write a program into a folder ``NAME.program``, atomically; another program there is replaced.
 
-    Raises ``SpecError`` for another name or where something else stands there already, ``OSError`` if it cannot be
-    written.
+    Raises ``SpecError`` for another name, or if something else has that name, ``OSError`` if it cannot be written.
     """
     if folder.suffix != SUFFIX:
         raise SpecError(f"the name of a program's folder ends in {SUFFIX}")
     if folder.exists() and not (folder / _SUMMARY).is_file():
-        raise SpecError("is there already, and is no program")
+        raise SpecError("exists, and is no program")
     summary = {
         "format": FORMAT,
         "version": VERSION,
@@ -59,8 +58,8 @@ def write_program(program: Program, folder: Path) -> None:
         "notes": program.notes,
         "steps": [asdict(step) for step in program.steps],
     }
-    with tempfile.TemporaryDirectory(prefix=f".{folder.stem}-", dir=folder.parent) as room:
-        new, old = Path(room) / "new", Path(room) / "old"
+    with tempfile.TemporaryDirectory(prefix=f".{folder.stem}-", dir=folder.parent) as temporary:
+        new, old = Path(temporary) / "new", Path(temporary) / "old"
         new.mkdir()
         for name in DTYPES:
             with replacing(new / f"{name}.npy") as file:
@@ -77,10 +76,10 @@ def write_program(program: Program, folder: Path) -> None:
 
 
 def read_program(folder: Path) -> StoredProgram:
-    """The program of a folder that :func:`write_program` has written; its arrays are private mappings of the files.
+    """The program of a folder written by :func:`write_program`; its arrays are private mappings of the files.
 
-    Everything is checked once (:func:`~flitlab.models.application.matching.check`). Raises ``SpecError`` for anything
-    else than a whole and sound program of this version.
+    Everything is checked once (:func:`~flitlab.models.application.matching.check`). Raises ``SpecError`` unless it is a
+    complete and valid program of this version.
     """
     summary = _summary(folder)
     try:
@@ -93,8 +92,8 @@ def read_program(folder: Path) -> StoredProgram:
     program = StoredProgram(**arrays, steps=steps, **more)
     object.__setattr__(program, "folder", folder.resolve())
     if (program.ranks, program.operations) != (ranks, operations):
-        found = f"{program.ranks} ranks and {program.operations} operations"
-        raise SpecError(f"{folder}: damaged: {found}, not {ranks} and {operations}", "path")
+        actual = f"{program.ranks} ranks and {program.operations} operations"
+        raise SpecError(f"{folder}: damaged: {actual}, not {ranks} and {operations}", "path")
     try:
         check(program)
     except ProgramError as error:
@@ -103,7 +102,7 @@ def read_program(folder: Path) -> StoredProgram:
 
 
 def _reopened(folder: Path, content: str) -> StoredProgram:
-    """The program of a folder as it was. Raises ``SpecError`` if it is another one now."""
+    """The program of a folder. Raises ``SpecError`` if its content has changed."""
     program = read_program(folder)
     if program.content_hash != content:
         raise SpecError(f"{folder}: has changed since the run began", "path")
@@ -130,7 +129,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """The array of a .npy file as an ordinary one whose pages come from the file; changes never reach it."""
+    """The array of a .npy file, backed by the file; changes never reach it."""
     try:
         with open_file(path, sys.maxsize) as file:
             if np.lib.format.read_magic(file) != (1, 0):

@@ -13,9 +13,9 @@ from flitlab.models.hashing import content_hash
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What :class:`~flitlab.models.scenario.Scenario` holds where hosts run a program instead of drawing packets.
+    """The work of a :class:`~flitlab.models.scenario.Scenario` whose hosts run a program instead of drawing packets.
 
-    host: int64 [ranks], the host of each rank, all different. notes: what a reader of results should know of them.
+    host: int64 [ranks], the host of each rank, all different. notes: on the placement.
     """
 
     program: Program

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integer widths and signs in compiled code: operations whose result Numba widens silently are rejected.
+"""Integer widths and signs in compiled code: operations that Numba widens silently are rejected.
 
-Records keep many numbers in 32 unsigned bits. Numba makes 64 bits of the difference of two of them, so that one that
-wraps becomes negative, or huge, where the same code in NumPy or C would wrap. And where a number without a sign meets
-one with a sign as alternatives, Numba takes a real number for both. This step of the pipeline runs after types are
-inferred, on every function that is compiled for an engine, and names the line.
+Records store many numbers in 32 unsigned bits. Numba widens the difference of two of them to 64 bits, so that a number
+that wraps becomes negative, or huge, where NumPy or C would wrap. Where an unsigned and a signed number are
+alternatives, Numba takes a float for both. This step of the pipeline runs after type inference, on every compiled
+function, and names the line.
 """
 
 import operator
@@ -24,7 +24,7 @@ class WidthError(errors.NumbaError):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class CheckWidths(AnalysisPass):  # type: ignore[misc]
-    """Reject differences of unsigned numbers that are not narrowed at once, and integers that become real."""
+    """Reject differences of unsigned numbers that are not narrowed at once, and integers that become floats."""
 
     _name = "check_widths"
 
@@ -32,14 +32,14 @@ class CheckWidths(AnalysisPass):  # type: ignore[misc]
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Raise :class:`WidthError` for the first fault of a function whose types are known."""
+        """Raise :class:`WidthError` for the first error of a function with known types."""
         for message, place in width_faults(state.func_ir, state.typemap):
             raise WidthError(message, place)
         return False
 
 
 def width_faults(function: Any, typemap: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield (what is wrong, where) for each fault.
+    """Yield (message, location) for each error.
 
     function: ``ir.FunctionIR``. typemap: the Numba type of each of its variables.
     """
@@ -56,7 +56,7 @@ def width_faults(function: Any, typemap: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 def _fault(value: Any, typemap: dict[str, Any], result: Any) -> str:
-    """Say what is wrong with the type of an expression, '' if nothing is."""
+    """The error in the type of an expression, '' if there is none."""
     if value.op in ("binop", "inplace_binop") and value.fn not in (operator.truediv, operator.itruediv):
         return _real_of_integers(result, value.lhs, value.rhs, typemap=typemap)
     if value.op == "unary" and value.fn is operator.neg and _is_unsigned(typemap[value.value.name]):
@@ -70,7 +70,7 @@ def _fault(value: Any, typemap: dict[str, Any], result: Any) -> str:
 
 
 def _real_of_integers(result: Any, *variables: Any, typemap: dict[str, Any]) -> str:
-    """Say that a result is real though its operands are integers of different signs, '' if it is not."""
+    """The error of a float result of integers with different signs, '' if there is none."""
     operands = [typemap[var.name] for var in variables]
     if not operands or not isinstance(result, types.Float):
         return ""
@@ -84,7 +84,7 @@ def _is_unsigned(kind: Any) -> bool:
 
 
 def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
-    """Tell whether an expression is the difference of unsigned numbers, one of which has fewer than 64 bits."""
+    """Whether an expression is the difference of unsigned numbers, one of them with fewer than 64 bits."""
     if value.op not in ("binop", "inplace_binop") or value.fn not in (operator.sub, operator.isub):
         return False
     left, right = typemap[value.lhs.name], typemap[value.rhs.name]
@@ -92,14 +92,14 @@ def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
 
 
 def _is_narrowed(name: str, statements: list[Any], typemap: dict[str, Any]) -> bool:
-    """Tell whether a variable is used by nothing but conversions to 32 bits or fewer, and entries of as many."""
+    """Whether a variable is only converted to, or stored in, 32 bits or fewer."""
     uses = sum(var.name == name for one in statements if not isinstance(one, ir.Del) for var in one.list_vars())
     narrowing = sum(used == name for one in statements for used in _into_narrow(one, typemap))
     return bool(uses - 1 == narrowing > 0)  # one use is its assignment
 
 
 def _into_narrow(statement: Any, typemap: dict[str, Any]) -> Iterator[str]:
-    """Yield the variables that a statement converts to 32 bits or fewer, or stores in an entry of as many."""
+    """Yield the variables that a statement converts to, or stores in, 32 bits or fewer."""
     if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
         kind, stored = getattr(typemap[statement.target.name], "dtype", None), [statement.value]
     elif isinstance(statement, ir.SetAttr) and isinstance(typemap[statement.target.name], types.Record):

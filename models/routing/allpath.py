@@ -21,10 +21,10 @@ def fewest_hops(switches: int, degree: int) -> int:
 
 @register("routing", "allpath")
 class AllPath(SourceRouted):
-    """ALLPATH(H): every loopless path of at most ``hops`` channels; a packet follows one of them.
+    """ALLPATH(H): every loopless path of at most ``hops`` channels; a packet takes one of them.
 
-    hops defaults to the least H with degree**H >= the number of switches, which serves every generalised de
-    Bruijn graph. One of a pair's paths is drawn, all with equal probability, for each packet or by flow.
+    hops defaults to the least H with degree**H >= the number of switches, which serves every generalised de Bruijn
+    graph. One of a pair's paths is drawn uniformly, for each packet or by flow.
 
     Example: ``routing: {kind: allpath, hops: 3}``
 
@@ -41,9 +41,9 @@ class AllPath(SourceRouted):
         if steps > 10 * MAX_PATHS:
             raise SpecError(f"up to {steps:.0e} paths: too many to keep; use fewer hops, or ksp", key="hops")
         table = path_table(topology, sets_within(topology, hops))
-        lacking = missing_pair(topology, table)
-        if lacking is not None:
-            s, t = map(switch_names(topology).label, lacking)
+        missing = missing_pair(topology, table)
+        if missing is not None:
+            s, t = map(switch_names(topology).label, missing)
             problem = f"switch {t} is farther than {hops} hops from switch {s}; nearest {farthest(topology)}"
             raise SpecError(problem, key="hops")
         return self.along(topology, table, hops_allowed=hops)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlock certificates: the channel dependency graph of (routing, VC policy) has no cycle.
 
-A vertex is a (channel, VC); an edge says that a packet may hold the first while it waits for the
-second (Dally and Seitz 1987, doi:10.1109/TC.1987.1676939). Injection channels wait for nobody that
-waits for them and ejection channels always drain, so neither is part of it.
+A vertex is a (channel, VC). An edge says that a packet may hold the first while it requests the second (Dally and Seitz
+1987, doi:10.1109/TC.1987.1676939). Injection channels are never requested and ejection channels always drain, so
+neither is part of the graph.
 """
 
 from contextlib import suppress
@@ -14,11 +14,11 @@ import numpy as np
 from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.layers import assign_layers, ends_of
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.route_set import Routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
-from flitlab.models.routing.ways import Routes
-from flitlab.models.routing.wide import depends_on_itself
 from flitlab.models.rules.port_sets import pack_ports, ports_towards
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -51,15 +51,15 @@ POLICY_NAMES = {
 
 _GROWING = {
     HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop",
-    RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
+    RESERVE: "the VC reserved for each hop, which every head may take, grows with every hop",
 }  # fmt: skip
-"""Why no cycle of dependencies needs to be looked for, where there are as many VCs as a route has channels."""
+"""Why there is no cycle of dependencies, given as many VCs as the longest route has channels."""
 
-FEW = 32
-"""Switches to which packets are looked at first: if these close a cycle, the others need not be looked at."""
+SAMPLE_TARGETS = 32
+"""Destination switches that are checked first. If their packets close a cycle, the others need no check."""
 
 MOST_COUNTED = 64
-"""Switches up to which a message counts the layers that would do."""
+"""Switches up to which a message counts the sufficient layers."""
 
 _WHY = {
     LAYERED: "the channel dependency graph of every layer is acyclic",
@@ -71,7 +71,7 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Certified:
-    """The VC policy in force and why it cannot deadlock (or that it may)."""
+    """The VC policy in force, and why it excludes deadlock or not."""
 
     policy: int
     note: str
@@ -80,15 +80,15 @@ class Certified:
 
 @njit
 def _add(table: Ints, known: int, a: Int, b: Int) -> int:
-    """Insert the edge a -> b into an open-addressing hash set; the number of edges known."""
+    """Insert the edge a -> b into an open-addressing hash set; returns the number of edges."""
     size = len(table)
     key = (a << 32) | b
-    place = ((key * 0x9E3779B97F4A7C15) >> 20) & (size - 1)
-    while table[place] != -1:
-        if table[place] == key:
+    slot = ((key * 0x9E3779B97F4A7C15) >> 20) & (size - 1)
+    while table[slot] != -1:
+        if table[slot] == key:
             return known
-        place = (place + 1) & (size - 1)
-    table[place] = key
+        slot = (slot + 1) & (size - 1)
+    table[slot] = key
     return known + 1
 
 
@@ -105,11 +105,10 @@ def _table_dependencies(
     per_source: bool,
     table: Ints,
 ) -> int:
-    """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns how many, -1 when it is full.
+    """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns their number, -1 when it is full.
 
     graph: (out_start, dst, src). degree: the largest. ends: where packets start. targets: where they end. With
-    ``per_source`` False the VC depends neither on where a packet came from nor on its hop count, so one walk serves
-    every source.
+    ``per_source`` False the VC depends neither on the source nor on the hop count, so one walk serves every source.
     """
     out_start, dst, src = graph
     known, unused = 0, np.int64(0)
@@ -135,7 +134,7 @@ def _table_dependencies(
 def _path_dependencies(
     r: Tables, out_start: Integers, dst: Integers, targets: Ints, width: int, layered: bool, table: Ints
 ) -> int:
-    """Fill ``table`` with the dependencies of paths to ``targets``, as :func:`_table_dependencies` does; how many.
+    """Fill ``table`` with the dependencies of paths to ``targets``, as :func:`_table_dependencies` does; their number.
 
     width: the number of layers if ``layered``, else 1.
     """
@@ -171,7 +170,7 @@ def _leg_ends(
 
 
 def _junctions(topology: Topology, one_leg: Tables) -> Ints:
-    """Dependencies int64 [k, 2] from the last channel before an intermediate switch to the first one after it."""
+    """Dependencies from the last channel before an intermediate switch to the first one after it, int64 [k, 2]."""
     first, last = np.zeros(topology.channels, bool), np.zeros(topology.channels, bool)
     degree = int(topology.out_degree.max(initial=0))
     _leg_ends(one_leg, topology.out_start, topology.dst, degree, ends_of(topology), first, last)
@@ -187,7 +186,14 @@ def _junctions(topology: Topology, one_leg: Tables) -> Ints:
 
 
 def width_of(routes: Routes, vcs: int, policy: int) -> int:
-    """Vertices of the dependency graph for each channel: where VCs depend alike, one stands for all of them."""
+    """Vertices of the dependency graph per channel: one stands for all VCs with equal dependencies.
+
+    Parameters
+    ----------
+    routes: routes on it.
+    vcs: virtual channels per channel.
+    policy: VC policy, ANY, HOP, ...
+    """
     if policy == LAYERED:
         return routes.layers
     if policy == GROUPS:
@@ -195,16 +201,27 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
 
 
-def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> Ints:
-    """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
+def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_switches: Ints | None = None) -> Ints:
+    """Edges of the channel dependency graph, int64 [k, 2]; vertex = channel * width + class.
 
-    targets: only the dependencies of packets to these switches; by default of all.
+    The width is that of :func:`width_of`; a class is a VC or a layer. HOP, RISING and RESERVE are not built: the VC
+    grows with every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; no edge leads from
+    the VCs of the second leg back to the first, nor from either to a first channel (PROGRESSIVE). ESCAPE: the graph of
+    the escape channels, which a packet never leaves, so there are no indirect dependencies.
 
-    The width is that of :func:`width_of`, a class a VC or a layer. HOP, RISING and RESERVE are not built: the VC grows
-    with every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of
-    the second there is no way back, nor from either to those of a first channel (PROGRESSIVE). ESCAPE: the graph of the
-    escape channels, which a packet does not leave once it has taken one; so there are no indirect dependencies between
-    them (Duato 1993).
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    vcs: virtual channels per channel.
+    policy: VC policy, ANY, HOP, ...
+    dst_switches: int64, destinations of the packets considered; None: all.
+
+    Returns
+    -------
+    The edges.
+
+    Source: Dally and Seitz 1987, doi:10.1109/TC.1987.1676939; Duato 1993, doi:10.1109/71.250114 (escape).
     """
     width = width_of(routes, vcs, policy)
     tables = routes.tables(topology)
@@ -216,22 +233,24 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
     ends = ends_of(topology)
-    targets = ends if targets is None else targets
+    dst_switches = ends if dst_switches is None else dst_switches
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
         if routes.form == PATHS:
             known = _path_dependencies(
-                tables, topology.out_start, topology.dst, targets, width, policy == LAYERED, table
+                tables, topology.out_start, topology.dst, dst_switches, width, policy == LAYERED, table
             )  # fmt: skip
         else:
-            known = _table_dependencies(tables, graph, degree, ends, targets, width, classes, rings, per_source, table)
+            known = _table_dependencies(
+                tables, graph, degree, ends, dst_switches, width, classes, rings, per_source, table
+            )
         if known >= 0:
             break
         size *= 4
-    found = table[table >= 0]
-    edges = np.column_stack([found >> 32, found & 0xFFFFFFFF])
+    known_edges = table[table >= 0]
+    edges = np.column_stack([known_edges >> 32, known_edges & 0xFFFFFFFF])
     if routes.form == VIA and policy == ANY:
         edges = np.concatenate([edges, _junctions(topology, tables)])
     return edges
@@ -245,15 +264,21 @@ def _escape_sets(routes: Routes) -> Masks:
     return sets
 
 
-def _alike(routes: Routes, policy: int) -> Masks | None:
-    """The next hops whose dependencies are those of all VCs alike, and of all packets to a switch; else None."""
+def _uniform_next_hops(routes: Routes, policy: int) -> Masks | None:
+    """The next hops, if dependencies are the same for all VCs and all sources; else None."""
     if policy == ESCAPE:
         return _escape_sets(routes)
     return routes.ports if (routes.form, policy) in ((TABLE, ANY), (VIA, LEGS)) else None
 
 
 def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
-    """Vertices of one directed cycle in order, or None. edges: int64 [k, 2]."""
+    """The vertices of one directed cycle in order, or None.
+
+    Parameters
+    ----------
+    vertices: number of vertices.
+    edges: int64 [k, 2].
+    """
     order = np.argsort(edges[:, 0], kind="stable")
     head = edges[order, 1]
     start = np.searchsorted(edges[order, 0], np.arange(vertices + 1))
@@ -263,7 +288,7 @@ def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
 
 @njit
 def _cycle(start: Ints, head: Ints) -> Ints:
-    """Depth-first search with an explicit stack; the cycle that the first back edge closes, or empty."""
+    """Depth-first search with an explicit stack; the cycle closed by the first back edge, or empty."""
     vertices = len(start) - 1
     state = np.zeros(vertices, np.int8)  # 0 new, 1 on the stack, 2 done
     cursor = start[:-1].copy()
@@ -306,22 +331,24 @@ def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> 
     return " waits for ".join(steps)
 
 
-def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> list[int] | None:
-    """A cycle of dependencies, of packets to some switches or to all; None if there is none."""
-    ports = _alike(routes, policy) if targets is None else None
-    if ports is not None and not depends_on_itself(topology, ports, ends_of(topology)):
+def _find_dependency_cycle(
+    topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None
+) -> list[int] | None:
+    """A cycle of dependencies of packets to some switches, or to all; None if there is none."""
+    ports = _uniform_next_hops(routes, policy) if targets is None else None
+    if ports is not None and not has_dependency_cycle(topology, ports, ends_of(topology)):
         return None
     edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
 
 
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
-    """Whether there is no cycle; most close among the packets to a few switches, which are looked at first."""
-    ends, ports = ends_of(topology), _alike(routes, policy)
+    """Whether there is no cycle. Most cycles involve only a few destinations, which are checked first."""
+    ends, ports = ends_of(topology), _uniform_next_hops(routes, policy)
     if ports is not None:
-        return not depends_on_itself(topology, ports, ends)
-    looks = [ends[:FEW], ends] if len(ends) > 2 * FEW else [ends]
-    return all(_check(topology, routes, vcs, policy, targets) is None for targets in looks)
+        return not has_dependency_cycle(topology, ports, ends)
+    target_sets = [ends[:SAMPLE_TARGETS], ends] if len(ends) > 2 * SAMPLE_TARGETS else [ends]
+    return all(_find_dependency_cycle(topology, routes, vcs, policy, targets) is None for targets in target_sets)
 
 
 def _has_datelines(topology: Topology, routes: Routes) -> bool:
@@ -329,7 +356,7 @@ def _has_datelines(topology: Topology, routes: Routes) -> bool:
 
 
 def _least_vcs(routes: Routes, policy: int) -> int:
-    """How many VCs a policy needs at the least."""
+    """The fewest VCs that a policy needs."""
     legs, longest = 2 if routes.form == VIA else 1, routes.hops_max
     each = {
         ANY: 1, HOP: longest, RISING: longest, RESERVE: longest + 1, LAYERED: legs * routes.layers,
@@ -338,8 +365,8 @@ def _least_vcs(routes: Routes, policy: int) -> int:
     return each.get(policy, 2)
 
 
-def _sparing(topology: Topology, routes: Routes) -> list[int]:
-    """The policies that need few VCs and are not refused out of hand, the best first."""
+def _applicable_policies(topology: Topology, routes: Routes) -> list[int]:
+    """The policies that need few VCs and can apply to the routes, the best first."""
     revised = routes.select == PROGRESSIVE
     suit = {
         ANY: routes.form != POLARIZED and not revised, DATELINE_ENTRY: _has_datelines(topology, routes),
@@ -349,12 +376,12 @@ def _sparing(topology: Topology, routes: Routes) -> list[int]:
 
 
 def _default(topology: Topology, routes: Routes, vcs: int) -> int:
-    """The first policy that has a certificate and VCs enough: ANY, RISING, DATELINE_ENTRY, LEGS, GROUPS.
+    """The first policy with a certificate and enough VCs: ANY, RISING, DATELINE_ENTRY, LEGS, GROUPS.
 
-    Where none has, it is RISING. With VCs enough that saturates last on most networks (docs/routing.md has figures).
+    RISING if none has. With enough VCs RISING saturates last on most networks (figures in docs/routing.md).
     """
     enough = vcs >= _least_vcs(routes, RISING)
-    for policy in _sparing(topology, routes):
+    for policy in _applicable_policies(topology, routes):
         if policy != ANY and enough:
             break
         if vcs >= _least_vcs(routes, policy) and _is_safe(topology, routes, vcs, policy):
@@ -362,31 +389,31 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
     return RISING
 
 
-def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
-    """The policies with a certificate that need fewer VCs, for a message that asks for too many."""
-    found: dict[str, int] = {}
-    for policy in _sparing(topology, routes):
+def _policies_with_fewer_vcs(topology: Topology, routes: Routes, vcs: int, limit: int) -> str:
+    """The certified policies that need fewer than ``limit`` VCs, for an error message."""
+    fewest_vcs: dict[str, int] = {}
+    for policy in _applicable_policies(topology, routes):
         least = _least_vcs(routes, policy)
-        if least < than and _is_safe(topology, routes, max(vcs, least), policy):
-            found[POLICY_NAMES[policy].split()[0]] = least
-    if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
-        found["escape"] = 2
+        if least < limit and _is_safe(topology, routes, max(vcs, least), policy):
+            fewest_vcs[POLICY_NAMES[policy].split()[0]] = least
+    if limit > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
+        fewest_vcs["escape"] = 2
     if topology.switches <= MOST_COUNTED and routes.form != POLARIZED and routes.select != PROGRESSIVE:
         with suppress(SpecError):
             layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
-            if layers < than:
-                found["layered"] = layers
-    found = {f"vc_policy {name}": least for name, least in found.items()}
+            if layers < limit:
+                fewest_vcs["layered"] = layers
+    fewest_vcs = {f"vc_policy {name}": least for name, least in fewest_vcs.items()}
     if not topology.directed and routes.kind != "updown":
-        found["routing updown"] = 1
+        fewest_vcs["routing updown"] = 1
     if topology.grid is not None and routes.kind != "dor":
-        found["routing dor"] = 2 if topology.grid.wrap else 1
-    fewer = [f"{name} needs {least}" for name, least in found.items() if least < than]
+        fewest_vcs["routing dor"] = 2 if topology.grid.wrap else 1
+    fewer = [f"{name} needs {least}" for name, least in fewest_vcs.items() if least < limit]
     return "; " + ", ".join(fewer) if fewer else ""
 
 
-def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
-    """What is wrong if a policy needs more VCs than there are."""
+def _vc_shortage(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
+    """The error if a policy needs more VCs than there are, else None."""
     least = _least_vcs(routes, policy)
     if vcs >= least:
         return None
@@ -401,18 +428,34 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
         wrong = f"the routes need {least} layers{legs}, and each a VC"
     else:
         wrong = f"{POLICY_NAMES[policy].split()[0]} needs {least} VCs or more"
-    return wrong + _thriftier(topology, routes, vcs, least)
+    return wrong + _policies_with_fewer_vcs(topology, routes, vcs, least)
 
 
 def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool = False) -> Certified:
     """The VC policy to run with, certified free of deadlock.
 
-    The default is the first that has a certificate and VCs enough of ANY, RISING, DATELINE_ENTRY (dor on a torus), LEGS
-    (over an intermediate switch) and GROUPS (dragonfly); else it is RISING, and refused.
-    Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``, and for routes by
-    which packets do not arrive.
+    The default is the first of ANY, RISING, DATELINE_ENTRY (dor on a torus), LEGS (over an intermediate switch) and
+    GROUPS (dragonfly) with a certificate and enough VCs; else RISING, which is rejected.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    vcs: virtual channels per channel.
+    allow_deadlock: whether to accept routes without a certificate.
+
+    Returns
+    -------
+    The policy and its certificate.
+
+    Raises
+    ------
+    SpecError: no certificate, with the cycle or the number of VCs needed, unless ``allow_deadlock``; routes that do not
+        deliver packets.
+
+    Source: Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
-    routes = sound_routes(topology, routes)  # what it says of the longest route is counted
+    routes = validate_routes(topology, routes)  # which counts the longest route
     if routes.deflection:
         return Certified(ANY, "deflection waits for no buffer: no certificate is needed")
     policy = routes.vc_policy
@@ -423,17 +466,17 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
             "dateline needs routing dor on a mesh, torus or hypercube (hop and layered serve every routing)",
             key="vc_policy",
         )
-    few = _few_vcs(topology, routes, vcs, policy)
-    if few is not None:
+    shortage = _vc_shortage(topology, routes, vcs, policy)
+    if shortage is not None:
         if policy not in (HOP, RISING, LAYERED):
-            raise SpecError(few, key="vcs")
+            raise SpecError(shortage, key="vcs")
         if not allow_deadlock:
-            raise SpecError(f"{few} (or switching.allow_deadlock: true)", key="vcs")
-        return Certified(policy, f"{few}; some share a VC: may deadlock", acyclic=False)
+            raise SpecError(f"{shortage} (or switching.allow_deadlock: true)", key="vcs")
+        return Certified(policy, f"{shortage}; some share a VC: may deadlock", acyclic=False)
     name = POLICY_NAMES[policy]
     if policy in _GROWING:
         return Certified(policy, f"{name}: {_GROWING[policy]}; longest route {routes.hops_max}, VCs {vcs}")
-    cycle = _check(topology, routes, vcs, policy)
+    cycle = _find_dependency_cycle(topology, routes, vcs, policy)
     if cycle is None:
         if policy == LAYERED:
             name = f"layered in {routes.layers}{' for each leg' if routes.form == VIA else ''}"

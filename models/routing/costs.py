@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least and the greatest cost of routes between hosts, where every channel has a cost, such as ticks."""
+"""The least and the greatest cost of routes between hosts, given a cost per channel, such as ticks."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
-from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import PATHS, PROGRESSIVE, TABLE, VIA
 from flitlab.models.topology.graph import Topology
@@ -25,14 +25,19 @@ class Costs(NamedTuple):
 
 
 def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -> Costs:
-    """The least and the greatest cost of a route between two different hosts; 0 and 0 where there are no two hosts.
+    """The least and the greatest cost of a route between two different hosts; 0 and 0 without two hosts.
 
-    Next hops are followed wherever they lead; escape channels and deflections are left out. Of routes over an
-    intermediate switch, and of those that are computed (DIGITS, POLARIZED), both are bounds. channel: int64 [channels],
-    the cost of each between switches, at least 0. host: int64 [hosts], the cost of the injection channel of each, and
-    of its ejection channel.
+    Next hops are followed wherever they lead; escape channels and deflections are ignored. Both values are bounds for
+    routes over an intermediate switch, and for computed ones (DIGITS, POLARIZED).
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    channel: int64 [channels], cost of each channel between switches, at least 0.
+    host: int64 [hosts], cost of the injection channel of each host, and of its ejection channel.
     """
-    local = _within(topology, host)
+    local = _same_switch_costs(topology, host)
     ends = ends_of(topology)
     low, high = (np.full(topology.switches, value) for value in (_FAR, -_FAR))
     np.minimum.at(low, topology.host_switch, host)
@@ -55,11 +60,11 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     return Costs(min(int(least), local[0]), max(int(most), local[1]))
 
 
-def _within(topology: Topology, host: Ints) -> tuple[int, int]:
+def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
     """The least and the greatest cost between two hosts of one switch; (far, 0) where no switch has two."""
     order = np.lexsort((host, topology.host_switch))
-    place, cost = topology.host_switch[order], host[order]
-    pairs = (cost[:-1] + cost[1:])[place[:-1] == place[1:]]
+    switch, cost = topology.host_switch[order], host[order]
+    pairs = (cost[:-1] + cost[1:])[switch[:-1] == switch[1:]]
     if not len(pairs):
         return (0, 0) if topology.hosts < 2 else (int(_FAR), 0)
     return int(pairs.min()), int(pairs.max())
@@ -69,10 +74,9 @@ def _within(topology: Topology, host: Ints) -> tuple[int, int]:
 def _hop_costs(
     ports: Masks, ends: Ints, graph: tuple[Ints, Ints], channel: Ints, low: Ints, high: Ints, w: Walk
 ) -> tuple[Int, Int, Ints, Ints]:
-    """(least, greatest cost between hosts of different switches by next hops; greatest to, and from, each switch).
+    """Least and greatest cost between hosts by next hops, and the greatest to, and from, each switch.
 
-    ends: switches with hosts. low, high: int64 [switches], the least and the greatest cost of a channel of their hosts.
-    w: scratch.
+    ends: switches with hosts. low, high: int64 [switches], least and greatest cost of a host channel there. w: scratch.
     """
     out_start, dst = graph
     n = len(ports)

@@ -12,9 +12,9 @@ from flitlab.models.topology.graph import Topology
 
 @register("routing", "deflection")
 class Deflection(RoutingSpec):
-    """Hot-potato: shortest paths while they are free, any free channel when the switch is full; no flow control.
+    """Hot-potato: minimal channels while they are free, else any free channel; no flow control.
 
-    Selects the ``deflection`` switch discipline whatever ``switching.mode`` says.
+    Selects switching mode ``deflection`` whatever ``switching.mode`` says.
 
     Example: ``routing: {kind: deflection}``
 

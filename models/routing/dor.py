@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dimension-order routing on grids and on graphs whose lines are complete."""
+"""Dimension-order routing on grids, and on graphs with complete dimensions."""
 
 from typing import Literal
 
@@ -13,9 +13,13 @@ from flitlab.models.topology.graph import Grid, Topology
 
 
 def line_grid(topology: Topology) -> Grid | None:
-    """The coordinates of a mesh, torus or hypercube, or of a HyperX or flattened butterfly; None of other graphs.
+    """The coordinates of a mesh, torus or hypercube, or of a HyperX or flattened butterfly; else None.
 
-    The latter, which are those whose lines are complete, are numbered with the last dimension fastest.
+    Switches of the latter two are numbered with the last dimension fastest.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     if topology.grid is not None:
         return topology.grid
@@ -32,28 +36,32 @@ def line_grid(topology: Topology) -> Grid | None:
 
 
 def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
-    """Masks uint64 [t, v] and the longest route.
+    """The next hops of dimension order, uint64 [t, v], and the longest route.
 
-    A mask holds the channels that go furthest, the shorter way, in the first dimension in which v and t differ: a step
-    where neighbours are linked (two ways on a tie half-way round a ring), all the way where lines are complete.
+    A set holds the channels that advance furthest, the shorter direction, in the first dimension in which v and t
+    differ: one step where neighbours are linked (two directions on a tie in a ring), all the way where lines are
+    complete.
     """
-    n, place = topology.switches, grid.coordinates
+    n, coordinates = topology.switches, grid.coordinates
     ports = np.zeros((n, n), np.uint64)
     tail = topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
     complete = topology.grid is None
     for c in range(topology.channels):
         v, w = tail[c], topology.dst[c]
-        d = int(np.flatnonzero(place[v] != place[w])[0])
-        same_before = (place[:, :d] == place[v, :d]).all(axis=1)
-        ahead, there = place[:, d] - place[v, d], place[:, d] - place[w, d]
+        d = int(np.flatnonzero(coordinates[v] != coordinates[w])[0])
+        same_before = (coordinates[:, :d] == coordinates[v, :d]).all(axis=1)
+        distance, next_distance = coordinates[:, d] - coordinates[v, d], coordinates[:, d] - coordinates[w, d]
         if complete:
-            closer = same_before & (there == 0)
+            closer = same_before & (next_distance == 0)
         else:
             if grid.wrap:
                 k = grid.dims[d]
-                ahead, there = np.minimum(ahead % k, -ahead % k), np.minimum(there % k, -there % k)
-            closer = same_before & (np.abs(there) < np.abs(ahead))
+                distance, next_distance = (
+                    np.minimum(distance % k, -distance % k),
+                    np.minimum(next_distance % k, -next_distance % k),
+                )
+            closer = same_before & (np.abs(next_distance) < np.abs(distance))
         ports[closer, v] |= np.uint64(1) << port[c]
     longest = {True: [min(k - 1, 1) for k in grid.dims], False: [k // 2 if grid.wrap else k - 1 for k in grid.dims]}
     return ports, sum(longest[complete])
@@ -61,10 +69,10 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
 
 @register("routing", "dor")
 class DimensionOrder(RoutingSpec):
-    """Dimensions are corrected one after another, the first one first, each the shorter way.
+    """Dimensions are corrected in order, the first one first, each in the shorter direction.
 
-    Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random) or
-    hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy`` is
+    Half-way round an even ring both directions are equally short, and links may be parallel: ``select`` draws (random)
+    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy`` is
     ``dateline`` if there are too few VCs for ``rising``; elsewhere any VC serves.
 
     Example: ``routing: {kind: dor, vc_policy: {kind: dateline, choose: on_entry}}``

@@ -16,9 +16,13 @@ _FAR = 9
 
 
 def router_groups(topology: Topology) -> Ints32:
-    """int32 [switches]: the group of every router.
+    """The group of every router: int32 [switches].
 
-    Raises ``SpecError`` unless the topology is a dragonfly in which the routers of a group are all linked.
+    Raises ``SpecError`` unless the topology is a dragonfly whose groups are fully linked.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     size = topology.notes.get("group_size", 0) if topology.kind == "dragonfly" else 0
     if size and topology.switches % size == 0:
@@ -31,9 +35,14 @@ def router_groups(topology: Topology) -> Ints32:
 
 
 def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
-    """Masks uint64 [t, v] of the shortest routes over one global channel, or none within a group, and the longest.
+    """The next hops of minimal dragonfly routing, uint64 [t, v], and the longest route.
 
-    Raises ``SpecError`` as :func:`router_groups`, if two groups are not linked, or above 64 channels a router.
+    Routes take one global channel, or none within a group. Raises ``SpecError`` as :func:`router_groups`, if two groups
+    are not linked, or above 64 channels per router.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     group, n = router_groups(topology), topology.switches
     if topology.out_degree.max(initial=0) > MAX_PORTS:
@@ -56,27 +65,30 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
         s, t = group[np.argwhere(hops == _FAR)[0]].tolist()
         raise SpecError(f"groups {s} and {t} of this dragonfly are not linked (minimal, ecmp and ksp serve it)", "kind")
     ports = np.zeros((n, n), np.uint64)
-    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     for c in range(topology.channels):
         v, w = topology.src[c], topology.dst[c]
         rest = crossing[w].copy() if local[c] else np.where(group == group[w], 1, _FAR).astype(np.uint8)
         rest[w] = 0
-        ports[rest + 1 == hops[v], v] |= np.uint64(1) << place[c]
+        ports[rest + 1 == hops[v], v] |= np.uint64(1) << port[c]
     return ports, int(hops.max(initial=0))
 
 
 def two_global_channels(topology: Topology, ports: Masks) -> bool:
-    """Whether shortest paths of a dragonfly cross more than one global channel.
+    """Whether shortest paths of a dragonfly cross more than one global channel; False without complete groups.
 
-    ports: uint64 [t, v], the channels of v on a shortest path to t. False for networks without complete groups.
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], channels of v on a shortest path to t.
     """
     try:
         group = router_groups(topology)
     except SpecError:
         return False
-    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     for c in np.flatnonzero(group[topology.src] != group[topology.dst]):
-        taken = (ports[:, topology.src[c]] >> place[c]) & np.uint64(1) > 0
+        taken = (ports[:, topology.src[c]] >> port[c]) & np.uint64(1) > 0
         if (taken & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
             return True
     return False
@@ -85,13 +97,17 @@ def two_global_channels(topology: Topology, ports: Masks) -> bool:
 def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> None:
     """Issue a warning where shortest paths are not the minimal routing of a dragonfly.
 
-    ports: as of :func:`two_global_channels`. key: ``kind`` of a routing that takes them, or its ``legs``.
+    Parameters
+    ----------
+    topology: the network.
+    ports: as of :func:`two_global_channels`.
+    key: ``kind`` of a routing that takes them, or its ``legs``.
     """
     if two_global_channels(topology, ports):
-        here = "" if key == "kind" else f", and {key}: dragonfly here"
+        hint = "" if key == "kind" else f", and {key}: dragonfly here"
         warn(
             "takes shortest paths by hops, some of which cross two global channels of this dragonfly; what papers on "
-            f"dragonflies call minimal (local, global, local: Kim et al., ISCA 2008) is routing: dragonfly{here}",
+            f"dragonflies call minimal (local, global, local: Kim et al., ISCA 2008) is routing: dragonfly{hint}",
             key=key,
         )
 

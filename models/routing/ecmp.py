@@ -19,13 +19,20 @@ from flitlab.models.topology.graph import Topology
 
 
 @njit
-def keep_ways(ports: Masks, ways: int, seed: int) -> None:
-    """Leave at most ``ways`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
+def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
+    """Keep at most ``most`` channels in every set, drawn from the seed.
+
+    Parameters
+    ----------
+    ports: uint64 [t, v], sets of channels, changed in place.
+    most: channels to keep.
+    seed: of draws.
+    """
     one = np.uint64(1)
     for t in range(len(ports)):
         for v in range(len(ports)):
             drawn = 0
-            while popcount(ports[t, v]) > ways:
+            while popcount(ports[t, v]) > most:
                 word = draw(seed, PATH_TIES, v, (t << 7) | drawn)
                 ports[t, v] ^= one << np.uint64(select(ports[t, v], below(word, popcount(ports[t, v]))))
                 drawn += 1
@@ -38,8 +45,8 @@ class EqualCost(WeightedSpec, SourceRouted):
     ``routed: hop``: every switch knows up to ``ways`` next channels to each destination and chooses one with equal
     probability: drawn anew for each packet, or by a hash of the flow, another one at every switch (``per: flow``).
     ``routed: source``: every pair has up to ``ways`` whole shortest paths, of which one is drawn at the source.
-    Which ways are kept where there are more follows from ``seed``. ways 1 is single-path routing. ``weight``, ``ties``:
-    what paths are measured by, and which of equal ones are taken, as for ``minimal``.
+    Where there are more, ``seed`` draws which are kept. ways 1 is single-path routing. ``weight``, ``ties``:
+    length of paths, and the choice among equal ones, as for ``minimal``.
 
     Example: ``routing: {kind: ecmp, ways: 8, per: flow}``
 
@@ -63,5 +70,5 @@ class EqualCost(WeightedSpec, SourceRouted):
             table = path_table(topology, path_sets(topology, hops, self.ways, self.seed))
             return self.along(topology, table, **hops.notes)
         hops = self.next_hops(topology)
-        keep_ways(hops.ports, self.ways, self.seed)
+        limit_next_hops(hops.ports, self.ways, self.seed)
         return Routes(self.kind, hops.ports, PER[self.per], hops.longest, notes=hops.notes)

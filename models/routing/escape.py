@@ -14,10 +14,14 @@ from flitlab.models.topology.names import switch_names
 
 
 def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
-    """The port uint8 [t, v] of a routing with one path per pair and no cycle of dependencies, its name, its longest.
+    """The port uint8 [t, v] of a routing with one path per pair and acyclic dependencies, its name, its longest route.
 
     Dimension order on meshes, hypercubes and HyperX, up*/down* elsewhere. Raises ``SpecError`` on a uni-directional
     topology.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     grid = line_grid(topology)
     if grid is not None and not grid.wrap:
@@ -34,11 +38,11 @@ def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
 
 @njit
 def _one_each(ports: Masks) -> Bytes:
-    """uint8: one port of each set, in turn by destination and switch, so that they share the load; 0 of empty sets."""
-    place = np.zeros(ports.shape, np.uint8)
+    """One port of each set, uint8, chosen by destination and switch to share the load; 0 of empty sets."""
+    port = np.zeros(ports.shape, np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
             count = popcount(ports[t, v])
             if count > 0:
-                place[t, v] = select(ports[t, v], (t + v) % count)
-    return place
+                port[t, v] = select(ports[t, v], (t + v) % count)
+    return port

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What routes are made of: arrays that compiled code can read, and choices that go together."""
+"""Validation of the form of routes: arrays that compiled code can read, and choices that fit together."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
-from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -39,21 +39,27 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, array_errors, first_error, is_whole, notes_errors
 
 MOST_DRAWS = 64
-"""Paths that may be drawn for a packet."""
+"""The most paths drawn for a packet."""
 
 
-def form_faults(topology: Topology, routes: Routes) -> Errors:
-    """What keeps compiled code from reading routes, and what in them contradicts itself."""
-    numbers = list(_number_faults(routes))
+def form_errors(topology: Topology, routes: Routes) -> Errors:
+    """Errors that keep compiled code from reading routes, and contradictions in them.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
+    numbers = list(_number_errors(routes))
     yield from numbers
     if numbers:
         return
     n, form, policy = topology.switches, routes.form, routes.vc_policy
     degree = int(topology.out_degree.max(initial=0))
-    yield from _select_faults(routes)
+    yield from _select_errors(routes)
     yield from notes_errors(routes.notes)
     if form != PATHS and degree > MAX_PORTS:
-        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or refuse with SpecError"
+        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or raise SpecError"
     if form == DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
     yield from array_errors("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
@@ -62,29 +68,29 @@ def form_faults(topology: Topology, routes: Routes) -> Errors:
         if needed or array is not None:
             yield from array_errors(name, array, np.uint8, n, n)
     if routes.port_threshold is not None:
-        yield from _port_threshold_faults(topology, routes, degree)
+        yield from _port_threshold_errors(topology, routes, degree)
     if policy == GROUPS or routes.group is not None:
         yield from array_errors("group", routes.group, np.int32, n)
     if routes.escape is not None and policy != ESCAPE:
         yield "escape", "escape is given, but vc_policy is not ESCAPE"
-    sound_paths = True
+    valid_paths = True
     if (routes.paths is not None) != (form == PATHS):
-        sound_paths = False
+        valid_paths = False
         yield "paths", "form PATHS needs paths: a PathTable" if form == PATHS else "paths are of form PATHS only"
     elif form == PATHS:
-        faults = list(_path_form_faults(topology, routes.paths, degree))
-        sound_paths = not faults
-        yield from faults
-    if (policy == LAYERED or routes.layer is not None) and sound_paths:
-        yield from _layer_faults(routes, n)
+        errors = list(_path_form_errors(topology, routes.paths, degree))
+        valid_paths = not errors
+        yield from errors
+    if (policy == LAYERED or routes.layer is not None) and valid_paths:
+        yield from _layer_errors(routes, n)
 
 
 def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
-    """The shape that a table must have: any that has two dimensions if it is not needed."""
+    """The required shape of a table; if it is not needed, any two-dimensional one."""
     return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
 
 
-def _number_faults(routes: Routes) -> Errors:
+def _number_errors(routes: Routes) -> Errors:
     if not isinstance(routes.kind, str):
         yield "kind", f"kind must be a text, and is {routes.kind!r}"
     for name in ("form", "select", "hops_max", "layers", "threshold"):
@@ -103,8 +109,8 @@ def _number_faults(routes: Routes) -> Errors:
         yield "digits", f"digits must be (degree, shift), two whole numbers, and is {digits!r}"
 
 
-def _select_faults(routes: Routes) -> Errors:
-    """Choices, VC policies and forms that do not go together."""
+def _select_errors(routes: Routes) -> Errors:
+    """Choices, VC policies and forms that do not fit together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
     choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
     if form in (PATHS, VIA) and select == ADAPTIVE:
@@ -132,7 +138,7 @@ def _select_faults(routes: Routes) -> Errors:
         yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
 
 
-def _path_form_faults(topology: Topology, table: Any, degree: int) -> Errors:
+def _path_form_errors(topology: Topology, table: Any, degree: int) -> Errors:
     if not isinstance(table, PathTable):
         yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
         return
@@ -159,11 +165,11 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Errors:
             yield name, f"{name} must rise from 0 to the number of {what}, {total}"
             return
     if len(table.threshold):
-        yield from _threshold_faults(table, topology.switches)
+        yield from _threshold_errors(table, topology.switches)
 
 
-def _threshold_faults(table: PathTable, n: int) -> Errors:
-    """Shares of paths that are none: every path must have one, and those of a pair must be one whole."""
+def _threshold_errors(table: PathTable, n: int) -> Errors:
+    """Invalid shares of paths: every path needs one, and those of a pair must sum to one."""
     pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
     wrong = table.shares <= 0
     last = table.pair_start[1:][np.diff(table.pair_start) > 0] - 1
@@ -175,8 +181,8 @@ def _threshold_faults(table: PathTable, n: int) -> Errors:
     )  # fmt: skip
 
 
-def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> Errors:
-    """Shares of next hops that are none: every port allowed must have one, and those of a switch must be one whole."""
+def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> Errors:
+    """Invalid shares of next hops: every allowed port needs one, and those of a switch must sum to one."""
     n, table = topology.switches, routes.port_threshold
     if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
         yield "port_threshold", "port_threshold goes with form TABLE or VIA, and select RANDOM or HASH"
@@ -185,32 +191,32 @@ def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> E
     yield from form
     if form or table is None or list(array_errors("ports", routes.ports, np.uint64, n, n)):
         return
-    pair = _first_wrong_thresholds(routes.ports, table)
+    pair = _first_invalid_thresholds(routes.ports, table)
     if pair >= 0:
         t, v = divmod(pair, n)
-        found = f"thresholds of switch {v} for switch {t} are {table[t, v].tolist()}"
-        yield "port_threshold", f"{found}: those of the ports allowed must rise from above 0 to 255"
+        thresholds = f"thresholds of switch {v} for switch {t} are {table[t, v].tolist()}"
+        yield "port_threshold", f"{thresholds}: those of the ports allowed must rise from above 0 to 255"
 
 
 @njit
-def _first_wrong_thresholds(ports: Masks, threshold: Bytes) -> int:
+def _first_invalid_thresholds(ports: Masks, threshold: Bytes) -> int:
     """t * switches + v of the first set of ports whose thresholds do not rise to 255; -1: there is none.
 
-    That of the last port stands for 256, so the one before it may be 255, too.
+    The threshold of the last port stands for 256, so the one before it may be 255, too.
     """
     for t in range(len(ports)):
         for v in range(len(ports)):
-            end, left = 0, ports[t, v]
-            while left != 0:
-                p = lowest(left)
-                left &= left - np.uint64(1)
+            end, unchecked = 0, ports[t, v]
+            while unchecked != 0:
+                p = lowest(unchecked)
+                unchecked &= unchecked - np.uint64(1)
                 begin, end = end, int(threshold[t, v, p])
-                if end <= begin if left != 0 else end != 255:
+                if end <= begin if unchecked != 0 else end != 255:
                     return t * len(ports) + v
     return -1
 
 
-def _layer_faults(routes: Routes, n: int) -> Errors:
+def _layer_errors(routes: Routes, n: int) -> Errors:
     units = n * n if routes.paths is None else len(routes.paths.path_start) - 1
     layer = routes.layer
     form = list(array_errors("layer", layer, np.uint8, units))

@@ -14,8 +14,8 @@ from flitlab.models.topology.graph import Topology
 
 def digits_of(topology: Topology) -> tuple[int, int] | None:
     """(degree, shift) if the channels are v -> degree v + shift + 0 .. degree - 1 (mod switches), without loops."""
-    n, most = topology.switches, int(topology.out_degree.max(initial=0))
-    for degree in (most, most + 1):  # one more if there is a loop at every switch
+    n, degree_max = topology.switches, int(topology.out_degree.max(initial=0))
+    for degree in (degree_max, degree_max + 1):  # one more if there is a loop at every switch
         tail, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
         for shift in [0, *np.unique(topology.dst[topology.src == 0]).tolist()]:
             if not _leads_on(topology, n - 1, degree, int(shift)):
@@ -27,7 +27,7 @@ def digits_of(topology: Topology) -> tuple[int, int] | None:
 
 
 def _leads_on(topology: Topology, v: int, degree: int, shift: int) -> bool:
-    """Whether the channels out of switch v are those to degree v + shift + 0 .. degree - 1."""
+    """Whether the channels of switch v lead to degree v + shift + 0 .. degree - 1."""
     heads = topology.dst[topology.out_start[v] : topology.out_start[v + 1]].tolist()
     computed = [(degree * v + shift + step) % topology.switches for step in range(degree)]
     return sorted(heads) == sorted(head for head in computed if head != v)
@@ -37,10 +37,9 @@ def _leads_on(topology: Topology, v: int, degree: int, shift: int) -> bool:
 class Arithmetic(RoutingSpec):
     """Minimal routing without tables where switch v has channels to degree v + shift + 0 .. degree - 1 (mod n).
 
-    The switches r steps from v are degree**r in a row, so distances and next hops follow from the numbers alone, in
-    time that grows with the degree and the logarithm of n. The routes are exactly the shortest paths, with the
-    same choices among them as ``minimal``. Serves undamaged imase (a = 1) and gdbg graphs of more switches than
-    their degree.
+    The switches k steps from v are degree**k in a row, so distances and next hops follow from the numbers, in time that
+    grows with the degree and the logarithm of n. The routes are exactly the shortest paths, with the same choices among
+    them as ``minimal``. Serves undamaged imase (a = 1) and gdbg graphs of more switches than their degree.
 
     Example: ``routing: {kind: imase}``
 

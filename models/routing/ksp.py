@@ -12,7 +12,7 @@ from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.graph import Topology
 
 MOST = 1024
-"""Largest k: the search for the k-th path takes time that grows with k."""
+"""The largest k. The search for the k-th path takes time that grows with k."""
 
 
 class SourceRouted(RoutingSpec):
@@ -21,7 +21,13 @@ class SourceRouted(RoutingSpec):
     per: Literal["packet", "flow"] = "packet"
 
     def along(self, topology: Topology, table: PathTable, **notes: Any) -> Routes:
-        """The routes over a table of paths."""
+        """The routes over a table of paths.
+
+        Parameters
+        ----------
+        topology: the network.
+        table: the paths.
+        """
         notes = {**notes, **path_notes(topology, table)}
         return Routes(
             self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes,
@@ -31,16 +37,16 @@ class SourceRouted(RoutingSpec):
 
 @register("routing", "ksp")
 class KShortest(SourceRouted):
-    """The k shortest loopless paths of every pair of switches with hosts; a packet follows one of them.
+    """The k shortest loopless paths of every pair of switches with hosts; a packet takes one of them.
 
-    Which path is drawn with equal probability at the source: anew for each packet (``per: packet``) or by a hash of
-    the pair of hosts (``flow``). Pairs that have fewer than k paths use all they have; the notes say how many
-    pairs those are. Which of equally long paths are among the k is drawn from ``seed`` for each pair, every choice with
-    equal probability; or with ``ties: lexicographic`` they are the first by the numbers of the switches they visit, as
-    programs have it that list paths in that order. These share their first hops, and the links of low numbers.
+    The path is drawn uniformly at the source: for each packet (``per: packet``) or by a hash of the pair of hosts
+    (``flow``). Pairs with fewer than k paths use all they have; the notes count these pairs. ``seed`` draws which of
+    equally long paths are among the k, uniformly for each pair; with ``ties: lexicographic`` they are the first by
+    switch numbers, as in programs that list paths in that order. Such paths share their first hops, and the links of
+    low numbers.
 
-    Memory: 8 bytes a path and a pair, and 1 a hop: 110 MB for the 8 shortest paths of 1,024 switches, which are found
-    in about 20 s.
+    Memory: 8 bytes per path and pair, and 1 per hop: 110 MB for the 8 shortest paths of 1,024 switches, which take
+    about 20 s to compute.
 
     Example: ``routing: {kind: ksp, k: 8}``
 

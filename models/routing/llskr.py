@@ -14,13 +14,13 @@ from flitlab.models.topology.graph import Topology
 class LimitedSpread(SourceRouted):
     """The k shortest paths, but none over ``spread`` hops longer than the pair's shortest one.
 
-    A pair with several short paths then does not use long ones, and one with few still has alternatives.
-    spread 0 leaves the equal-cost paths. One path is drawn for each packet or flow, as in ``ksp``.
+    A pair with several short paths then uses no long ones, and a pair with few still has alternatives. spread 0 keeps
+    the equal-cost paths. One path is drawn for each packet or flow, as in ``ksp``.
 
     Example: ``routing: {kind: llskr, k: 8, spread: 1}``
 
-    Source: Yuan, Mahapatra, Nienaber, Pakin, Lang, A new routing scheme for Jellyfish and its performance with
-    HPC workloads, SC 2013, doi:10.1145/2503210.2503229 (paths of limited spread; k and spread are parameters).
+    Source: Yuan, Mahapatra, Nienaber, Pakin, Lang, A new routing scheme for Jellyfish and its performance with HPC
+    workloads, SC 2013, doi:10.1145/2503210.2503229 (paths of limited spread; k and spread are parameters).
     """
 
     k: int = Field(default=8, ge=1, le=MOST)

@@ -6,12 +6,12 @@ from typing import Literal
 
 from flitlab.models.arrays import Masks
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.bit_parallel import shortest_ports
 from flitlab.models.routing.dragonfly import warn_of_two_global_channels
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
 from flitlab.models.routing.weights import Hops, WeightedSpec
-from flitlab.models.routing.wide import shortest_ports
 from flitlab.models.rules.tables import DIGITS, ESCAPE, MAX_PORTS
 from flitlab.models.table_cache import TableCache
 from flitlab.models.topology.distances import diameter
@@ -19,10 +19,14 @@ from flitlab.models.topology.graph import Topology
 
 
 def minimal_ports(topology: Topology) -> tuple[Masks, int]:
-    """Masks uint64 [t, v] of the channels of v on a shortest path to t, and the diameter in channels.
+    """The next hops on shortest paths, uint64 [t, v], and the diameter in channels.
 
-    8 bytes a pair of switches: 128 MiB at 4,096. Raises ``SpecError`` above 64 channels a switch or
-    if the graph is not strongly connected.
+    8 bytes per pair of switches: 128 MiB at 4,096. Raises ``SpecError`` above 64 channels per switch, or if the graph
+    is not strongly connected.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     degree = int(topology.out_degree.max(initial=0))
     if degree > MAX_PORTS:
@@ -34,16 +38,16 @@ def minimal_ports(topology: Topology) -> tuple[Masks, int]:
 
 
 MOST_IN_TABLE = 1 << 14
-"""Switches up to which next hops are in a table, of 2 GiB then, also where they could be computed.
+"""Switches up to which next hops are in a table, of 2 GiB then, even if they can be computed.
 
-To compute them takes longer than to look them up wherever there is room for the table. Nanoseconds a grant of virtual
-cut-through on an imase graph at a load of 0.4, by table and by arithmetic, in turn on a busy machine: 144 and 240 of
-256 switches of degree 6, 414 and 508 of 1,024, 750 and 921 of 4,096, 743 and 1,030 of 8,192 of degree 8.
+A look-up is faster than the computation wherever the table fits. Nanoseconds per grant of virtual cut-through on an
+imase graph at load 0.4, by table and by arithmetic, on a busy machine: 144 and 240 for 256 switches of degree 6, 414
+and 508 for 1,024, 750 and 921 for 4,096, 743 and 1,030 for 8,192 of degree 8.
 """
 
 
 _shortest: TableCache[Hops] = TableCache()
-"""Next hops of topologies that have routes: those that select otherwise need no other table."""
+"""Next hops of topologies with live routes, shared by all selections."""
 
 
 @register("routing", "minimal")

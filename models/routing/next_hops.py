@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops followed to their end: whether they lead every packet to its target, and how far."""
+"""Traversal of next hops: whether they lead every packet to its destination, and how far."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,9 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
+from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.ways import Routes
-from flitlab.models.routing.wide import FARTHEST, longest_ways
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
@@ -21,14 +21,20 @@ _NAMES = ("dead end", "loop", "escape loop", "uneven", "leg")
 _NEW, _OPEN, _DONE = range(3)
 _FAR = 1 << 30
 
-_SHOWN = 12
-"""Switches of a loop that are named."""
+_NAMED_SWITCHES = 12
+"""Switches of a loop that a message names."""
 
 
-def port_faults(topology: Topology, routes: Routes) -> Errors:
-    """Ports that do not exist, in any set at all, and sets that must be empty."""
+def port_errors(topology: Topology, routes: Routes) -> Errors:
+    """Ports that do not exist, in any set, and sets that must be empty.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     degree, ports, escape = topology.out_degree, routes.ports, routes.escape
-    count, t, v = _beyond(ports, degree)
+    count, t, v = _ports_beyond(ports, degree)
     if count:
         last = int(ports[t, v]).bit_length() - 1
         text = f"next hop of switch {v} to switch {t} is port {last}, and it has {degree[v]} of them"
@@ -50,8 +56,8 @@ def port_faults(topology: Topology, routes: Routes) -> Errors:
 
 
 @njit
-def _beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
-    """(sets that hold a port that their switch does not have, the target and the switch of the first)."""
+def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
+    """Sets with a port that their switch lacks: their number, and destination and switch of the first."""
     count, target, switch = 0, -1, -1
     for t in range(len(ports)):
         for v in range(len(ports)):
@@ -63,67 +69,72 @@ def _beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
 
 
 class Survey(NamedTuple):
-    """What following all next hops came to.
+    """The result of following all next hops.
 
-    far_from, far_to: int64 [switches], channels of the longest way from, and to, a switch. faults: int64 [sorts], how
-    many; of the first of each sort, target: int64 [sorts]; way: int64 [sorts, switches + 1], how it was come across;
-    size: int64 [sorts], of that.
+    longest_from, longest_to: int64 [switches], channels of the longest path from, and to, a switch. errors: int64
+    [kinds], number of errors; of the first of each kind, target: int64 [kinds]; example: int64 [kinds, switches + 1],
+    the path to it; size: int64 [kinds], length of that.
     """
 
-    far_from: Ints
-    far_to: Ints
-    faults: Ints
+    longest_from: Ints
+    longest_to: Ints
+    errors: Ints
     target: Ints
-    way: Ints
+    example: Ints
     size: Ints
 
     def longest(self, via: bool) -> int:
-        """Channels of the longest route, which goes over any switch if ``via``."""
-        return int((self.far_to + self.far_from if via else self.far_to).max(initial=0))
+        """Channels of the longest route, over any intermediate switch if ``via``."""
+        return int((self.longest_to + self.longest_from if via else self.longest_to).max(initial=0))
 
 
 def survey_of(topology: Topology, routes: Routes) -> Survey:
-    """Follow all sets of next hops, whose ports must exist. A packet that is deflected may come to any switch.
+    """Follow all sets of next hops, whose ports must exist. A deflected packet may reach any switch.
 
-    Where nothing but next hops is to be looked at, and all is well, that is seen for many targets at a time.
+    Where only next hops need checking, and all are valid, many destinations are checked at once.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
     """
-    n, sorts, ends = topology.switches, len(_NAMES), ends_of(topology)
-    shapes = n, n, sorts, sorts, (sorts, n + 1), sorts
-    found, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
+    n, kinds, ends = topology.switches, len(_NAMES), ends_of(topology)
+    shapes = n, n, kinds, kinds, (kinds, n + 1), kinds
+    survey, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
     escape = none if routes.escape is None else routes.escape
     leg = none if routes.form != VIA or routes.leg is None else routes.leg
     starts = np.arange(n) if routes.deflection else ends
-    if len(escape) == len(leg) == 0 and _all_end(topology, routes, starts, ends, found):
-        return found
+    if len(escape) == len(leg) == 0 and _all_paths_end(topology, routes, starts, ends, survey):
+        return survey
     _survey(
-        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), new_walk(n), new_walk(n), found
+        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), new_walk(n), new_walk(n), survey
     )
-    return found
+    return survey
 
 
-def _all_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, found: Survey) -> bool:
-    """Whether all ways from ``starts`` to ``ends``, which are among them, end there; if so fills ``found``.
+def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, survey: Survey) -> bool:
+    """Whether all paths from ``starts`` to ``ends``, a subset, end there; then fills ``survey``.
 
-    False also where a way has so many channels that they are not counted.
+    False also for paths that are too long to be counted.
     """
-    longest = longest_ways(topology, routes.ports)
+    longest = longest_paths(topology, routes.ports)
     among = longest if len(ends) == topology.switches else longest[np.ix_(ends, ends)]
-    some = among if len(starts) == len(ends) else longest[ends]
-    if np.count_nonzero(some) < some.size - len(ends) or among.max(initial=0) == FARTHEST:
+    from_starts = among if len(starts) == len(ends) else longest[ends]
+    if np.count_nonzero(from_starts) < from_starts.size - len(ends) or among.max(initial=0) == FARTHEST:
         return False
-    found.far_to[ends], found.far_from[ends] = among.max(1, initial=0), among.max(0, initial=0)
+    survey.longest_to[ends], survey.longest_from[ends] = among.max(1, initial=0), among.max(0, initial=0)
     return True
 
 
 class Walk(NamedTuple):
-    """A depth-first search along next hops; of every switch, [switches].
+    """A depth-first search along next hops; all arrays are [switches].
 
-    state: _NEW, _OPEN (the way has come there and not left) or _DONE. left: ports that have not been tried. stack: the
-    way so far. order: switches that are done, those farther on first. most, least: channels to the target.
+    state: _NEW, _OPEN (on the present path) or _DONE. untried: ports that have not been tried. stack: the present path.
+    order: finished switches, farthest first. most, least: channels to the destination.
     """
 
     state: Integers
-    left: Masks
+    untried: Masks
     stack: Ints
     order: Ints
     most: Ints
@@ -131,24 +142,35 @@ class Walk(NamedTuple):
 
 
 def new_walk(n: int) -> Walk:
-    state, left, stack = np.zeros(n, np.int8), np.zeros(n, np.uint64), np.zeros(n + 1, np.int64)
-    return Walk(state, left, stack, *(np.zeros(n, np.int64) for _ in range(3)))
+    state, untried, stack = np.zeros(n, np.int8), np.zeros(n, np.uint64), np.zeros(n + 1, np.int64)
+    return Walk(state, untried, stack, *(np.zeros(n, np.int64) for _ in range(3)))
 
 
 @njit
 def _enter(row: Masks, w: Walk, top: int, v: Int) -> None:
-    """The way goes on to switch v."""
+    """Extend the path to switch v."""
     w.stack[top] = v
     w.state[v] = _OPEN
-    w.left[v] = row[v]
+    w.untried[v] = row[v]
     w.most[v], w.least[v] = 0, _FAR
 
 
 @njit
 def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints, w: Walk) -> tuple[int, int]:
-    """Follow next hops ``row`` [switches] to t from some switches.
+    """Follow next hops to t from some switches.
 
-    Returns (-1, how many switches are done), or (fault, length of w.stack).
+    Parameters
+    ----------
+    row: uint64 [switches], next hops towards t.
+    out_start: int64 [switches + 1], first channel of each switch.
+    dst: int64 [channels], end of each channel.
+    t: the destination.
+    starts: int64, the switches.
+    w: scratch, changed in place.
+
+    Returns
+    -------
+    (-1, number of finished switches), or (error kind, length of w.stack).
     """
     w.state[:] = _NEW
     done = 0
@@ -159,7 +181,7 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
         _enter(row, w, top, s)
         while top >= 0:
             v = w.stack[top]
-            ports = w.left[v]
+            ports = w.untried[v]
             if row[v] == 0:
                 return _DEAD_END, top + 1
             if ports == 0:
@@ -176,25 +198,25 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
                 w.stack[top + 1] = x
                 return _LOOP, top + 2
             else:  # it has been followed to its end
-                w.left[v] = ports & (ports - np.uint64(1))
+                w.untried[v] = ports & (ports - np.uint64(1))
                 w.most[v] = max(w.most[v], 1 if x == t else w.most[x] + 1)
                 w.least[v] = min(w.least[v], 1 if x == t else w.least[x] + 1)
     return -1, done
 
 
 @njit
-def _note(found: Survey, sort: int, t: Int, stack: Ints, size: int) -> None:
-    """Count a fault, and keep the first of its sort."""
-    if found.faults[sort] == 0:
-        found.target[sort] = t
-        found.way[sort, :size] = stack[:size]
-        found.size[sort] = size
-    found.faults[sort] += 1
+def _record_error(survey: Survey, kind: int, t: Int, stack: Ints, size: int) -> None:
+    """Count an error, and keep the first of its kind."""
+    if survey.errors[kind] == 0:
+        survey.target[kind] = t
+        survey.example[kind, :size] = stack[:size]
+        survey.size[kind] = size
+    survey.errors[kind] += 1
 
 
 @njit
 def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk, done: int, e: Walk) -> None:
-    """Lengthen w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
+    """Extend w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
     for v in w.order[:done]:
         most, ports = e.most[v], row[v]
         while ports:
@@ -206,16 +228,16 @@ def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk,
 
 
 @njit
-def _check_legs(leg: Bytes, ends: Ints, t: Int, w: Walk, done: int, found: Survey) -> None:
-    """Whether all ways of a leg are as long as it is said to be."""
+def _check_legs(leg: Bytes, ends: Ints, t: Int, w: Walk, done: int, survey: Survey) -> None:
+    """Check that all paths of a leg are as long as stated."""
     for v in w.order[:done]:
         if w.least[v] != w.most[v]:
             w.stack[0] = v
-            _note(found, _UNEVEN, t, w.stack, 1)
+            _record_error(survey, _UNEVEN, t, w.stack, 1)
     for s in ends:
         if s != t and leg[s, t] != w.most[s]:
             w.stack[0], w.stack[1] = s, w.most[s]
-            _note(found, _LEG, t, w.stack, 2)
+            _record_error(survey, _LEG, t, w.stack, 2)
 
 
 @njit
@@ -228,61 +250,61 @@ def _survey(
     graph: tuple[Ints, Ints],
     w: Walk,
     e: Walk,
-    found: Survey,
+    survey: Survey,
 ) -> None:
-    """Fill ``found`` with what following all next hops comes to.
+    """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; ends: where they may go. graph: (out_start,
+    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. graph: (out_start,
     dst). w, e: scratch, for next hops and for escape channels.
     """
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
     for t in ends:
         row = ports[t]
-        fault, size = follow(row, out_start, dst, t, starts, w)
-        if fault >= 0:
-            _note(found, fault, t, w.stack, size)
+        error, size = follow(row, out_start, dst, t, starts, w)
+        if error >= 0:
+            _record_error(survey, error, t, w.stack, size)
             continue
         if len(escape) > 0:
             for v in range(len(chain)):
                 chain[v] = np.uint64(1) << np.uint64(escape[t, v])
-            fault, length = follow(chain, out_start, dst, t, w.order[:size], e)
-            if fault >= 0:
-                _note(found, _ESCAPE_LOOP, t, e.stack, length)
+            error, length = follow(chain, out_start, dst, t, w.order[:size], e)
+            if error >= 0:
+                _record_error(survey, _ESCAPE_LOOP, t, e.stack, length)
                 continue
             _add_escape(row, out_start, dst, t, w, size, e)
         if len(leg) > 0:
-            _check_legs(leg, ends, t, w, size, found)
+            _check_legs(leg, ends, t, w, size, survey)
         for s in ends:
             if s != t:
-                found.far_from[s] = max(found.far_from[s], w.most[s])
-                found.far_to[t] = max(found.far_to[t], w.most[s])
+                survey.longest_from[s] = max(survey.longest_from[s], w.most[s])
+                survey.longest_to[t] = max(survey.longest_to[t], w.most[s])
 
 
-def survey_faults(routes: Routes, found: Survey) -> Errors:
-    """The faults of a survey in words."""
-    for sort, name in enumerate(_NAMES):
-        if found.faults[sort]:
-            way, t = found.way[sort, : found.size[sort]].tolist(), int(found.target[sort])
-            yield name, with_count(_told(sort, way, t, routes), int(found.faults[sort]))
+def survey_errors(routes: Routes, survey: Survey) -> Errors:
+    """The errors of a survey as text."""
+    for kind, name in enumerate(_NAMES):
+        if survey.errors[kind]:
+            example, t = survey.example[kind, : survey.size[kind]].tolist(), int(survey.target[kind])
+            yield name, with_count(_error_text(kind, example, t, routes), int(survey.errors[kind]))
 
 
-def _told(sort: int, way: list[int], t: int, routes: Routes) -> str:
-    source = f" (it comes from switch {way[0]})" if len(way) > 1 else ""
-    if sort == _DEAD_END:
-        return f"next hops to switch {t}: a packet at switch {way[-1]} has none{source}"
-    if sort == _UNEVEN:
-        return f"next hops to switch {t}: from switch {way[0]} they differ in length; the routes of a leg must not"
-    if sort == _LEG:
-        s, hops = way
+def _error_text(kind: int, example: list[int], t: int, routes: Routes) -> str:
+    source = f" (it comes from switch {example[0]})" if len(example) > 1 else ""
+    if kind == _DEAD_END:
+        return f"next hops to switch {t}: a packet at switch {example[-1]} has none{source}"
+    if kind == _UNEVEN:
+        return f"next hops to switch {t}: from switch {example[0]} they differ in length; the routes of a leg must not"
+    if kind == _LEG:
+        s, hops = example
         assert routes.leg is not None
         return f"leg[{s}, {t}] is {routes.leg[s, t]}, and the route takes {hops} channels"
-    what = "next hops" if sort == _LOOP else "escape channels"
-    loop = way[way.index(way[-1]) :]
-    return f"{what} to switch {t}: a packet from switch {way[0]} goes round in a loop: {_shown(loop)}"
+    what = "next hops" if kind == _LOOP else "escape channels"
+    loop = example[example.index(example[-1]) :]
+    return f"{what} to switch {t}: a packet from switch {example[0]} goes round in a loop: {_path_text(loop)}"
 
 
-def _shown(way: list[int]) -> str:
+def _path_text(switches: list[int]) -> str:
     """Switches in a row; of many, the first and the last ones."""
-    if len(way) > _SHOWN:
-        return " -> ".join(map(str, [*way[: _SHOWN // 2], "...", *way[-_SHOWN // 2 :]]))
-    return " -> ".join(map(str, way))
+    if len(switches) > _NAMED_SWITCHES:
+        return " -> ".join(map(str, [*switches[: _NAMED_SWITCHES // 2], "...", *switches[-_NAMED_SWITCHES // 2 :]]))
+    return " -> ".join(map(str, switches))

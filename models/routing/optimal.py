@@ -11,23 +11,23 @@ from flitlab.models.paths.bounded import all_paths_within
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, WeighedHops
+from flitlab.models.routing.planned import NextHopWeights, PathPlan, PathWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
-from flitlab.models.routing.weighed import weighed_table
+from flitlab.models.routing.weighted_paths import weighted_path_table
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
-LISTED = 3_000_000
-"""Paths of all pairs that are listed (about 40 bytes each); of more, those are made that a solution asks for."""
-SPARSE = 8
-"""Pairs with demand for each switch up to which a demand counts as sparse: few pairs, each with many paths."""
-KEPT, KEPT_SPARSE = 8, 16
-"""Paths of a pair that are kept by default, and those of a sparse demand."""
-SPARE = 4
-"""Paths at most of a pair without demand."""
+MAX_LISTED_PATHS = 3_000_000
+"""Paths of all pairs that are listed (about 40 bytes each). Beyond, the solver requests paths one by one."""
+SPARSE_PAIRS_PER_SWITCH = 8
+"""Pairs with demand per switch up to which a demand counts as sparse: few pairs, each with many paths."""
+DEFAULT_PATHS, DEFAULT_PATHS_SPARSE = 8, 16
+"""Default paths per pair, and those of a sparse demand."""
+PATHS_WITHOUT_DEMAND = 4
+"""The most paths of a pair without demand."""
 
 
 @register("routing", "optimal")
@@ -88,12 +88,14 @@ class Optimal(PlannedSpec):
         return self.for_ is None
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """The demand of ``for``, or else the scenario's. Where a part of it does not grow, it is that at load 1."""
+        """The demand of ``for``, else the scenario's. Demand that does not grow with the load is that at load 1."""
         if self.for_ is not None:
-            found: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
-            return found.at(1.0)[0]
+            target_traffic: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
+            return target_traffic.at(1.0)[0]
         if traffic is None:
-            raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
+            raise SpecError(
+                f"is missing: the traffic that {self.kind} is made for, because no traffic is configured", "for"
+            )
         return traffic.at(1.0)[0]
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
@@ -101,7 +103,7 @@ class Optimal(PlannedSpec):
         plan = self.plan(topology, demand)
         weighed = weigh(topology, plan)
         notes = {"hops_allowed": plan.hops, "paths_kept": plan.keep, "entries": self.entries, **weighed.notes}
-        if isinstance(weighed, WeighedHops):
+        if isinstance(weighed, NextHopWeights):
             if self.select == "adaptive":
                 message = "adaptive draws paths, and for so many pairs there are next hops only; choices: random"
                 raise SpecError(message, key="select")
@@ -112,8 +114,14 @@ class Optimal(PlannedSpec):
             )  # fmt: skip
         return self._routes(topology, plan, weighed, notes)
 
-    def plan(self, topology: Topology, demand: Traffic) -> Plan:
-        """Which paths compete. Raises ``SpecError`` for a pair with demand that is farther apart than they are long."""
+    def plan(self, topology: Topology, demand: Traffic) -> PathPlan:
+        """The competing paths. Raises ``SpecError`` for a pair with demand that is farther apart than paths are long.
+
+        Parameters
+        ----------
+        topology: the network.
+        demand: the traffic that the routing is optimised for.
+        """
         source, target, _ = demand.switch_pairs()
         hops = farthest(topology) + 1 if self.hops is None else self.hops
         far = distances(topology)[source, target] if len(source) else np.zeros(0, int)
@@ -121,17 +129,19 @@ class Optimal(PlannedSpec):
             s, t = map(switch_names(topology).label, (source[far.argmax()], target[far.argmax()]))
             message = f"switch {t} is {far.max()} channels from switch {s}, and paths have at most {hops}"
             raise SpecError(message, key="hops")
-        listed = all_paths_within(topology, source, target, hops, self.candidates, LISTED)
-        sparse = len(source) <= SPARSE * topology.switches
-        keep = self.paths or (KEPT_SPARSE if sparse else KEPT)
+        listed = all_paths_within(topology, source, target, hops, self.candidates, MAX_LISTED_PATHS)
+        sparse = len(source) <= SPARSE_PAIRS_PER_SWITCH * topology.switches
+        keep = self.paths or (DEFAULT_PATHS_SPARSE if sparse else DEFAULT_PATHS)
         if self.entries is not None:
             keep = min(keep, self.entries)
-        return Plan(demand, source, target, hops, listed, keep, self.entries, self.gap)
+        return PathPlan(demand, source, target, hops, listed, keep, self.entries, self.gap)
 
-    def _routes(self, topology: Topology, plan: Plan, weighed: Weighed, notes: dict[str, Any]) -> Routes:
+    def _routes(self, topology: Topology, plan: PathPlan, weighed: PathWeights, notes: dict[str, Any]) -> Routes:
         """The table of the paths of all pairs, with and without demand."""
         own = plan.source * topology.switches + plan.target
-        table = weighed_table(topology, own, weighed.paths, weighed.weight, min(SPARE, plan.keep), self.seed)
+        table = weighted_path_table(
+            topology, own, weighed.paths, weighed.weight, min(PATHS_WITHOUT_DEMAND, plan.keep), self.seed
+        )
         notes = {**notes, "paths_used": len(weighed.weight), **path_notes(topology, table)}
         routes = Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
         return replace(routes, select=LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progressive adaptive routing of a dragonfly: a decision to go minimally can be taken back in the source group."""
+"""Progressive adaptive routing of a dragonfly: a minimal route can be revised in the source group."""
 
 from dataclasses import replace
 from typing import Literal
@@ -14,15 +14,14 @@ from flitlab.models.topology.graph import Topology
 
 @register("routing", "par")
 class Par(ViaSpec):
-    """Every packet decides between minimal and Valiant routing of a dragonfly as under ``ugal``, and perhaps once more.
+    """Minimal or Valiant routing of a dragonfly per packet, as under ``ugal``, with one possible re-routing.
 
-    When a host starts a packet it decides as under ``ugal`` with ``mode: local``. One that goes minimally, and whose
-    first channel leads to another router of its group, which is not that of its destination, decides again when that
-    router has read its header: it goes on minimally, or by one leg to the switch of a host that is drawn anew and one
-    from there. For the source router knows its own queues only, and that of the global channel is at the second router.
-    w_m and w_v are the queues of the two next channels there times the channels that are left, told as the tick
-    begins: what arrives, comes back or is granted in it does not count. A packet that has decided for an intermediate
-    switch does not decide again.
+    When a host starts a packet it decides as under ``ugal`` with ``mode: local``. A packet on a minimal route whose
+    first channel leads to another router of its group, which is not its destination, is re-routed when that router has
+    read its header: it continues minimally, or by one leg to the switch of a newly drawn host and one from there. The
+    source router knows only its own queues; that of the global channel is at the second router. w_m and w_v are the
+    queues of the two next channels there times the remaining channels, as the tick begins: arrivals, credits and grants
+    of the tick do not count. A packet with an intermediate switch is not re-routed.
 
     A route has one channel more than under ``ugal``: local, then two legs. VC policies: ``groups`` (the default with 5
     or 6 VCs, one more than there: a packet's first channel has VCs of its own), ``rising`` (the default with 7) and
@@ -33,7 +32,7 @@ class Par(ViaSpec):
     Example: ``routing: {kind: par, threshold: 16, vc_policy: rising}``
 
     Source: Jiang, Kim, Dally, Indirect adaptive routing on large scale interconnection networks, ISCA 2009,
-    doi:10.1145/1555754.1555783, progressive adaptive routing; that the second intermediate switch is another is ours.
+    doi:10.1145/1555754.1555783, progressive adaptive routing; drawing a new intermediate switch is our addition.
     """
 
     legs: Literal["dragonfly"] = "dragonfly"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of whole paths, for the routings that draw one at the source."""
+"""Tables of whole paths, for routings that draw one at the source."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.within import paths_within_from
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.rules.tables import MAX_PATH_PORTS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -26,7 +26,7 @@ MAX_PATHS = 2 * 10**8
 
 @njit
 def _put_lengths(pairs: Ints, pair_start: Ints, counts: Integers, lengths: Integers, into: Integers) -> None:
-    """Write the lengths of paths, pair after pair, to where the pairs begin in the table."""
+    """Write the lengths of paths, pair after pair, to the places of the pairs in the table."""
     done = 0
     for i in range(len(pairs)):
         for j in range(counts[i]):
@@ -36,7 +36,7 @@ def _put_lengths(pairs: Ints, pair_start: Ints, counts: Integers, lengths: Integ
 
 @njit
 def _put_ports(pairs: Ints, pair_start: Ints, path_start: Ints, counts: Integers, ports: Bytes, into: Bytes) -> None:
-    """Write the ports of paths, pair after pair, to where the paths begin in the table; a pair's are in one piece."""
+    """Write the ports of paths, pair after pair, to the places of the paths; those of a pair are contiguous."""
     done = 0
     for i in range(len(pairs)):
         first = pair_start[pairs[i]]
@@ -46,19 +46,31 @@ def _put_ports(pairs: Ints, pair_start: Ints, path_start: Ints, counts: Integers
 
 
 def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> PathTable:
-    """The table of path sets, each with the numbers source * switches + target, int64, of its pairs.
+    """The table of path sets.
 
-    It takes 8 bytes for each pair of switches and for each path, and one for each of their hops. Raises ``SpecError``
-    if a switch has too many channels or there are too many paths.
+    It takes 8 bytes per pair of switches and per path, and one per hop.
+
+    Parameters
+    ----------
+    topology: the network.
+    groups: path sets, each with the numbers source * switches + target, int64, of its pairs.
+
+    Returns
+    -------
+    The table.
+
+    Raises
+    ------
+    SpecError: a switch has too many channels, or there are too many paths.
     """
     n = topology.switches
     degree = int(topology.out_degree.max(initial=0))
     if degree > MAX_PATH_PORTS:
         raise SpecError(f"serves at most {MAX_PATH_PORTS} channels out of a switch; the topology has {degree}")
-    place = np.arange(topology.channels) - topology.out_start[topology.src]
+    port_of = np.arange(topology.channels) - topology.out_start[topology.src]
     parts, total = [], 0
     for pairs, paths in groups:
-        parts.append((pairs, paths.counts, paths.lengths.astype(np.uint32), place[paths.channel].astype(np.uint8)))
+        parts.append((pairs, paths.counts, paths.lengths.astype(np.uint32), port_of[paths.channel].astype(np.uint8)))
         total += len(paths.path_start) - 1
         if total > MAX_PATHS:
             raise SpecError(f"would take more than {MAX_PATHS:.0e} paths")
@@ -77,56 +89,85 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
 
 
 def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[Ints, PathSet]]:
-    """The k shortest paths between switches with hosts (:func:`~flitlab.models.paths.ksp.k_shortest_to`) by target."""
+    """The k shortest paths between switches with hosts, by destination.
+
+    Parameters
+    ----------
+    topology: the network.
+    k: paths per pair.
+    extra: hops above the shortest that are allowed; None: any.
+    seed: of draws.
+
+    Returns
+    -------
+    (pairs, paths) of each destination, from :func:`~flitlab.models.paths.ksp.k_shortest_to`.
+    """
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
-        yield sources * topology.switches + target, k_shortest_to(topology, target, sources, k, extra=extra, seed=seed)
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
+        yield (
+            src_switches * topology.switches + dst_switch,
+            k_shortest_to(topology, dst_switch, src_switches, k, extra=extra, seed=seed),
+        )
 
 
 def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]:
-    """All loopless paths of at most so many hops between switches with hosts, by source."""
+    """All loopless paths of at most ``hops`` channels between switches with hosts, by source."""
     ends = ends_of(topology)
-    for source in ends.tolist():
-        paths = paths_within_from(topology, source, hops)
-        targets = ends[ends != source]
-        yield source * topology.switches + targets, _chosen(paths, targets)
+    for src_switch in ends.tolist():
+        paths = paths_within_from(topology, src_switch, hops)
+        dst_switches = ends[ends != src_switch]
+        yield src_switch * topology.switches + dst_switches, _chosen(paths, dst_switches)
 
 
 def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
-    """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by target.
+    """The k shortest paths between switches with hosts, ties by switch numbers, by destination.
 
-    Raises ``SpecError`` if the search for those of some pair would take too long.
+    Raises ``SpecError`` if the search for some pair would take too long.
     """
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
         try:
-            yield sources * topology.switches + target, first_shortest_to(topology, target, sources, k)
+            yield (
+                src_switches * topology.switches + dst_switch,
+                first_shortest_to(topology, dst_switch, src_switches, k),
+            )
         except ValueError as error:
             raise SpecError(str(error), key="ties") from None
 
 
 def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
-    """Some of the pairs of a set."""
+    """The paths of some pairs of a set."""
     if len(pairs) == paths.pairs:
         return paths
-    kept_path = np.zeros(len(paths.path_start) - 1, bool)
+    is_chosen = np.zeros(len(paths.path_start) - 1, bool)
     for pair in pairs:
-        kept_path[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
+        is_chosen[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
     lengths = paths.lengths
     return PathSet(
-        starts(paths.counts[pairs]), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)]
+        starts(paths.counts[pairs]), starts(lengths[is_chosen]), paths.channel[np.repeat(is_chosen, lengths)]
     )
 
 
 def longest(table: PathTable) -> int:
-    """Channels of the longest path."""
+    """Channels of the longest path.
+
+    Parameters
+    ----------
+    table: the paths.
+    """
     return int(np.diff(table.path_start).max(initial=0))
 
 
 def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
-    """int64 [ends, ends]: paths between the switches of :func:`ends_of`; many where both are the same."""
+    """Paths between the switches of :func:`ends_of`: int64 [ends, ends]; MAX_PATHS on the diagonal.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
     ends = ends_of(topology)
     counts: Ints = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
     np.fill_diagonal(counts, MAX_PATHS)
@@ -134,13 +175,25 @@ def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
 
 
 def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
-    """Two switches with hosts (s, t) without a path from s to t, or None."""
-    ends, lacking = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
-    return (int(ends[lacking[0, 0]]), int(ends[lacking[0, 1]])) if len(lacking) else None
+    """Two switches with hosts (s, t) without a path from s to t, or None.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
+    ends, missing = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
+    return (int(ends[missing[0, 0]]), int(ends[missing[0, 1]])) if len(missing) else None
 
 
 def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
-    """Number of paths, how many a pair has (least, mean), and their mean and longest length in channels."""
+    """Number of paths, paths per pair (least, mean), and their mean and longest length in channels.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    """
     ends = ends_of(topology)
     pairs = len(ends) * (len(ends) - 1)
     counts = np.diff(table.pair_start)
@@ -155,7 +208,12 @@ def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
 
 
 def require_connected(topology: Topology) -> None:
-    """Raises ``SpecError`` unless every switch reaches every other."""
+    """Raise ``SpecError`` unless every switch reaches every other.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     pair = topology.unreachable_pair()
     if pair is not None:
         u, v = map(switch_names(topology).label, pair)
@@ -163,6 +221,11 @@ def require_connected(topology: Topology) -> None:
 
 
 def farthest(topology: Topology) -> int:
-    """Largest distance between switches with hosts, in channels."""
+    """Largest distance between switches with hosts, in channels.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     ends = ends_of(topology)
     return int(distances(topology)[np.ix_(ends, ends)].max(initial=0))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routings that are made for a demand: what they ask of a solver, and what they make of its answer.
+"""Routings optimised for a demand: the problem for a solver, and the routes from its solution.
 
-Models know no solver. A routing says which paths its demand may take (:class:`Plan`), or which next hops
-(:class:`HopPlan`); whoever has a solver says how much goes along each (:class:`Weighed`, :class:`WeighedHops`), and the
-routing makes its routes of that.
+Models have no solver. A routing states which paths its demand may take (:class:`PathPlan`), or which next hops
+(:class:`NextHopPlan`). The caller's solver returns the weights (:class:`PathWeights`, :class:`NextHopWeights`), from
+which the routing builds its routes.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
 from flitlab.models.registry import SpecError, is_third_party
+from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
@@ -25,16 +25,16 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.traffic.validation import validate_traffic
 
 ROUNDING = 1e-6
-"""By how much the weights of a pair may miss 1 together."""
+"""Allowed deviation of the sum of a pair's weights from 1."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Which paths a demand may take, and how they are to be weighed.
+class PathPlan:
+    """The paths that a demand may take, and the limits of their weights.
 
     source, target: int64 [pairs], the different switches with demand, sorted by target and source. hops: the most
-    channels of a path. listed: all the paths of every pair; None where they are too many to list. keep: how many of
-    a pair may be used. entries: weights are multiples of 1 / entries; None: any. gap: relative, of the solution.
+    channels of a path. listed: all paths of every pair; None where they are too many to list. keep: used paths per
+    pair. entries: weights are multiples of 1 / entries; None: any. gap: relative gap of the solution.
     """
 
     demand: Traffic
@@ -48,11 +48,11 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class HopPlan:
-    """Which next hops a demand may take, and how near to the best their weights are to come.
+class NextHopPlan:
+    """The next hops that a demand may take, and the accuracy of their weights.
 
-    ports: uint64 [switches, switches], as :class:`~flitlab.models.routing.routes.Routes` has them, without a cycle.
-    gap: relative, of the solution.
+    ports: uint64 [switches, switches], as :class:`~flitlab.models.routing.routes.Routes` has them, acyclic. gap:
+    relative gap of the solution.
     """
 
     demand: Traffic
@@ -61,8 +61,8 @@ class HopPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
-    """The paths of every pair of a plan that are used. weight: float64 [paths], of a pair 1 together; notes: of how."""
+class PathWeights:
+    """The used paths of every pair of a plan. weight: float64 [paths], sum 1 per pair; notes: of the solution."""
 
     paths: PathSet
     weight: Floats
@@ -70,65 +70,92 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class WeighedHops:
-    """Next hops that are used, in place of paths: ``ports`` and ``port_threshold`` as routes have them."""
+class NextHopWeights:
+    """The used next hops: ``ports`` and ``port_threshold`` as routes have them."""
 
     ports: Masks
     port_threshold: Bytes | None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-Weigh = Callable[[Topology, Plan | HopPlan], Weighed | WeighedHops]
-"""What solves a plan; one of next hops always by next hops."""
+Weigh = Callable[[Topology, PathPlan | NextHopPlan], PathWeights | NextHopWeights]
+"""The solver of a plan; a plan of next hops has a solution of next hops."""
 
 
 class PlannedSpec(RoutingSpec):
-    """A routing made for a demand by a solver. It defines :meth:`demand` and :meth:`planned` in place of ``routes``."""
+    """A routing optimised for a demand by a solver.
+
+    It defines :meth:`demand` and :meth:`planned` instead of ``routes``.
+    """
 
     @property
     def weighed(self) -> bool:
-        """Whether these keys ask for weights; otherwise the routing is one like any other."""
+        """Whether these keys need weights; otherwise the routing needs no solver."""
         return True
 
     @property
     def for_scenario(self) -> bool:
-        """Whether it is the scenario's demand that the routing is made for."""
+        """Whether the routing is optimised for the scenario's demand."""
         return False
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """The demand that the routing is made for; traffic: that of the scenario, None where there is none.
+        """The demand that the routing is optimised for; traffic: of the scenario, None where there is none.
 
         Raises ``SpecError`` where there is no such demand.
         """
         raise NotImplementedError
 
-    def demand_looked_at(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.validation`)."""
+    def validated_demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+        """The validated result of :meth:`demand` (see :mod:`flitlab.models.traffic`)."""
         if not is_third_party(self):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
-            given = self.demand(topology, traffic)
-        return validate_traffic(topology, given, copy=True, method="demand")
+            demand = self.demand(topology, traffic)
+        return validate_traffic(topology, demand, copy=True, by="demand")
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
-        """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""
+        """The routes for a demand.
+
+        Parameters
+        ----------
+        topology: the network.
+        demand: the traffic that the routing is optimised for.
+        weigh: the solver.
+
+        Raises
+        ------
+        SpecError: the routing cannot serve the demand.
+        """
         raise NotImplementedError
 
     def routes(self, topology: Topology) -> Routes:
-        """Raises ``SpecError``: without a demand and a solver there are no such routes."""
+        """Raise ``SpecError``: without a demand and a solver there are no routes.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         raise SpecError(f"{self.kind} is made for a demand before anything runs; on a topology alone it is not defined")
 
 
-def to_plan(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
-    """Whether the routes that a specification asks for take a solver."""
+def needs_solver(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
+    """Whether the routes of a specification need a solver."""
     return isinstance(spec, PlannedSpec) and spec.weighed
 
 
 def thresholds(pair_start: Ints, weight: Floats) -> Words:
-    """uint32 [paths]: what draws of 32 bits are compared with, for weights [paths] of which each pair's add up to 1.
+    """Draw thresholds of paths from their weights: uint32 [paths].
 
-    pair_start: int64 [pairs + 1]. The probability of a path is its weight, rounded to 2**-32. Raises ``SpecError`` for
-    weights that are none.
+    The probability of a path is its weight, rounded to 2**-32.
+
+    Parameters
+    ----------
+    pair_start: int64 [pairs + 1], first path of each pair.
+    weight: float64 [paths], sum 1 per pair.
+
+    Raises
+    ------
+    SpecError: invalid weights.
     """
     counts = np.diff(pair_start)
     pair = np.repeat(np.arange(len(counts)), counts)
@@ -138,24 +165,27 @@ def thresholds(pair_start: Ints, weight: Floats) -> Words:
         raise SpecError("the weights of the paths of a pair must add up to 1")
     words = np.maximum(np.rint(weight * (LAST_WORD + 1.0)).astype(np.int64), 1)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
-    found = total[1:] - np.repeat(total[pair_start[:-1]], counts)
-    found[pair_start[1:][counts > 0] - 1] = LAST_WORD
-    below: Words = found.astype(np.uint32)
+    upper = total[1:] - np.repeat(total[pair_start[:-1]], counts)
+    upper[pair_start[1:][counts > 0] - 1] = LAST_WORD
+    below: Words = upper.astype(np.uint32)
     return below
 
 
 @njit
 def equal_thresholds(ports: Masks, degree: int) -> Bytes:
-    """uint8 [switches, switches, degree]: ``port_threshold`` of routes whose next hops are drawn alike.
+    """``port_threshold`` of routes with equally likely next hops: uint8 [switches, switches, degree].
 
-    ports: uint64 [switches, switches], sets of ports. degree: the largest number of channels out of a switch.
+    Parameters
+    ----------
+    ports: uint64 [t, v], next hops of switch v towards t, a bit each.
+    degree: the largest number of channels of a switch.
     """
     threshold = np.zeros((*ports.shape, degree), np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
-            left, size, k = ports[t, v], popcount(ports[t, v]), 0
-            while left != 0:
+            unassigned, size, k = ports[t, v], popcount(ports[t, v]), 0
+            while unassigned != 0:
                 k += 1
-                threshold[t, v, lowest(left)] = min((256 * k + size // 2) // size, 255)
-                left &= left - np.uint64(1)
+                threshold[t, v, lowest(unassigned)] = min((256 * k + size // 2) // size, 255)
+                unassigned &= unassigned - np.uint64(1)
     return threshold

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polarized routing: adaptive, away from the source and towards the destination, over longer ways where queues ask."""
+"""Polarized routing: adaptive, away from the source and towards the destination, over longer paths if queues are
+shorter.
+"""
 
 from pydantic import Field
 
@@ -10,22 +12,22 @@ from flitlab.models.routing.valiant import route_hops
 from flitlab.models.topology.graph import Topology
 
 HOPS_MOST = 64
-"""Channels of a route at most: there are no more VCs than that."""
+"""The most channels of a route, as there are no more VCs."""
 
 
 @register("routing", "polarized")
 class Polarized(RoutingSpec):
-    """Adaptive routing away from the source and towards the destination, over longer ways where queues ask for them.
+    """Adaptive routing away from the source and towards the destination, over longer paths if their queues are shorter.
 
-    From s to t a packet may go on to a switch w unless that lowers D(s, w) - D(w, t), D being distances. Where it stays
-    as it is, w must be farther from both ends as long as the packet is nearer to s than to t, and from then on nearer
-    to both. Where no such w is left the packet goes a shortest way on. Of these it takes the one of least cost, every
-    tick anew, and waits for it: the cost is the packets that the credits in use on the channel stand for, and
-    ``penalty`` for each by which the gain of D(s, w) - D(w, t) is less than 2.
+    From s to t a packet may take a channel to switch w unless that lowers D(s, w) - D(w, t), where D is the distance.
+    If the value does not change, w must be farther from both ends while the packet is nearer to s than to t, and
+    afterwards nearer to both. Where no such w exists the packet takes a shortest path. It takes the channel of least
+    cost, evaluated every tick, and waits for it: the cost is the packets of the credits in use on the channel, and
+    ``penalty`` for each by which the gain of D(s, w) - D(w, t) is below 2.
 
-    ``hops``: channels of a route at most, by default twice the diameter. A packet goes nowhere from where the rest of
-    them would not take it to its destination, so it always arrives. The VC policy is ``rising``, or ``hop`` if asked
-    for, and needs as many VCs as ``hops``. Serves ``mode: vct``.
+    ``hops``: the most channels of a route, by default twice the diameter. A packet never takes a channel from which the
+    remaining hops would not suffice, so it always arrives. The VC policy is ``rising``, or ``hop`` if set, and needs as
+    many VCs as ``hops``. Serves ``mode: vct``.
 
     Example: ``routing: {kind: polarized}``
 
@@ -45,7 +47,7 @@ class Polarized(RoutingSpec):
             raise SpecError(f"serves a diameter of at most {HOPS_MOST}, and here it is {diameter}", key="kind")
         if hops < diameter:
             raise SpecError(f"must be at least the diameter, {diameter}", key="hops")
-        hops = min(hops, topology.switches - 1)  # as none comes back to where it was
+        hops = min(hops, topology.switches - 1)  # no route visits a switch twice
         return Routes(
             self.kind, NO_PORTS, ADAPTIVE, hops, vc_policy=RISING, form=POLARIZED, leg=route_hops(topology, ports),
             threshold=self.penalty, notes={"hops": hops, "penalty": self.penalty},

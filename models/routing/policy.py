@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration asks of virtual channels, what that asks of routes, and the layers that it adds to them."""
+"""The VC policy of a configuration, its requirements on routes, and the layers that it adds to them."""
 
 from dataclasses import replace
 from typing import Literal
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.registry import Spec, SpecError
 from flitlab.models.routing.layers import assign_layers
-from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,
@@ -69,10 +69,23 @@ class VcPolicySpec(Spec):
 
 
 def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None) -> Routes:
-    """The routes under the VC policy asked for, with layers if it is ``layered``; without one as they are.
+    """The routes under a VC policy, with layers if it is ``layered``.
 
-    Packets that are deflected wait for no buffer, so they may take any VC. Raises ``SpecError`` if the policy cannot
-    serve the routes, which must be sound.
+    Deflected packets wait for no buffer, so they may take any VC.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: valid routes.
+    spec: the policy; None: the routes are returned unchanged.
+
+    Returns
+    -------
+    The routes.
+
+    Raises
+    ------
+    SpecError: the policy cannot serve the routes.
     """
     if spec is None or routes.deflection:
         return routes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a routing is, and with it all that one is written with: its base class, routes and what they are made of."""
+"""The base class of routings, and all that a routing is written with: routes and their parts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,8 @@ from pydantic import field_validator
 
 from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
-from flitlab.models.routing.sound import known_sound, sound_routes
-from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
+from flitlab.models.routing.route_set import NO_PORTS, PER, SELECT, PathTable, Routes
+from flitlab.models.routing.validation import mark_validated, validate_routes
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -56,26 +56,35 @@ class RoutingSpec(Spec):
         return {"kind": value} if isinstance(value, str) else value
 
     def routes(self, topology: Topology) -> Routes:
-        """The ways that the routing allows on a topology; their VC policy is what it is unless a user asks for another.
+        """The routes on a topology. Their VC policy applies unless the user sets another.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve the topology.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         raise NotImplementedError
 
     def build(self, topology: Topology) -> Routes:
-        """The routes on a topology, looked at and under the VC policy asked for. Raises ``SpecError``."""
+        """The validated routes on a topology, under the configured VC policy. Raises ``SpecError``.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return self.validated(self.routes, topology)
 
-    def validated(self, give: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
-        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`).
+    def validated(self, method: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
+        """The validated result of a method of the routing: every packet arrives.
 
-        more: what the method takes besides the topology.
+        more: further arguments of the method.
         """
-        with unchanged(topology, give, *more):
-            given = give(topology, *more)
-        sound = sound_routes(topology, given, copy=is_third_party(self), by=give.__name__)
-        return known_sound(topology, with_vc_policy(topology, sound, self.vc_policy))
+        with unchanged(topology, method, *more):
+            routes = method(topology, *more)
+        valid_routes = validate_routes(topology, routes, copy=is_third_party(self), method=method.__name__)
+        return mark_validated(topology, with_vc_policy(topology, valid_routes, self.vc_policy))
 
     def policy_code(self) -> int | None:
-        """The VC policy asked for, or None for the routing's own."""
+        """The configured VC policy, or None for the routing's own."""
         return None if self.vc_policy is None else self.vc_policy.code()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops with weights that load channels exactly as the weighted paths do that they are made of.
+"""Weighted next hops that load channels exactly as the weighted paths that they replace.
 
-A packet may still take ``budget`` channels, and each that it takes lowers that by one. Its slack is what the budget
-exceeds the distance by, so it reaches its target without a loop in time, whatever is drawn at every switch. The source
-draws the slack. Where paths of one slack meet on the way to one target, their next hops are weighed by the flow that
-takes them: then the flow through every switch, target and slack is that of the paths, and so is every channel's load.
+A packet has a ``budget`` of channels, and each that it takes lowers the budget by one. Its slack is the budget above
+the distance, so it reaches its destination in time and without a loop, whatever switches draw. The source draws the
+slack. Where paths of one slack meet on the way to one destination, their next hops are weighted by flow. Then the flow
+through every switch, destination and slack equals that of the paths, and so does every channel's load.
 """
 
 from typing import NamedTuple
@@ -12,16 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, sums
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 
 class SlackTable(NamedTuple):
-    """Weighted next hops, sorted by target, switch, slack and channel; and what slack sources draw.
+    """Weighted next hops, sorted by target, switch, slack and channel; and the slack that sources draw.
 
-    target, switch, slack, channel: int64 [entries]. weight: float64 [entries], 1 together for a target, switch and
-    slack. first_source, first_target, first_slack: int64 [draws], first_weight: float64 [draws], 1 for each pair.
+    target, switch, slack, channel: int64 [entries]. weight: float64 [entries], sum 1 per target, switch and slack.
+    first_source, first_target, first_slack: int64 [draws], first_weight: float64 [draws], sum 1 per pair.
     """
 
     target: Ints
@@ -36,10 +36,16 @@ class SlackTable(NamedTuple):
 
 
 def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTable:
-    """The next hops that a table of paths becomes. demand: float64 [switches, switches], at least 0.
+    """The weighted next hops of a table of paths.
 
-    Under this demand the loads are equal. Next hops that only pairs without demand take are weighed as if each of
-    these had one and the same.
+    The loads are equal under the given demand. Next hops that only pairs without demand take are weighted as if each of
+    these pairs had the same demand.
+
+    Parameters
+    ----------
+    topology: the network.
+    table: the paths.
+    demand: float64 [switches, switches], at least 0.
     """
     n, steps = topology.switches, distances(topology)
     length = np.diff(table.path_start)
@@ -47,36 +53,38 @@ def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTa
     share = table.shares
     source, target = np.divmod(pair, n)
     first = length - steps[source, target]
-    at, entries = source.copy(), []
+    switches, entries = source.copy(), []
     for hop in range(int(length.max(initial=0))):
         path = np.flatnonzero(length > hop)
-        channel = topology.out_start[at[path]] + table.port[table.path_start[path] + hop]
-        slack = length[path] - hop - steps[at[path], target[path]]
-        entries.append(np.column_stack([target[path], at[path], slack, channel, path]))
-        at[path] = topology.dst[channel]
+        channel = topology.out_start[switches[path]] + table.port[table.path_start[path] + hop]
+        slack = length[path] - hop - steps[switches[path], target[path]]
+        entries.append(np.column_stack([target[path], switches[path], slack, channel, path]))
+        switches[path] = topology.dst[channel]
     every = np.concatenate([np.zeros((0, 5), np.int64), *entries])
     path = every[:, 4]
-    keys, flow, alike = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
-    weight = _weights(keys[:, :3], flow, alike)
+    keys, flow, equal_flow = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
+    weight = _weights(keys[:, :3], flow, equal_flow)
     drawn, own, _ = _summed(np.column_stack([source, target, first]), share, share)
     target, switch, slack, channel = np.ascontiguousarray(keys.T)
     of, to, drawn_slack = np.ascontiguousarray(drawn.T)
     return SlackTable(target, switch, slack, channel, weight, of, to, drawn_slack, own)
 
 
-def _summed(keys: Ints, flow: Floats, alike: Floats) -> tuple[Ints, Floats, Floats]:
-    """Equal rows of keys [entries, k] as one, in ascending order, with the sums of both numbers."""
+def _summed(keys: Ints, flow: Floats, equal_flow: Floats) -> tuple[Ints, Floats, Floats]:
+    """Merge equal rows of keys [entries, k], in ascending order, and sum both numbers."""
     size = keys.max(axis=0, initial=0) + 1
-    _, first, of = np.unique(np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True)
-    return keys[first], sums(of, flow, len(first)), sums(of, alike, len(first))
+    _, first, row_index = np.unique(
+        np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True
+    )
+    return keys[first], sums(row_index, flow, len(first)), sums(row_index, equal_flow, len(first))
 
 
-def _weights(state: Ints, flow: Floats, alike: Floats) -> Floats:
-    """float64 [entries]: the part that each has of its state (rows, equal ones next to each other)."""
-    new = np.ones(len(state), bool)
-    new[1:] = (state[1:] != state[:-1]).any(axis=1)
-    of = np.cumsum(new) - 1
-    total = sums(of, flow, int(new.sum()))
-    part: Floats = np.where(total[of] > 0, flow, alike)
-    found: Floats = part / sums(of, part, len(total))[of]
-    return found
+def _weights(state: Ints, flow: Floats, equal_flow: Floats) -> Floats:
+    """The share of each entry in the flow of its state, float64 [entries]; equal states are adjacent rows."""
+    is_first = np.ones(len(state), bool)
+    is_first[1:] = (state[1:] != state[:-1]).any(axis=1)
+    state_index = np.cumsum(is_first) - 1
+    total = sums(state_index, flow, int(is_first.sum()))
+    state_flow: Floats = np.where(total[state_index] > 0, flow, equal_flow)
+    weights: Floats = state_flow / sums(state_index, state_flow, len(total))[state_index]
+    return weights

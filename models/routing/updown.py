@@ -20,9 +20,9 @@ _FAR = 1 << 30
 
 @njit
 def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers) -> tuple[Masks, int, Int]:
-    """(masks uint64 [t, v], longest route, first target that some switch has no route to or -1).
+    """Next hops uint64 [t, v], the longest route, and the first target that some switch cannot reach, or -1.
 
-    order: switches from the top down; rank: their places in it. A channel to a higher rank leads down.
+    order: switches from the top down; rank: their indices in it. A channel to a higher rank leads down.
     """
     n = len(order)
     ports = np.zeros((n, n), np.uint64)
@@ -32,12 +32,12 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
     for t in targets:
         down[:] = _FAR
         down[t] = 0
-        for i in range(n - 1, -1, -1):  # from below: what leads down is known already
+        for i in range(n - 1, -1, -1):  # from below: down channels lead to finished switches
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 if rank[dst[c]] > i:
                     down[v] = min(down[v], down[dst[c]] + 1)
-        for i in range(n):  # from above: what leads up is known already
+        for i in range(n):  # from above: up channels lead to finished switches
             v = order[i]
             hops[v] = down[v]
             if down[v] >= _FAR:
@@ -47,12 +47,12 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
             if v == t or hops[v] >= _FAR:
                 continue
             longest = max(longest, hops[v])
-            falls = down[v] < _FAR
+            goes_down = down[v] < _FAR
             mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
                 w = dst[c]
-                further = down[w] if falls else hops[w]
-                if (rank[w] > i) == falls and further + 1 == hops[v]:
+                further = down[w] if goes_down else hops[w]
+                if (rank[w] > i) == goes_down and further + 1 == hops[v]:
                     mask |= one << np.uint64(c - out_start[v])
             ports[t, v] = mask
         for s in targets:
@@ -62,21 +62,26 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
 
 
 def levels(topology: Topology, roots: list[int]) -> Ints:
-    """int64 [switches]: hops from the nearest root."""
+    """Hops from the nearest root: int64 [switches]."""
     level = np.full(topology.switches, -1, np.int64)
     frontier = np.array(sorted(set(roots)), np.int64)
     level[frontier] = 0
     depth = 0
     while len(frontier):
         depth += 1
-        ahead = topology.dst[np.isin(topology.src, frontier)]
-        frontier = np.unique(ahead[level[ahead] < 0])
+        neighbours = topology.dst[np.isin(topology.src, frontier)]
+        frontier = np.unique(neighbours[level[neighbours] < 0])
         level[frontier] = depth
     return level
 
 
 def centre(topology: Topology) -> int:
-    """The switch with the fewest hops in all to the switches with hosts; of several the one with most channels."""
+    """The switch with the fewest total hops to the switches with hosts; ties: most channels.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     total = np.zeros(topology.switches, np.int64)
     for end in ends_of(topology).tolist():
         total += levels(topology, [end])
@@ -84,7 +89,12 @@ def centre(topology: Topology) -> int:
 
 
 def top_tier(topology: Topology) -> list[int]:
-    """The switches of the last tier of a topology built of tiers; none of others."""
+    """The switches of the last tier of a topology with tiers; none of others.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     tiers = topology.notes.get("tiers")
     if not tiers:
         return []
@@ -93,10 +103,10 @@ def top_tier(topology: Topology) -> list[int]:
 
 
 def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Masks, int, list[int]]:
-    """Masks uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
+    """Next hops uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
 
-    Raises ``SpecError`` if some channel has no reverse, if the topology falls apart, if a switch has over 64
-    channels, or if the roots given leave two switches with hosts without a common ancestor.
+    Raises ``SpecError`` if some channel has no reverse, the topology is disconnected, a switch has over 64 channels, or
+    the roots leave two switches with hosts without a common ancestor.
     """
     if topology.directed:
         raise SpecError(
@@ -107,17 +117,19 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
     if topology.out_degree.max(initial=0) > MAX_PORTS:
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch")
     if topology.unreachable_pair() is not None:
-        raise SpecError("the topology falls apart into several components")
+        raise SpecError("the topology has several components")
     choices = [roots] if roots is not None else [r for r in (top_tier(topology), [centre(topology)]) if r]
     for chosen in choices:
         order = np.lexsort((np.arange(topology.switches), levels(topology, chosen)))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        ports, longest, lost = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
-        if lost < 0:
+        ports, longest, unreachable = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
+        if unreachable < 0:
             return ports, int(longest), chosen
-    name = switch_names(topology).label(int(lost))
-    raise SpecError(f"from these some switch has no way up and down to switch {name}; from one root all have", "roots")
+    name = switch_names(topology).label(int(unreachable))
+    raise SpecError(
+        f"with these roots some switch has no up*/down* path to switch {name}; a single root serves all", "roots"
+    )
 
 
 @register("routing", "updown")
@@ -125,9 +137,9 @@ class UpDown(RoutingSpec):
     """Up*/down*: from the source up, then down to the destination, never up again.
 
     Levels are hops from the nearest root; the end of a link on the lower level, or of the same level and lower number,
-    is up. A packet goes down as soon as channels down lead to its destination, on a shortest such way, and until
-    then up where that is nearest; so the next hops depend on the destination only. Any VC serves: there is no cycle of
-    dependencies. Routes are not all shortest paths, and the roots carry much.
+    is up. A packet goes down as soon as down channels lead to its destination, on a shortest such path, and until then
+    up where that is nearest; so the next hops depend on the destination only. Any VC serves: dependencies are acyclic.
+    Routes are not all shortest paths, and the roots carry much.
 
     roots: numbers or labels of switches; default the last tier where the topology has tiers (the core of a fat tree),
     else the switch nearest to all hosts. ``select: hash`` fixes the choice for each (source, destination) pair and

@@ -12,7 +12,7 @@ from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups, warn_of_two_global_channels
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.planned import HopPlan, PlannedSpec, Weigh, WeighedHops
+from flitlab.models.routing.planned import NextHopPlan, NextHopWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import PER, Routes, RoutingSpec
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.rules.tables import VIA
@@ -21,43 +21,78 @@ from flitlab.models.traffic.traffic import Traffic
 
 MAX_SWITCHES = 1 << 24
 LEGS_GAP = 1e-3
-"""Relative gap to which the weights of legs are solved."""
+"""Relative gap of the solved leg weights."""
 
 
 def route_hops(topology: Topology, ports: Masks) -> Bytes:
-    """uint8 [s, t]: channels of the routes from s to t by the next hops ``ports`` [t, v]; 0 where there are none."""
+    """Channels of the routes from s to t, uint8 [s, t]; 0 where there are none.
+
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], next hops of equal length.
+    """
     n = topology.switches
     hops = np.zeros((n, n), np.uint8)
     low = ports & (~ports + np.uint64(1))
     port = np.log2(np.maximum(low, np.uint64(1)).astype(float)).astype(np.int64)
     switch = np.arange(n)
     for t in range(n):
-        at, moving = switch.copy(), ports[t] > 0
+        switches, moving = switch.copy(), ports[t] > 0
         while moving.any():
             hops[moving, t] += 1
-            at[moving] = topology.dst[topology.out_start[at[moving]] + port[t, at[moving]]]
-            moving &= at != t
+            switches[moving] = topology.dst[topology.out_start[switches[moving]] + port[t, switches[moving]]]
+            moving &= switches != t
     return hops
 
 
 class ViaSpec(RoutingSpec):
-    """What routings over an intermediate switch share: the ``legs`` by which it is reached and left."""
+    """The common part of routings over an intermediate switch: the ``legs`` to it and from it."""
 
     legs: Literal["minimal", "optimal", "dor", "updown", "dragonfly"] = "minimal"
 
     def over_all(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
-        """The routes over every switch. Raises ``SpecError`` where the legs cannot serve it."""
+        """The routes over every switch.
+
+        Parameters
+        ----------
+        topology: the network.
+        select: RANDOM, HASH, ...
+        threshold: of UGAL and PROGRESSIVE.
+
+        Raises
+        ------
+        SpecError: the legs cannot serve the topology.
+        """
         return self.by_legs(topology, *self.leg_ports(topology), select, threshold)
 
     def leg_ports(self, topology: Topology) -> tuple[Masks, int]:
-        """uint64 [t, v], the next hops that legs may take, and channels of the longest one. Raises ``SpecError``."""
+        """The next hops of legs, uint64 [t, v], and the channels of the longest leg. Raises ``SpecError``.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         try:
             return self._leg_ports(topology)
         except SpecError as error:
             raise SpecError(f"{self.legs} {error}", key="legs") from error
 
     def by_legs(self, topology: Topology, ports: Masks, longest: int, select: int, threshold: int = 0) -> Routes:
-        """The routes by legs that take the next hops ``ports``, ``longest`` channels at most."""
+        """The routes by legs with given next hops.
+
+        Parameters
+        ----------
+        topology: the network.
+        ports: uint64 [t, v], next hops of switch v towards t, a bit each.
+        longest: channels of the longest leg.
+        select: RANDOM, HASH, ...
+        threshold: of UGAL and PROGRESSIVE.
+
+        Raises
+        ------
+        SpecError: too many switches, or too long legs.
+        """
         if self.legs in ("minimal", "optimal"):
             warn_of_two_global_channels(topology, ports, "legs")
         leg = route_hops(topology, ports)
@@ -85,25 +120,25 @@ class ViaSpec(RoutingSpec):
 
 @register("routing", "valiant")
 class Valiant(ViaSpec, PlannedSpec):
-    """Every packet goes over an intermediate switch, that of a host drawn with equal probability from all hosts.
+    """Every packet goes over an intermediate switch, that of a host drawn uniformly from all hosts.
 
-    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``optimal``, ``dor``, ``updown`` or
-    ``dragonfly``; next hops that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of
-    hosts. If the switch drawn is the source or the destination, one leg is left. A packet that passes its destination
-    on the first leg goes on. On a dragonfly, too, it is a switch that is drawn, not a group as in Kim et al. 2008, and
-    legs with at most one global channel each are ``dragonfly``.
+    It goes there, and on to its destination, by ``legs``: ``minimal``, ``optimal``, ``dor``, ``updown`` or
+    ``dragonfly``; equally good next hops are drawn at every hop. ``per: flow`` draws by a hash of the pair of hosts. If
+    the drawn switch is the source or the destination, one leg is left. A packet that passes its destination on the
+    first leg continues. On a dragonfly, too, a switch is drawn, not a group as in Kim et al. 2008, and legs with at
+    most one global channel each are ``dragonfly``.
 
-    ``legs: optimal`` are shortest paths, too, but a switch draws next hops by weight (of 8 bits). Whatever hosts send,
-    each leg carries no more than all-to-all traffic between all hosts, each to itself too, and the weights are those
-    of its maximum concurrent flow over shortest paths. So no traffic in which no host sends or receives more than one
-    unit is worse than half of that: the notes tell ``theta``, what the finished tables carry of all-to-all traffic,
-    ``theta_upper``, what no legs at all can pass, and ``worst_case``, the load that is guaranteed. Where shortest paths
-    are too few, on small graphs, ``theta`` is up to a tenth below ``theta_upper``.
+    ``legs: optimal`` are shortest paths with weighted next hops (8 bits). Whatever hosts send, each leg carries at most
+    all-to-all traffic between all hosts, each to itself too, and the weights are those of its maximum concurrent flow
+    over shortest paths. So traffic in which no host sends or receives more than one unit reaches at least half of that.
+    The notes give ``theta``, what the final tables carry of all-to-all traffic, ``theta_upper``, the limit of any legs,
+    and ``worst_case``, the guaranteed load. On small graphs with few shortest paths ``theta`` is up to a tenth below
+    ``theta_upper``.
 
     ``vc_policy: rising`` (the default where needed) takes as many VCs as the two longest legs have channels together;
-    ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
-    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after. By ``dragonfly`` legs the default with
-    fewer VCs is ``groups``, for which 4 VCs are enough.
+    ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one (dor
+    on a mesh, updown); ``layered`` the layers of the leg, before and after. With ``dragonfly`` legs the default for
+    fewer VCs is ``groups``, which needs 4 VCs.
 
     Example: ``routing: {kind: valiant}``
 
@@ -122,14 +157,14 @@ class Valiant(ViaSpec, PlannedSpec):
         return self.legs == "optimal"
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
-        """What the hosts' switches send on either leg at load 1, whatever the traffic is."""
-        found: Traffic = make("traffic", kind="uniform", include_self=True).build(topology)
-        return found
+        """The demand of all switches on either leg at load 1, whatever the traffic is."""
+        uniform: Traffic = make("traffic", kind="uniform", include_self=True).build(topology)
+        return uniform
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         ports, longest = self.leg_ports(topology)
-        weighed = weigh(topology, HopPlan(demand, ports, LEGS_GAP))
-        assert isinstance(weighed, WeighedHops)
+        weighed = weigh(topology, NextHopPlan(demand, ports, LEGS_GAP))
+        assert isinstance(weighed, NextHopWeights)
         routes = self.by_legs(topology, weighed.ports, longest, PER[self.per])
         return replace(routes, port_threshold=weighed.port_threshold, notes={**routes.notes, **weighed.notes})
 
@@ -138,12 +173,18 @@ class Valiant(ViaSpec, PlannedSpec):
 
 
 def _intermediate(topology: Topology) -> dict[str, str]:
-    """The note on a dragonfly, as Kim et al. 2008 draw a group there and go over any of its switches."""
+    """The note for a dragonfly, as Kim et al. 2008 draw a group and use any of its switches."""
     return {"intermediate": "a switch, not a group"} if topology.kind == "dragonfly" else {}
 
 
 def mean_hops(topology: Topology, leg: Bytes) -> float:
-    """Mean channels of a route, between hosts drawn with equal probability that may be the same."""
+    """Mean channels of a route between two hosts drawn uniformly, which may be the same.
+
+    Parameters
+    ----------
+    topology: the network.
+    leg: uint8 [s, t], channels of a leg.
+    """
     ends = ends_of(topology)
     weight = topology.host_count[ends] if topology.hosts else np.ones(len(ends))
     share = weight / weight.sum()
@@ -151,5 +192,10 @@ def mean_hops(topology: Topology, leg: Bytes) -> float:
 
 
 def without_mean_hops(routes: Routes) -> Routes:
-    """The routes without the note on their mean length, where the congestion decides how many legs a packet takes."""
+    """The routes without the note on their mean length, which depends on congestion.
+
+    Parameters
+    ----------
+    routes: routes on it.
+    """
     return replace(routes, notes={name: note for name, note in routes.notes.items() if name != "hops_mean"})

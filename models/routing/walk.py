@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over routes: which channels a packet may hold while it waits for which."""
+"""Channel dependencies of routes: which channels a packet may hold while it requests others."""
 
 import numpy as np
 
@@ -12,7 +12,17 @@ from flitlab.models.rules.tables import Tables
 
 @njit
 def path_dependencies(r: Tables, out_start: Integers, dst: Integers, p: Int, switch: Int, edges: Ints) -> int:
-    """Dependencies of path p, which starts at ``switch``, as rows (channel, next channel) of ``edges``; how many."""
+    """Write the dependencies of a path as rows (channel, next channel); returns their number.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    out_start: int64 [switches + 1], first channel of each switch.
+    dst: int64 [channels], end of each channel.
+    p: the path.
+    switch: its first switch.
+    edges: int64 [rows, 2], filled.
+    """
     last, count = -1, 0
     for i in range(r.path_start[p], r.path_start[p + 1]):
         c = out_start[switch] + np.int64(r.path_port[i])
@@ -27,12 +37,20 @@ def path_dependencies(r: Tables, out_start: Integers, dst: Integers, p: Int, swi
 def hop_dependencies(
     r: Tables, out_start: Integers, dst: Integers, starts: Ints, t: Int, seen: Bools, stack: Ints, edges: Ints
 ) -> int:
-    """Dependencies of all routes by next hops from the switches ``starts`` to t, as rows of ``edges``; how many.
+    """Write the dependencies of all routes by next hops from some switches to t; returns their number.
 
     A row is (channel, next channel).
 
-    r: :class:`~flitlab.models.rules.tables.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch:
-    seen: bool [switches], all False before and after; stack: int64 [switches].
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    out_start: int64 [switches + 1], first channel of each switch.
+    dst: int64 [channels], end of each channel.
+    starts: int64, the switches.
+    t: the destination.
+    seen: bool [switches], all False before and after, scratch.
+    stack: int64 [switches], scratch.
+    edges: int64 [channels * largest degree, 2], filled.
     """
     one, unused = np.uint64(1), np.int64(0)
     top, done, count = 0, 0, 0

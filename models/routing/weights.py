@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortest paths by weights of channels: the next hops of Dijkstra's algorithm, and whole paths along them."""
+"""Shortest paths by channel weights: the next hops of Dijkstra's algorithm, and whole paths along them."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -11,9 +11,9 @@ from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths, shortest_ports
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.routing.wide import FARTHEST, longest_ways, shortest_ports
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
 from flitlab.models.rules.tables import MAX_PORTS
@@ -22,10 +22,10 @@ from flitlab.models.topology.graph import DELAY, HOPS, Topology
 from flitlab.models.topology.names import switch_names
 
 LATENCY = "latency"
-"""Weight of a channel: the ticks that a hop over it takes, header, switch, link and its own delay."""
+"""Weight of a channel: the ticks of a hop over it, header, switch, link and its own delay."""
 
 MOST_WEIGHT = 1 << 40
-"""Weights are less; and no path may weigh so much that numbers overflow."""
+"""Upper limit of weights. No path may weigh so much that numbers overflow."""
 
 _UNREACHED = np.int64(1) << np.int64(62)
 _MANY = np.int64(1) << np.int64(30)
@@ -34,8 +34,8 @@ _MANY = np.int64(1) << np.int64(30)
 class Hops(NamedTuple):
     """Next hops of shortest paths.
 
-    ports: uint64 [t, v], as :class:`~flitlab.models.routing.ways.Routes` has them. longest: channels of the longest
-    path that they allow. notes: how shortest paths were found, where that is not by hops, and all of them.
+    ports: uint64 [t, v], as :class:`~flitlab.models.routing.route_set.Routes` has them. longest: channels of the
+    longest path that they allow. notes: weight and ties, where they are not hops and all.
     """
 
     ports: Masks
@@ -44,7 +44,7 @@ class Hops(NamedTuple):
 
 
 class WeightedSpec(RoutingSpec):
-    """Keys of a routing by shortest paths: the weight of channels, and which of equally short paths are taken."""
+    """Keys of a routing by shortest paths: the weight of channels, and the choice among equally short paths."""
 
     weight: str | None = None
     ties: Literal["all", "first"] = "all"
@@ -53,7 +53,11 @@ class WeightedSpec(RoutingSpec):
     def weights(self, topology: Topology) -> Ints | None:
         """The weight of each channel, int64 [channels]; None where each is 1.
 
-        Raises ``SpecError`` for a weight that the topology does not have, or that is no whole number from 1.
+        Raises ``SpecError`` for a weight that the topology lacks, or that is no whole number from 1.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         name = self.weight or topology.default_weight
         if name == HOPS:
@@ -78,7 +82,12 @@ class WeightedSpec(RoutingSpec):
         return values.astype(np.int64)
 
     def next_hops(self, topology: Topology) -> Hops:
-        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or switches without a path."""
+        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or unreachable switches.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         degree = int(topology.out_degree.max(initial=0))
         if degree > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
@@ -92,21 +101,29 @@ class WeightedSpec(RoutingSpec):
         return Hops(ports, longest, self._notes(topology))
 
     def _notes(self, topology: Topology) -> dict[str, Any]:
-        """What a reader of results should know of weights and ties that are not hops, and not all."""
+        """Notes for the results on weights and ties, where they are not hops and all."""
         name = self.weight or topology.default_weight
-        said = {} if name == HOPS else {"weight": name}
+        notes = {} if name == HOPS else {"weight": name}
         if self.weight is None and name == DELAY:
-            said = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
-        return said if self.ties == "all" else {**said, "ties": self.ties}
+            notes = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
+        return notes if self.ties == "all" else {**notes, "ties": self.ties}
 
 
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
-    """The channels of v on shortest paths to t, sets of ports uint64 [t, v], and how many the longest such path has.
+    """The channels on shortest paths, uint64 [t, v], a bit each, and the channels of the longest such path.
 
-    weight: int64 [channels], 1 or more; None: 1 each. first: of equally short paths from v the one found first by
-    Dijkstra's algorithm, which settles switches by distance from v, those of equal distance by number, tries their
-    channels in order, and replaces what it has found only by what is shorter. Of at most 64 channels out of a switch.
-    -1 in place of the longest path: some pair of switches has no path.
+    Serves at most 64 channels per switch.
+
+    Parameters
+    ----------
+    topology: the network.
+    weight: int64 [channels], 1 or more; None: 1 each.
+    first: of equally short paths from v only the one found first by Dijkstra's algorithm, which settles switches by
+        distance from v, then number, tries channels in order, and replaces a path only by a shorter one.
+
+    Returns
+    -------
+    The sets, and the longest path; -1: some pair of switches has no path.
 
     Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
     BookSim 2, github.com/booksim/booksim2.
@@ -122,7 +139,7 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     reached = map_row_blocks(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
     if not all(reached):
         return ports, -1
-    longest = int(longest_ways(topology, ports).max(initial=0))
+    longest = int(longest_paths(topology, ports).max(initial=0))
     return ports, longest if longest < FARTHEST else n - 1
 
 
@@ -167,9 +184,9 @@ def _settle(
 ) -> int:
     """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
 
-    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch from which each was
-    found first, and by which channel. order: int64 [switches], becomes the switches by distance, then number. heap:
-    int64 [more than channels], scratch. Returns how many switches were reached.
+    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch, and the channel,
+    by which each was reached first. order: int64 [switches], becomes the switches by distance, then number. heap: int64
+    [more than channels], scratch. Returns the number of reached switches.
     """
     n = len(far)
     far[:] = _UNREACHED
@@ -212,11 +229,11 @@ def _fill_all(
     for t in range(begin, end):
         reached &= _settle(t, in_start, in_tail, in_weight, far, before, taken, heap, order) == n
         for v in range(n):
-            some = np.uint64(0)
+            mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
                 if v != t and weight[c] + far[dst[c]] == far[v]:
-                    some |= one << np.uint64(c - out_start[v])
-            ports[t, v] = some
+                    mask |= one << np.uint64(c - out_start[v])
+            ports[t, v] = mask
     return reached
 
 
@@ -225,7 +242,7 @@ def _fill_first(
     out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
     Masks, begin: int, end: int,
 ) -> bool:  # fmt: skip
-    """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with next hops found first; whether all are reached."""
+    """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with first next hops; whether all are reached."""
     n, reached = len(ports), True
     far, before, taken, order = (
         np.zeros(n, np.int64),
@@ -245,22 +262,37 @@ def _fill_first(
 
 
 def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[tuple[Ints, PathSet]]:
-    """Up to ``most`` of the paths along next hops between switches with hosts, by target.
+    """Up to ``most`` paths along next hops between switches with hosts, by destination.
 
-    Of a pair that has more, ``most`` are drawn from the seed, all with equal probability where there are fewer than
-    2**30. Those of a pair are not sorted by length.
+    If a pair has more, ``most`` are drawn uniformly where there are fewer than 2**30. They are not sorted by length.
+
+    Parameters
+    ----------
+    topology: the network.
+    hops: the next hops.
+    most: paths per pair.
+    seed: of draws.
+
+    Returns
+    -------
+    (pairs, paths) of each destination.
     """
     ends = ends_of(topology)
-    for target in ends.tolist():
-        sources = ends[ends != target]
-        row = hops.ports[target]
-        counts, lengths, channel = _paths_to(target, sources, row, topology.out_start, topology.dst, most, seed)
-        yield sources * topology.switches + target, PathSet(starts(counts), starts(lengths), channel.astype(np.int32))
+    for dst_switch in ends.tolist():
+        src_switches = ends[ends != dst_switch]
+        row = hops.ports[dst_switch]
+        counts, lengths, channel = _paths_to(
+            dst_switch, src_switches, row, topology.out_start, topology.dst, most, seed
+        )
+        yield (
+            src_switches * topology.switches + dst_switch,
+            PathSet(starts(counts), starts(lengths), channel.astype(np.int32)),
+        )
 
 
 @njit
-def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target: Int, count: Ints) -> Int:
-    """The paths from v to another switch by next hops, _MANY at most. count: int64 [switches], those known, else -1."""
+def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_switch: Int, count: Ints) -> Int:
+    """The number of paths from v by next hops, at most _MANY. count: int64 [switches], known numbers, else -1."""
     stack = np.zeros(len(row) + 1, np.int64)
     stack[0], top = v, 0
     while top >= 0:
@@ -272,7 +304,7 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target:
         while some:
             w = dst[out_start[u] + lowest(some)]
             some &= some - np.uint64(1)
-            if w == target:
+            if w == dst_switch:
                 total += 1
             elif count[w] >= 0:
                 total += count[w]
@@ -289,30 +321,30 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, target:
 
 @njit
 def _paths_to(
-    target: Int, sources: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
+    dst_switch: Int, src_switches: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
-    """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a target."""
+    """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a switch."""
     n = len(row)
     count = np.full(n, -1, np.int64)
-    counts, lengths = np.zeros(len(sources), np.int64), np.zeros(len(sources) * most, np.int64)
+    counts, lengths = np.zeros(len(src_switches), np.int64), np.zeros(len(src_switches) * most, np.int64)
     flat, filled, paths = np.zeros(1024, np.int64), 0, 0
     chosen = np.zeros(most, np.int64)
-    for k in range(len(sources)):
-        s = sources[k]
-        total = _count_paths(row, out_start, dst, s, target, count)
+    for k in range(len(src_switches)):
+        s = src_switches[k]
+        total = _count_paths(row, out_start, dst, s, dst_switch, count)
         counts[k] = min(total, most)
-        _draw_distinct(total, counts[k], seed, s, target, chosen)
+        _draw_distinct(total, counts[k], seed, s, dst_switch, chosen)
         for j in range(counts[k]):
             v, rank, first = s, chosen[j], filled
-            while v != target:
+            while v != dst_switch:
                 some = row[v]
                 while True:
                     c = out_start[v] + lowest(some)
                     some &= some - np.uint64(1)
-                    here = np.int64(1) if dst[c] == target else count[dst[c]]
-                    if rank < here or some == 0:
+                    paths_after = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
+                    if rank < paths_after or some == 0:
                         break
-                    rank -= here
+                    rank -= paths_after
                 if filled == len(flat):
                     longer = np.zeros(2 * filled, np.int64)
                     for i in range(filled):
@@ -327,14 +359,16 @@ def _paths_to(
 
 
 @njit
-def _draw_distinct(total: Int, count: Int, seed: Int, source: Int, target: Int, chosen: Ints) -> None:
-    """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all if they are as many.
+def _draw_distinct(total: Int, count: Int, seed: Int, src_switch: Int, dst_switch: Int, chosen: Ints) -> None:
+    """Set chosen[:count] to different numbers below ``total``, drawn for a pair of switches; all of them if equal.
 
     Source: Bentley and Floyd, Communications of the ACM 30, 1987, doi:10.1145/30401.315746.
     """
     for i in range(count):
         last = total - count + i
-        number = last if total == count else below(draw(seed, PATH_TIES, source, paired(target, i, 10)), last + 1)
+        number = (
+            last if total == count else below(draw(seed, PATH_TIES, src_switch, paired(dst_switch, i, 10)), last + 1)
+        )
         for j in range(i):
             if chosen[j] == number:
                 number = last

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the channels that it may take an adaptive packet takes.
+"""The choice of an adaptive packet among the channels that it may take.
 
-A packet draws one of its channels at every hop, its *drawn channel*, and takes it unless another is much better: by at
-least the flits of the packet, and by more than half. Then it takes the channel of least cost; ties are drawn. The cost
-of a channel is the number of flits committed to it, as the switching mode counts them.
+A packet draws one of its channels at every hop, its *drawn channel*. It takes that channel unless another is clearly
+better: by at least the flits of the packet, and by more than half. Then it takes the channel of least cost; ties are
+drawn. The cost of a channel is the flits committed to it, as the switching mode counts them.
 
-Comparing exact counts would be greedy: packets of several flits that follow one another without a gap find, at every
-hop, the channel of their predecessor just idle and all others busy for a few ticks more. So flows keep to one channel
-each, as under a hash, and those that meet further on stay together. Random sampling and imprecise queue lengths are the
+Exact comparison would be greedy. Packets of several flits that follow each other without a gap find, at every hop, the
+channel of their predecessor just idle, and all others busy for a few ticks more. Flows would keep to one channel each,
+as under a hash, and flows that meet downstream would stay together. Random sampling and imprecise queue lengths are the
 known remedies (Kim, Dally, Abts, Adaptive routing in high-radix Clos network, SC 2006, doi:10.1145/1188455.1188552).
 """
 
@@ -17,48 +17,59 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import pick
 
-_LAST_RESORT = np.int64(1) << np.int64(32)
-"""Added to the cost of a channel where a packet could have only a VC that is a last resort."""
+_RESERVED_COST = np.int64(1) << np.int64(32)
+"""Cost added to a channel where a packet could have only a reserved VC."""
 
 _LOW_BITS = np.int64((1 << 31) - 1)
 
 
 @kernel
-def channel_cost(committed: Int, last_resort: bool) -> int:
-    """The cost of a channel to a packet; channels where it could have only a last resort cost more than all others.
+def channel_cost(committed: Int, reserved: bool) -> int:
+    """The cost of a channel to a packet. Channels with only a reserved VC cost more than all others.
 
-    committed: flits that the channel has still to send, or for which no credit has returned, below 2**32. last_resort:
-    whether the VC that the packet would take is one (:func:`~flitlab.models.rules.vc.last_resorts`).
+    committed: flits that the channel has still to send, or whose credit has not returned, below 2**32. reserved:
+    whether the packet would take a reserved VC (:func:`~flitlab.models.rules.vc.reserved_vcs`).
     """
-    return committed + _LAST_RESORT if last_resort else np.int64(committed)
+    return committed + _RESERVED_COST if reserved else np.int64(committed)
 
 
 @kernel
 def drawn_channel(ports: np.uint64, word: Int) -> int:
     """The port that a packet draws at a hop from all that it may take: uint64, a bit each, at least one.
 
-    word: the :func:`~flitlab.models.rules.route.route_word` of the packet and the hop. It depends on nothing else, so
-    the packet keeps its drawn channel for as long as it waits.
+    word: the :func:`~flitlab.models.rules.route.route_word` of the packet and the hop. Nothing else enters, so the
+    packet keeps its drawn channel while it waits.
     """
     return pick(ports, word)
 
 
 @kernel
 def drawn_tie(ports: np.uint64, word: Int) -> int:
-    """One of the ports of least cost, uniformly; independent of :func:`drawn_channel` by the same word."""
+    """One of the ports of least cost, uniformly; independent of :func:`drawn_channel` with the same word."""
     return pick(ports, (word & _LOW_BITS) << 32)
 
 
 @kernel
 def keeps_drawn(cost: Int, least: Int, flits: Int) -> bool:
-    """Whether a packet of ``flits`` takes its drawn channel, whose cost is ``cost``; least: of all that it can take."""
-    return cost - least <= max(flits - 1, least & ~_LAST_RESORT)
+    """Whether a packet takes its drawn channel.
+
+    Parameters
+    ----------
+    cost: cost of the drawn channel.
+    least: least cost of all channels that it can take.
+    flits: length of the packet.
+    """
+    return cost - least <= max(flits - 1, least & ~_RESERVED_COST)
 
 
 @kernel
 def waits_for_drawn(busy: Int, since: Int, flits: Int) -> bool:
-    """Whether a packet of ``flits`` waits for its drawn channel, which is held by another until tick ``busy``.
+    """Whether a packet waits for its drawn channel, for at most the time of one packet.
 
-    It does for the time of one packet, since the tick from which it could have been granted an idle channel.
+    Parameters
+    ----------
+    busy: tick until which another packet holds the channel.
+    since: tick from which an idle channel could have been granted.
+    flits: length of the packet.
     """
     return busy <= since + flits

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotating priority, by which iSLIP matches the inputs of a switch with the outputs that they ask for.
+"""Rotating priority, by which iSLIP matches the inputs of a switch to the outputs that they request.
 
-iSLIP (McKeown 1999, doi:10.1109/90.769767): every output offers itself to one of the inputs that ask for it, and
-every input accepts one of its offers, both by rotating priority: who was last matched comes last. Priorities
-move only by what is accepted, and only in the first iteration of a tick, without which somebody could starve.
+iSLIP (McKeown 1999, doi:10.1109/90.769767): every output grants one of the inputs that request it, and every input
+accepts one of its grants, both by rotating priority: the last match comes last. Priorities advance only with accepted
+grants, and only in the first iteration of a tick; otherwise an input could starve.
 """
 
 import numpy as np
@@ -23,6 +23,6 @@ def above(mask: Int, last: Int) -> np.uint64:
 
 @kernel
 def first_after(mask: Int, last: Int) -> int:
-    """The member of a non-empty 64-bit set that comes first when counting from ``last`` + 1, going round."""
+    """The member of a non-empty 64-bit set that comes first, counting from ``last`` + 1 with wrap-around."""
     later = above(mask, last)
     return lowest(later if later else np.uint64(mask))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When hosts create packets: integer inversion of geometric gaps, no logarithm, no floating point.
+"""The times at which hosts create packets: integer inversion of geometric gaps, without logarithms or floating point.
 
-A host's candidate arrivals are a chain of positions in sub-ticks; the next follows from the last by
-one block of draws. Hosts that send less than the busiest one keep each candidate with the ratio of
-the two rates, so one table serves all hosts. Every candidate has a length, which is the packet's that it becomes; in
-a burst of an on-off process the next one follows when the channel would have taken it.
+The candidate arrivals of a host are a chain of positions in sub-ticks. Each follows from the last by one block of
+draws. Hosts that send less than the busiest one keep each candidate with the ratio of the rates, so one table serves
+all hosts. Every candidate has a length, that of its packet. In a burst of an on-off process the next candidate follows
+when the channel could have taken the packet.
 """
 
 from fractions import Fraction
@@ -18,10 +18,10 @@ from flitlab.models.rules.draw import (
     ARRIVAL,
     ARRIVAL_TAIL,
     THINNING,
+    draw_out_of_line,
     paired,
     philox,
-    seldom_draw,
-    seldom_philox,
+    philox_out_of_line,
     uniform,
 )
 from flitlab.models.rules.packets import Packets, length
@@ -33,7 +33,7 @@ SUBTICK_BITS = 10
 """A Poisson process is drawn on a grid of 2**-10 ticks."""
 
 LONGEST_RUN = 1 << 30
-"""Ticks beyond which no engine runs; what would be created later is not looked for."""
+"""Ticks of the longest run. Later arrivals are not computed."""
 
 _ONE = 1 << 63
 _FULL = _ONE - 1
@@ -46,10 +46,10 @@ _ROUNDING = Fraction(1, 10**9)
 class Arrivals(NamedTuple):
     """Tables of an arrival process, for :func:`next_arrival`.
 
-    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions in a tick. base: a chain begins at -base.
-    coarse, fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097].
-    stop: threshold of the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1 never. end: position
-    from which on it does not matter when something is created.
+    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions per tick. base: a chain begins at -base. coarse, fine:
+    survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097]. stop: threshold for the
+    end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1: never. end: position from which on arrivals
+    do not matter.
     """
 
     kind: int
@@ -91,20 +91,28 @@ def _truncated(ratio: Fraction, size: int) -> Ints:
 
 
 def _guide(table: Ints) -> Integers:
-    """Count what exceeds the words b << 51, uint16 [4097]: entry b and the next are an answer's bounds, mostly equal.
+    """Guide table: for each word b << 51, how many entries exceed it, uint16 [4097].
 
-    The last word is one less, the greatest of all.
+    Two neighbouring entries bound an answer, and are mostly equal. The last word is one less, the greatest of all.
     """
     words = np.append(np.arange(1 << _GUIDE_BITS) << _GUIDE_SHIFT, _FULL)
     return np.searchsorted(-table, -words, side="left").astype(np.uint16)
 
 
-def too_much(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
-    """Why hosts cannot offer a load with packets of ``mean_flits``, '' if they can; see :func:`make_arrivals`."""
-    asked = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
-    if kind == "onoff" and asked > 1 + _ROUNDING:
+def overload_error(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
+    """Why hosts cannot offer a load; '' if they can.
+
+    Parameters
+    ----------
+    kind: key of :data:`KINDS`.
+    load: flits per tick of a host of rate 1.
+    mean_flits: mean packet length.
+    rate: float64 [hosts], row sums of the demand matrix.
+    """
+    peak_rate = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
+    if kind == "onoff" and peak_rate > 1 + _ROUNDING:
         return f"load {load:g} asks for more than a flit per tick and host, and an on-off host has its packets in a row"
-    if asked > Fraction(mean_flits) * (1 + _ROUNDING):
+    if peak_rate > Fraction(mean_flits) * (1 + _ROUNDING):
         return f"load {load:g} asks for more than one packet per tick and host"
     return ""
 
@@ -112,13 +120,26 @@ def too_much(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
 def make_arrivals(
     kind: str, load: float, mean_flits: float, rate: Floats, burst: float, ticks: int = LONGEST_RUN
 ) -> Arrivals:
-    """Tables for an offered load.
+    """Tables of an arrival process for an offered load.
 
-    load: flits per tick of a host whose ``rate`` is 1. mean_flits: mean packet length. rate: float64
-    [hosts], row sums of the demand matrix. burst: mean packets of an on-period. ticks: that matter.
-    Raises ``ValueError`` if that is :func:`too_much`.
+    Parameters
+    ----------
+    kind: key of :data:`KINDS`.
+    load: flits per tick of a host of rate 1.
+    mean_flits: mean packet length.
+    rate: float64 [hosts], row sums of the demand matrix.
+    burst: mean packets of an on-period (ONOFF).
+    ticks: length of the run.
+
+    Returns
+    -------
+    The tables.
+
+    Raises
+    ------
+    ValueError: the load exceeds what hosts can offer (:func:`overload_error`).
     """
-    if problem := too_much(kind, load, mean_flits, rate):
+    if problem := overload_error(kind, load, mean_flits, rate):
         raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
     packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
@@ -127,8 +148,10 @@ def make_arrivals(
     if packets == 0:
         keep = np.full(len(rate), -1, np.int64)
     else:
-        rates, place = np.unique(rate, return_inverse=True)
-        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[place]
+        rates, rate_index = np.unique(rate, return_inverse=True)
+        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[
+            rate_index
+        ]
         if code == BERNOULLI:
             base = 1
             coarse = _geometric(1 - packets)
@@ -145,13 +168,20 @@ def make_arrivals(
 
 
 def typical_gap(arrivals: Arrivals) -> float:
-    """Return about how many ticks pass from one packet of the busiest host to the next, bursts apart."""
+    """Approximate ticks between two packets of the busiest host, apart from bursts."""
     return float(arrivals.coarse.sum(dtype=np.float64)) / _ONE
 
 
 @kernel
 def survivors(table: Ints, guide: Integers, word: Int) -> int:
-    """How many entries of the descending ``table`` exceed ``word``."""
+    """How many entries of a descending table exceed a word.
+
+    Parameters
+    ----------
+    table: int64, descending.
+    guide: uint16 [4097], guide table of ``table``.
+    word: uniform integer in [0, 2**63).
+    """
     bucket = word >> _GUIDE_SHIFT
     high, low = np.int64(guide[bucket]), np.int64(guide[bucket + 1])
     while low < high:
@@ -164,15 +194,15 @@ def survivors(table: Ints, guide: Integers, word: Int) -> int:
 
 
 @kernel
-def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, room: Int) -> int:
-    """A gap in ticks; no more is added to one of ``room`` positions."""
+def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, remaining: Int) -> int:
+    """A geometric gap in ticks; it need not exceed the ``remaining`` positions."""
     if len(a.coarse) == 0:
         return np.int64(0)
     gap, attempt = np.int64(0), np.int64(0)
     count = survivors(a.coarse, a.coarse_guide, word)
-    while count == len(a.coarse) and gap << a.shift < room:  # a geometric variable has no memory: draw again
+    while count == len(a.coarse) and gap << a.shift < remaining:  # a geometric variable has no memory: draw again
         gap += count
-        word = seldom_draw(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
+        word = draw_out_of_line(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
@@ -180,11 +210,21 @@ def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, r
 
 @kernel
 def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, position: Int) -> tuple[int, int]:
-    """The host's next packet after ``position`` (sub-ticks; start with -a.base): (its candidate's counter, position).
+    """The host's next packet after a position.
 
-    p: :class:`~flitlab.models.rules.packets.Packets`, which say how long candidates are. ``counter`` is that of the
-    first candidate to try; call again with the returned one plus 1. The tick of creation is ``position >> a.shift``;
-    from ``a.end`` on, positions mean nothing but that.
+    Parameters
+    ----------
+    a: the arrival process.
+    p: packet lengths (:class:`~flitlab.models.rules.packets.Packets`).
+    seed: of the run.
+    host: the source host.
+    counter: of the first candidate to try; for the next packet the returned one plus 1.
+    position: position of the last packet, sub-ticks; -a.base at the start.
+
+    Returns
+    -------
+    Counter and position of the candidate. Its tick of creation is ``position >> a.shift``; from ``a.end`` on, there is
+    no packet.
     """
     return arrival_by(a, p, seed, host, counter, position, philox(seed, ARRIVAL, host, counter))
 
@@ -193,29 +233,41 @@ def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, po
 def arrival_by(
     a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, position: Int, block: tuple[int, int, int, int]
 ) -> tuple[int, int]:
-    """Find a host's next packet as :func:`next_arrival` does, where the first candidate's block has been drawn.
+    """The host's next packet as by :func:`next_arrival`, with the first candidate's block drawn already.
 
+    Parameters
+    ----------
+    a: the arrival process.
+    p: packet lengths (:class:`~flitlab.models.rules.packets.Packets`).
+    seed: of the run.
+    host: the source host.
+    counter: of the first candidate to try.
+    position: position of the last packet, sub-ticks.
     block: :func:`~flitlab.models.rules.draw.philox` of ``ARRIVAL``, ``host`` and ``counter``.
+
+    Returns
+    -------
+    Counter and position of the candidate.
     """
     while True:
         x0, x1, x2, x3 = block
         word = uniform(x0, x1)
-        room = a.end - position
+        remaining = a.end - position
         if a.kind == BERNOULLI:
-            position += 1 + _geometric_gap(a, seed, host, counter, word, room)
+            position += 1 + _geometric_gap(a, seed, host, counter, word, remaining)
         else:
             other = uniform(x2, x3)
             if a.kind == POISSON:
-                gap = _geometric_gap(a, seed, host, counter, word, room) << a.shift
+                gap = _geometric_gap(a, seed, host, counter, word, remaining) << a.shift
                 position += gap + survivors(a.fine, a.fine_guide, other)
             else:
                 if counter > 0:
                     position += length(p, seed, host, counter - 1)
                 # every host starts in an off-period, so that they do not burst together
                 if other < a.stop or counter == 0:
-                    position += _geometric_gap(a, seed, host, counter, word, room)
+                    position += _geometric_gap(a, seed, host, counter, word, remaining)
         keep = a.keep[host]
-        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or seldom_draw(seed, THINNING, host, counter) < keep:
+        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw_out_of_line(seed, THINNING, host, counter) < keep:
             return counter, position
         counter += 1
-        block = seldom_philox(seed, ARRIVAL, host, counter)
+        block = philox_out_of_line(seed, ARRIVAL, host, counter)

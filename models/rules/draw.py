@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 
-# One stream for each purpose: draws of different streams never share a block. (int64, not
+# One stream per purpose: draws of different streams never share a block. (int64, not
 # Python ints, of which Numba would compile one copy of every caller each.)
 ARRIVAL = np.int64(1)
 DESTINATION = np.int64(2)
@@ -38,9 +38,9 @@ _32 = uint64(32)
 
 @intrinsic
 def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
-    """All rounds of one block or of several: their words, four of each, of which only the low 32 bits mean anything.
+    """All rounds of one block or two: four words each, of which only the low 32 bits matter.
 
-    key: two words. All multiplications of a round are made at once, as the elements of one vector.
+    key: two words. All multiplications of a round are elements of one vector.
     """
     vector = ir.VectorType(ir.IntType(64), words.count // 2)
 
@@ -56,54 +56,75 @@ def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
 
         low_half, factors, steps, half = each(0xFFFFFFFF, 0xFFFFFFFF), each(*_FACTORS), each(*_STEPS), each(32, 32)
         swapped = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [i ^ 1 for i in range(vector.count)])
-        keys, given = (cgutils.unpack_tuple(builder, arg) for arg in args)
-        even, odd, keys = gather(given[::2]), gather(given[1::2]), gather(list(keys) * (vector.count // 2))
+        keys, input_words = (cgutils.unpack_tuple(builder, arg) for arg in args)
+        even, odd, keys = gather(input_words[::2]), gather(input_words[1::2]), gather(list(keys) * (vector.count // 2))
         for _ in range(_ROUNDS):
             product = builder.mul(builder.and_(even, low_half), factors)
             product = builder.shuffle_vector(product, product, swapped)
             even = builder.xor(builder.lshr(product, half), builder.xor(odd, keys))
             odd, keys = product, builder.add(keys, steps)
         places = [ir.IntType(32)(i) for i in range(vector.count)]
-        made = [builder.extract_element(half, place) for place in places for half in (even, odd)]
-        return context.make_tuple(builder, signature.return_type, made)
+        output_words = [builder.extract_element(half, place) for place in places for half in (even, odd)]
+        return context.make_tuple(builder, signature.return_type, output_words)
 
     return words(key, words), codegen
 
 
 @kernel
-def _words_of(seed: Int) -> tuple[int, int]:
-    """Split a seed into the two words of a key."""
+def _key_words(seed: Int) -> tuple[int, int]:
+    """The two key words of a seed."""
     key = uint64(seed)
     return key, key >> _32
 
 
 @kernel
-def _place(stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
-    """Make the words of which the rounds make a block."""
-    place = uint64(counter)
-    return place, place >> _32, uint64(entity), uint64(stream)
+def _counter_words(stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+    """The four counter words of a block."""
+    counter_word = uint64(counter)
+    return counter_word, counter_word >> _32, uint64(entity), uint64(stream)
 
 
 @kernel
 def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """Four independent 32-bit words as int64: the Philox4x32-10 block of these coordinates.
 
-    seed, counter: 64 bits each. stream, entity: the low 32 bits each.
+    Parameters
+    ----------
+    seed: 64 bits.
+    stream: purpose of the draw, low 32 bits.
+    entity: host, switch, link or flow, low 32 bits.
+    counter: 64 bits.
+
+    Returns
+    -------
+    Four words, int64.
+
+    Source: Salmon, Moraes, Dror, Shaw, SC 2011, doi:10.1145/2063384.2063405.
     """
-    x0, x1, x2, x3 = _rounds(_words_of(seed), _place(stream, entity, counter))
+    x0, x1, x2, x3 = _rounds(_key_words(seed), _counter_words(stream, entity, counter))
     return _signed(x0, x1, x2, x3)
 
 
 @routine
-def seldom_philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
-    """Make the same block as :func:`philox`, where few are made: compiled code calls this and has no copy of it."""
+def philox_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+    """The block of :func:`philox` for rare use: compiled code calls this function instead of inlining it.
+
+    Parameters
+    ----------
+    seed, stream, entity, counter: as in :func:`philox`.
+    """
     return philox(seed, stream, entity, counter)
 
 
 @kernel
-def seldom_draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
-    """Make the same draw as :func:`draw`, where few are made."""
-    x0, x1, _, _ = seldom_philox(seed, stream, entity, counter)
+def draw_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
+    """The draw of :func:`draw` for rare use: compiled code calls it instead of inlining it.
+
+    Parameters
+    ----------
+    seed, stream, entity, counter: as in :func:`philox`.
+    """
+    x0, x1, _, _ = philox_out_of_line(seed, stream, entity, counter)
     return uniform(x0, x1)
 
 
@@ -111,11 +132,22 @@ def seldom_draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
 def draw_with_block(
     seed: Int, entity: Int, stream: Int, counter: Int, other: Int, other_counter: Int
 ) -> tuple[int, tuple[int, int, int, int]]:
-    """Make a draw and a block of the same entity at once, in the time of one.
+    """A draw and a block of the same entity, in the time of one.
 
-    Returns (:func:`draw` of ``stream`` and ``counter``, :func:`philox` of stream ``other`` and ``other_counter``).
+    Parameters
+    ----------
+    seed: 64 bits.
+    entity: of both.
+    stream, counter: of the draw.
+    other, other_counter: stream and counter of the block.
+
+    Returns
+    -------
+    :func:`draw` of ``stream`` and ``counter``, and :func:`philox` of ``other`` and ``other_counter``.
     """
-    words = _rounds(_words_of(seed), _place(stream, entity, counter) + _place(other, entity, other_counter))
+    words = _rounds(
+        _key_words(seed), _counter_words(stream, entity, counter) + _counter_words(other, entity, other_counter)
+    )
     x0, x1, x2, x3, y0, y1, y2, y3 = words
     low, high, _, _ = _signed(x0, x1, x2, x3)
     return uniform(low, high), _signed(y0, y1, y2, y3)
@@ -135,7 +167,12 @@ def uniform(low: Int, high: Int) -> int:
 
 @kernel
 def draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
-    """A uniform integer in [0, 2**63)."""
+    """A uniform integer in [0, 2**63).
+
+    Parameters
+    ----------
+    seed, stream, entity, counter: as in :func:`philox`.
+    """
     x0, x1, _, _ = philox(seed, stream, entity, counter)
     return uniform(x0, x1)
 
@@ -161,8 +198,14 @@ def below_wide(word: Int, n: Int) -> int:
 
 @kernel
 def paired(major: Int, minor: Int, bits: Int) -> int:
-    """A counter for :func:`draw` of two numbers below 2**32: no other two of them have the same.
+    """A counter for :func:`draw` from two numbers below 2**32. Different pairs give different counters.
 
-    It is major * 2**bits + minor for all ``minor`` below 2**bits.
+    It is major * 2**bits + minor for ``minor`` below 2**bits.
+
+    Parameters
+    ----------
+    major: first number.
+    minor: second number.
+    bits: typical bits of ``minor``.
     """
     return (minor >> bits) << (bits + 32) | major << bits | minor & ((1 << bits) - 1)

@@ -5,16 +5,27 @@
 def occupancy_bound(
     hold: int, channels: int, hosts: int, flits: int, header: int, injection: int, events: int = 0
 ) -> int:
-    """Most packets ever resident in a switch with ``channels`` network inputs and outputs and ``hosts`` hosts.
+    """The most packets ever resident in a hot-potato switch.
 
-    Of more than max(hold, late) residents one is eligible, where ``late`` bounds those still in their
-    header delay (an input brings one packet in ``flits`` ticks); so every free output takes one, and in any
-    ``flits`` ticks at least as many leave as can arrive, but for the channels' last packets. Packets that
-    hosts started before the switch filled may still be on their way in. Each of so many ``events``, by which channels
-    fail or return, both directions alike, may divide the time of a packet in two, of which a channel then brings one
-    more than its counterpart takes. Times in ticks.
+    Of more than max(hold, in_header_delay) residents one is eligible, so every free output takes one. In any ``flits``
+    ticks at least as many leave as can arrive, but for the channels' last packets. Packets that hosts started before
+    the switch filled may still arrive. Every event may split the time of a packet, so that a channel brings one more
+    packet than its counterpart takes.
+
+    Parameters
+    ----------
+    hold: packets from which on hosts wait.
+    channels: network inputs, and outputs, of the switch.
+    hosts: its hosts.
+    flits: length of packets.
+    header, injection: delays, ticks.
+    events: times at which channels fail or return, both directions alike.
+
+    Returns
+    -------
+    Number of packets.
     """
-    reading = -(-header // flits)
-    late = channels * reading + min(hold, hosts * reading)
-    coming = min(hold, hosts * -(-injection // flits))
-    return max(hold, late) + channels * (1 + events) + coming
+    header_packets = -(-header // flits)
+    in_header_delay = channels * header_packets + min(hold, hosts * header_packets)
+    arriving = min(hold, hosts * -(-injection // flits))
+    return max(hold, in_header_delay) + channels * (1 + events) + arriving

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who goes first: age arbitration of virtual cut-through, and the ranking of hot-potato."""
+"""Arbitration order: by age in virtual cut-through, and by rank in hot-potato switching."""
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
@@ -15,10 +15,18 @@ def age_key(eligible: Int, input_vc: Int) -> int:
 
 
 @kernel
-def outranks(hops: Int, born: Int, identity: Int, other_hops: Int, other_born: Int, other_identity: Int) -> bool:
-    """Whether a packet goes before another in hot-potato: more hops, then older, then the lower id."""
+def outranks(
+    hops: Int, created_at: Int, packet_id: Int, other_hops: Int, other_created_at: Int, other_packet_id: Int
+) -> bool:
+    """Whether a packet goes before another in hot-potato switching: more hops, then older, then lower id.
+
+    Parameters
+    ----------
+    hops, created_at, packet_id: of the packet.
+    other_hops, other_created_at, other_packet_id: of the other one.
+    """
     if hops != other_hops:
         return hops > other_hops
-    if born != other_born:
-        return born < other_born
-    return identity < other_identity
+    if created_at != other_created_at:
+        return created_at < other_created_at
+    return packet_id < other_packet_id

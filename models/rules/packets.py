@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a packet is: where it goes and how long it is. Packet ids are sequence number x hosts + host."""
+"""Destination and length of packets. Packet ids are sequence number x hosts + host."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from flitlab.models.traffic.demand import FIXED, UNIFORM, UNIFORM_SELF, Traffic,
 class Packets(NamedTuple):
     """Tables for :func:`destination` and :func:`length`: a :class:`Traffic` and a packet mix, flattened.
 
-    law, fixed, start, column, cumulative: see Traffic. flits: int64 [lengths]; share: int64 [lengths],
+    law, fixed, start, column, cumulative: see Traffic. flits: int64 [lengths], packet lengths; share: int64 [lengths],
     cumulative thresholds of a 63-bit word.
     """
 
@@ -31,7 +31,19 @@ class Packets(NamedTuple):
 def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, ...]) -> Packets:
     """Tables of a traffic pattern and a packet mix.
 
-    Raises ``ValueError`` for traffic with a background, whose destinations depend on the load (``Traffic.at``).
+    Parameters
+    ----------
+    traffic: the pattern.
+    flits: packet lengths.
+    shares: relative frequency of each length.
+
+    Returns
+    -------
+    The tables.
+
+    Raises
+    ------
+    ValueError: the traffic has a background, whose destinations depend on the load (``Traffic.at``).
     """
     if traffic.background is not None:
         raise ValueError("a demand with a background is drawn from at a load: take Scenario.at")
@@ -44,13 +56,28 @@ def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, 
 
 @kernel
 def destination(p: Packets, seed: Int, host: Int, sequence: Int) -> int:
-    """Destination host of a packet."""
+    """Destination host of a packet.
+
+    Parameters
+    ----------
+    p: tables of the traffic.
+    seed: of the run.
+    host: the source host.
+    sequence: sequence number of the packet at its host.
+    """
     return destination_by(p, host, draw(seed, DESTINATION, host, sequence))
 
 
 @kernel
 def destination_by(p: Packets, host: Int, word: Int) -> int:
-    """Find the destination host of a packet from its draw, ``word``, a uniform integer in [0, 2**63)."""
+    """Destination host of a packet from its draw.
+
+    Parameters
+    ----------
+    p: tables of the traffic.
+    host: the source host.
+    word: uniform integer in [0, 2**63).
+    """
     if p.law == FIXED:
         return p.fixed[host]
     if p.law == UNIFORM:
@@ -70,7 +97,15 @@ def destination_by(p: Packets, host: Int, word: Int) -> int:
 
 @kernel
 def length(p: Packets, seed: Int, host: Int, counter: Int) -> int:
-    """Length in flits of the packet that a candidate arrival becomes (see :mod:`flitlab.models.rules.arrivals`)."""
+    """Length in flits of the packet that a candidate arrival becomes (:mod:`flitlab.models.rules.arrivals`).
+
+    Parameters
+    ----------
+    p: tables of the packet mix.
+    seed: of the run.
+    host: the source host.
+    counter: index of the candidate arrival.
+    """
     if len(p.flits) == 1:
         return p.flits[0]
     word = draw(seed, LENGTH, host, counter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a polarized packet may go on its way from one switch to another, and what that costs it."""
+"""Next hops of polarized routing, and their costs."""
 
 import numpy as np
 
@@ -11,20 +11,26 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def gain(leg: Bytes, origin: Int, target: Int, here: Int, there: Int) -> int:
-    """By how much a channel from ``here`` to ``there`` takes a packet away from its origin and towards its target.
+def gain(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int) -> int:
+    """How much a channel takes a packet away from its source and towards its destination, in hops.
 
+    Parameters
+    ----------
     leg: uint8 [switches, switches], as ``leg`` of the tables.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    next_switch: the switch at the end of the channel.
     """
-    away = np.int64(leg[origin, there]) - np.int64(leg[origin, here])
-    return away + np.int64(leg[here, target]) - np.int64(leg[there, target])
+    away = np.int64(leg[src_switch, next_switch]) - np.int64(leg[src_switch, switch])
+    return away + np.int64(leg[switch, dst_switch]) - np.int64(leg[next_switch, dst_switch])
 
 
 @kernel
-def _outwards(leg: Bytes, origin: Int, target: Int, here: Int, there: Int) -> int:
-    """1 if a channel takes a packet farther from both its ends, -1 if nearer to both, else 0."""
-    away = np.int64(leg[origin, there]) - np.int64(leg[origin, here])
-    nearer = np.int64(leg[here, target]) - np.int64(leg[there, target])
+def _outwards(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int) -> int:
+    """1 if a channel leads farther from both ends of the route, -1 if nearer to both, else 0."""
+    away = np.int64(leg[src_switch, next_switch]) - np.int64(leg[src_switch, switch])
+    nearer = np.int64(leg[switch, dst_switch]) - np.int64(leg[next_switch, dst_switch])
     if away > 0 and nearer < 0:
         return 1
     return -1 if away < 0 and nearer > 0 else 0
@@ -32,40 +38,64 @@ def _outwards(leg: Bytes, origin: Int, target: Int, here: Int, there: Int) -> in
 
 @routine
 def _ports(
-    leg: Bytes, out_start: Integers, dst: Integers, longest: Int, origin: Int, hop: Int, here: Int, target: Int
+    leg: Bytes,
+    out_start: Integers,
+    dst: Integers,
+    longest: Int,
+    src_switch: Int,
+    hop: Int,
+    switch: Int,
+    dst_switch: Int,
 ) -> np.uint64:
-    """What :func:`polarized_ports` returns; longest: channels that a packet may take."""
+    """The result of :func:`polarized_ports`; longest: channels that a packet may take."""
     ports, shortest = np.uint64(0), np.uint64(0)
-    near, far = np.int64(leg[origin, here]), np.int64(leg[here, target])
-    for c in range(out_start[here], out_start[here + 1]):
-        there, bit = np.int64(dst[c]), _ONE << np.uint64(c - out_start[here])
-        left = np.int64(leg[there, target])
-        if left < far:
+    src_hops, dst_hops = np.int64(leg[src_switch, switch]), np.int64(leg[switch, dst_switch])
+    for c in range(out_start[switch], out_start[switch + 1]):
+        next_switch, bit = np.int64(dst[c]), _ONE << np.uint64(c - out_start[switch])
+        hops_left = np.int64(leg[next_switch, dst_switch])
+        if hops_left < dst_hops:
             shortest |= bit
-        if left >= longest - hop:
+        if hops_left >= longest - hop:
             continue
-        won = gain(leg, origin, target, here, there)
-        direction = 1 if near < far else -1
-        if won > 0 or (won == 0 and _outwards(leg, origin, target, here, there) == direction):
+        gained = gain(leg, src_switch, dst_switch, switch, next_switch)
+        direction = 1 if src_hops < dst_hops else -1
+        if gained > 0 or (gained == 0 and _outwards(leg, src_switch, dst_switch, switch, next_switch) == direction):
             ports |= bit
     return ports if ports else shortest
 
 
 @kernel
-def polarized_ports(r: Tables, origin: Int, hop: Int, here: Int, target: Int) -> np.uint64:
-    """The set of ports by which a packet that is not at its target may go on (POLARIZED).
+def polarized_ports(r: Tables, src_switch: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
+    """The ports by which a packet that is not at its destination may continue (POLARIZED): uint64, a bit each.
 
-    Those that gain; and those that gain nothing, outwards as long as it is nearer to its origin, inwards then. None
-    leads to where the channels that it has left would not do; the shortest are the set where that leaves none. hop:
-    channels that it has taken; r.classes: those that it may take.
+    These are ports with a gain, and ports without one that lead outwards in the first half and inwards in the second.
+    None leads to a switch from which the remaining channels would not suffice. If there is no such port, all minimal
+    ones.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    src_switch: the packet's first switch.
+    hop: channels between switches taken so far.
+    switch: its present switch.
+    dst_switch: its destination switch.
     """
-    return _ports(r.leg, r.out_start, r.dst, r.classes, origin, hop, here, target)
+    return _ports(r.leg, r.out_start, r.dst, r.classes, src_switch, hop, switch, dst_switch)
 
 
 @kernel
-def detour(r: Tables, origin: Int, target: Int, here: Int, there: Int, flits: Int) -> int:
-    """Flits by which a packet of ``flits`` puts a channel back whose gain is less than 2: r.threshold packets for each.
+def detour(r: Tables, src_switch: Int, dst_switch: Int, switch: Int, next_switch: Int, flits: Int) -> int:
+    """Flits added to the cost of a channel whose gain is below 2: ``r.threshold`` packets for each hop less.
 
-    2 is the gain of a channel that takes it away from its origin and as much nearer to its target.
+    2 is the gain of a channel away from the source and towards the destination.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    next_switch: the switch at the end of the channel.
+    flits: length of the packet.
     """
-    return r.threshold * flits * (2 - gain(r.leg, origin, target, here, there))
+    return r.threshold * flits * (2 - gain(r.leg, src_switch, dst_switch, switch, next_switch))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The set of ports that is allowed for each pair of switches, in as few bytes as the ports need.
+"""The set of allowed ports for each pair of switches, in as few bytes as the ports need.
 
-Where routes are tables, each hop reads one set at a place of its own: what a look-up costs is the wait for memory, and
-the smaller the table the more of it is near. So sets of up to 8 ports take 1 byte, those of up to 16 two, and so on.
+With tables, each hop reads one set at a random address. The cost of a look-up is a cache miss, so a smaller table is
+faster. Sets of up to 8 ports take 1 byte, of up to 16 two, and so on.
 """
 
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ _WORD = 8  # bytes that are read at once
 class PortSets(NamedTuple):
     """Sets of ports for pairs of switches.
 
-    bytes: uint8 [switches * switches * width + 7], the sets row by row, low byte first, and what a word that begins at
-    the last of them reaches beyond it. width: bytes of a set. switches: their number. mask: uint64, the bits of a set.
+    bytes: uint8 [switches * switches * width + 7], the sets row by row, low byte first, padded for the last 8-byte
+    read. width: bytes of a set. switches: their number. mask: uint64, the bits of a set.
     """
 
     bytes: Bytes
@@ -33,25 +33,34 @@ class PortSets(NamedTuple):
 
 
 def pack_ports(ports: Masks) -> PortSets:
-    """Pack sets of ports, uint64 [switches, switches], a bit each."""
+    """Pack sets of ports.
+
+    Parameters
+    ----------
+    ports: uint64 [switches, switches], a bit each.
+
+    Returns
+    -------
+    The packed sets.
+    """
     width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
     sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
     map_row_blocks(lambda first, last: _pack(ports[first:last], sets, first * len(ports) * width, width), len(ports))
     return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
 
 
-def _pack(ports: Masks, sets: Bytes, place: int, width: int) -> None:
+def _pack(ports: Masks, sets: Bytes, offset: int, width: int) -> None:
     """Pack rows of sets of ports into ``sets`` from a place on."""
     for row in ports:
         words = np.ascontiguousarray(row, "<u8").view(np.uint8).reshape(-1, _WORD)
         for byte in range(width):  # a copy of many short rows takes twice as long
-            sets[place + byte : place + len(row) * width : width] = words[:, byte]
-        place += len(row) * width
+            sets[offset + byte : offset + len(row) * width : width] = words[:, byte]
+        offset += len(row) * width
 
 
 @intrinsic
 def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
-    """The eight bytes of a uint8 array from a place on, low byte first, as one number."""
+    """The eight bytes of a uint8 array from an offset on, low byte first, as one number."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         base = context.make_array(array)(context, builder, args[0]).data
@@ -62,18 +71,39 @@ def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
 
 
 @kernel
-def ports_towards(sets: PortSets, target: Int, here: Int) -> np.uint64:
-    """The ports by which a packet for switch ``target`` may leave switch ``here``: uint64, a bit each."""
-    return _word_at(sets.bytes, place_of(sets, target, here)) & sets.mask
+def ports_towards(sets: PortSets, dst_switch: Int, switch: Int) -> np.uint64:
+    """The ports by which a packet for a switch may leave the present one: uint64, a bit each.
+
+    Parameters
+    ----------
+    sets: the sets of ports.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    """
+    return _word_at(sets.bytes, set_offset(sets, dst_switch, switch)) & sets.mask
 
 
 @kernel
-def place_of(sets: PortSets, target: Int, here: Int) -> int:
-    """The place in ``sets.bytes`` of the ports by which a packet for ``target`` may leave ``here``, both switches."""
-    return np.int64(target * sets.switches + here) * sets.width
+def set_offset(sets: PortSets, dst_switch: Int, switch: Int) -> int:
+    """The offset in ``sets.bytes`` of the ports from a switch towards another.
+
+    Parameters
+    ----------
+    sets: the sets of ports.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    """
+    return np.int64(dst_switch * sets.switches + switch) * sets.width
 
 
 @kernel
-def leads_nowhere(sets: PortSets, target: Int, here: Int) -> bool:
-    """Whether switch ``here`` has no port towards another switch, ``target``."""
-    return here != target and ports_towards(sets, target, here) == 0
+def has_no_port(sets: PortSets, dst_switch: Int, switch: Int) -> bool:
+    """Whether a switch has no port towards another switch.
+
+    Parameters
+    ----------
+    sets: the sets of ports.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    """
+    return switch != dst_switch and ports_towards(sets, dst_switch, switch) == 0

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canonical numbering of ports, which ties in arbitration refer to.
+"""The canonical numbering of ports, which decides ties in arbitration.
 
-Outputs of a switch: its network channels in channel order, then the ejection channels of its
-hosts. Inputs: its network channels in channel order, then the injection channels of its hosts.
-Both are numbered switch by switch.
+Outputs of a switch: its network channels in channel order, then the ejection channels of its hosts. Inputs: its network
+channels in channel order, then the injection channels of its hosts. Both are numbered switch by switch.
 """
 
 from typing import NamedTuple
@@ -36,7 +35,12 @@ class Ports(NamedTuple):
 
 
 def make_ports(topology: Topology) -> Ports:
-    """The numbering for a topology."""
+    """The port numbering of a topology.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
     zero = np.zeros(1, np.int64)
     out_base = np.concatenate([zero, np.cumsum(topology.out_degree + topology.host_count)])
     in_base = np.concatenate([zero, np.cumsum(topology.in_degree + topology.host_count)])
@@ -45,10 +49,10 @@ def make_ports(topology: Topology) -> Ports:
     rank = np.empty(topology.channels, np.int64)
     rank[topology.in_channels] = channel - topology.in_start[topology.dst[topology.in_channels]]
     entry = in_base[topology.dst] + rank
-    place = topology.host_switch
-    nth = np.arange(topology.hosts) - topology.host_start[place]
-    eject = out_base[place] + topology.out_degree[place] + nth
-    inject = in_base[place] + topology.in_degree[place] + nth
+    switch = topology.host_switch
+    nth = np.arange(topology.hosts) - topology.host_start[switch]
+    eject = out_base[switch] + topology.out_degree[switch] + nth
+    inject = in_base[switch] + topology.in_degree[switch] + nth
 
     out_input = np.full(out_base[-1], -1, np.int64)
     out_input[output] = entry
@@ -62,12 +66,16 @@ def make_ports(topology: Topology) -> Ports:
 
 
 def input_delays(ports: Ports, of_channels: Ints, of_hosts: Ints) -> Ints:
-    """int64 [inputs]: of each input the value of what feeds it, a channel or the injection channel of a host.
+    """A value of the channel that feeds each input, int64 [inputs].
 
-    of_channels: int64 [channels]. of_hosts: int64 [hosts].
+    Parameters
+    ----------
+    ports: the port numbering.
+    of_channels: int64 [channels], values of network channels.
+    of_hosts: int64 [hosts], values of injection channels.
     """
-    found = np.zeros(len(ports.in_switch), np.int64)
+    delays = np.zeros(len(ports.in_switch), np.int64)
     leads_on = ports.out_channel >= 0
-    found[ports.out_input[leads_on]] = of_channels[ports.out_channel[leads_on]]
-    found[ports.inject] = of_hosts
-    return found
+    delays[ports.out_input[leads_on]] = of_channels[ports.out_channel[leads_on]]
+    delays[ports.inject] = of_hosts
+    return delays

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the allowed outputs a packet takes."""
+"""The output that a packet takes of those allowed."""
 
 import numpy as np
 
@@ -8,13 +8,21 @@ from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
-from flitlab.models.rules.port_sets import leads_nowhere, ports_towards
+from flitlab.models.rules.port_sets import has_no_port, ports_towards
 from flitlab.models.rules.tables import DIGITS, HASH, PATHS, POLARIZED, TABLE, VIA, Tables
 
 
 @kernel
 def route_word(seed: Int, host: Int, sequence: Int, hop: Int) -> int:
-    """The 63-bit draw that belongs to a packet's hop-th decision (0 is at its first switch)."""
+    """The 63-bit draw of a packet's hop-th decision (0: at its first switch).
+
+    Parameters
+    ----------
+    seed: of the run.
+    host: the source host.
+    sequence: sequence number of the packet at its host.
+    hop: channels between switches taken so far.
+    """
     return draw(seed, ROUTE, host, paired(np.int64(sequence), np.int64(hop), np.int64(20)))
 
 
@@ -33,44 +41,60 @@ def fixed_port(
     rule: int,
     seed: Int,
     switch: Int,
-    source: Int,
-    destination: Int,
+    src_host: Int,
+    dst_host: Int,
     hosts: Int,
     sequence: Int,
     hop: Int,
 ) -> int:
-    """The port of a RANDOM or HASH choice: the same whenever it is asked for.
+    """The port of a RANDOM or HASH choice, the same at every call.
 
-    HASH depends on flow (source, destination) and switch, so equal flows part at no switch and
-    hashes at consecutive switches are independent.
+    HASH depends on the flow (source, destination) and the switch. Packets of a flow follow one path, and hashes at
+    consecutive switches are independent.
+
+    Parameters
+    ----------
+    ports: uint64, allowed ports, a bit each.
+    rule: RANDOM or HASH.
+    seed: of the run.
+    switch: its present switch.
+    src_host: source host.
+    dst_host: destination host.
+    hosts: number of hosts.
+    sequence: sequence number of the packet at its host.
+    hop: channels between switches taken so far.
+
+    Returns
+    -------
+    Port number.
     """
     if popcount(ports) == 1:
         return lowest(ports)
     if rule == HASH:
-        return pick(ports, draw(seed, FLOW_HASH, switch, source * hosts + destination))
-    return pick(ports, route_word(seed, source, sequence, hop))
+        return pick(ports, draw(seed, FLOW_HASH, switch, src_host * hosts + dst_host))
+    return pick(ports, route_word(seed, src_host, sequence, hop))
 
 
-# A packet's *way* is one number, fixed at its first switch, from which its routes follow: the index of its path
+# A packet's *route* is one number, fixed at its first switch, from which its next hops follow: the index of its path
 # (PATHS), (VIA) its intermediate switch and, from bit LEG_AT on, the hops to it, or (POLARIZED) the switch that sent
 # it. Otherwise it is 0, and ON_ESCAPE from the escape channel on that it has taken.
-LEG_AT = np.int64(24)
+LEG_SHIFT = np.int64(24)
 ON_ESCAPE = np.int64(1)
 
-_NO_SWITCH = np.int64(0xFFFFFFFF)  # draws of the way are none of those made at any hop or switch
+_NO_SWITCH = np.int64(0xFFFFFFFF)  # draws of routes differ from those at any hop or switch
 _NO_HOP = np.int64((1 << 20) - 1)
 _VIA_MASK = np.int64((1 << 24) - 1)
-_ALONE = np.uint64(1)
+_ONE = np.uint64(1)
 _WORDS = 2.0**32
 _BYTES = 2.0**8
 
 
 @routine
-def _way_word(seed: Int, flow: Int, host: Int, sequence: Int, turn: Int, by_flow: bool) -> int:
-    """The 63-bit draw that belongs to a packet, or to all packets of its flow; turn: 1, 2, ... for further ones."""
+def _packet_word(seed: Int, flow: Int, host: Int, sequence: Int, attempt: Int, by_flow: bool) -> int:
+    """The 63-bit draw of a packet, or of all packets of its flow. attempt: 1, 2, ... for further draws."""
     if by_flow:
         return draw(seed, FLOW_HASH, _NO_SWITCH, flow)
-    return route_word(seed, host, sequence, _NO_HOP - turn)
+    return route_word(seed, host, sequence, _NO_HOP - attempt)
 
 
 @routine
@@ -84,7 +108,7 @@ def _weighed_path(threshold: Words, first: Int, end: Int, drawn: Int) -> int:
 
 @kernel
 def _path_of(r: Tables, word: Int, pair: Int) -> int:
-    """One of the paths of a pair of switches by a 63-bit draw: each with the probability :func:`path_share`."""
+    """One of the paths of a switch pair by a 63-bit draw, with the probabilities of :func:`path_share`."""
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
         return first + below(word, end - first)
@@ -93,7 +117,15 @@ def _path_of(r: Tables, word: Int, pair: Int) -> int:
 
 @kernel
 def path_share(r: Tables, path: Int, first: Int, end: Int) -> float:
-    """The probability with which a path is drawn of those numbered first .. end - 1, which are all of its pair."""
+    """The probability of a path among all paths of its switch pair.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    path: the path.
+    first: first path of the pair.
+    end: one past its last path.
+    """
     if len(r.path_threshold) == 0:
         return 1.0 / (end - first)
     begin = 0.0 if path == first else float(r.path_threshold[path - 1])
@@ -101,65 +133,121 @@ def path_share(r: Tables, path: Int, first: Int, end: Int) -> float:
 
 
 @kernel
-def choose_way(
-    r: Tables, seed: Int, source: Int, destination: Int, hosts: Int, sequence: Int, origin: Int, target: Int
+def choose_route(
+    r: Tables, seed: Int, src_host: Int, dst_host: Int, hosts: Int, sequence: Int, src_switch: Int, dst_switch: Int
 ) -> int:
-    """The way of a packet; r: :class:`~flitlab.models.rules.tables.Tables`. origin, target: its switches.
+    """The route of a packet.
 
-    RANDOM draws for every packet, HASH for every pair (source, destination) of hosts: among the paths, uniformly or
-    by their thresholds, or uniformly among the hosts whose switch is the intermediate one.
+    RANDOM draws for every packet, HASH for every pair of hosts: among the paths, uniformly or by their thresholds, or
+    an intermediate switch, that of a host drawn uniformly.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    seed: of the run.
+    src_host: source host.
+    dst_host: destination host.
+    hosts: number of hosts.
+    sequence: sequence number of the packet at its host.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
     """
     if r.form == POLARIZED:
-        return np.int64(origin)
+        return np.int64(src_switch)
     if r.form != PATHS and r.form != VIA:
         return np.int64(0)
-    flow = source * hosts + destination
-    word = _way_word(seed, flow, source, sequence, np.int64(0), r.rule == HASH)
+    flow = src_host * hosts + dst_host
+    word = _packet_word(seed, flow, src_host, sequence, np.int64(0), r.rule == HASH)
     if r.form == PATHS:
-        pair = origin * r.switches + target
+        pair = src_switch * r.switches + dst_switch
         return _path_of(r, word, pair)
     middle = r.host_switch[below(word, hosts)]
-    return middle | np.int64(r.leg[origin, middle]) << LEG_AT
+    return middle | np.int64(r.leg[src_switch, middle]) << LEG_SHIFT
 
 
 @kernel
-def another_path(r: Tables, seed: Int, source: Int, sequence: Int, origin: Int, target: Int, turn: Int) -> int:
-    """A further path of a packet (PATHS), drawn as that of :func:`choose_way` is; turn: 1, 2, ... of one packet."""
-    word = _way_word(seed, np.int64(0), source, sequence, np.int64(turn), False)
-    return _path_of(r, word, origin * r.switches + target)
+def another_path(
+    r: Tables, seed: Int, src_host: Int, sequence: Int, src_switch: Int, dst_switch: Int, attempt: Int
+) -> int:
+    """A further path of a packet (PATHS), drawn as by :func:`choose_route`.
 
-
-@kernel
-def way_from(r: Tables, seed: Int, source: Int, hosts: Int, sequence: Int, here: Int, hop: Int) -> int:
-    """A further way of a packet, from the switch to which it has taken ``hop`` channels (PROGRESSIVE).
-
-    It is drawn as that of :func:`choose_way` is: the switch of a host with equal probability from all hosts.
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    seed: of the run.
+    src_host: source host.
+    sequence: sequence number of the packet at its host.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    attempt: 1, 2, ... for the draws of one packet.
     """
-    word = _way_word(seed, np.int64(0), source, sequence, np.int64(1), False)
+    word = _packet_word(seed, np.int64(0), src_host, sequence, np.int64(attempt), False)
+    return _path_of(r, word, src_switch * r.switches + dst_switch)
+
+
+@kernel
+def route_from(r: Tables, seed: Int, src_host: Int, hosts: Int, sequence: Int, switch: Int, hop: Int) -> int:
+    """A further route of a packet, from its present switch (PROGRESSIVE).
+
+    The intermediate switch is drawn as by :func:`choose_route`: that of a host drawn uniformly.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    seed: of the run.
+    src_host: source host.
+    hosts: number of hosts.
+    sequence: sequence number of the packet at its host.
+    switch: its present switch.
+    hop: channels between switches taken so far.
+    """
+    word = _packet_word(seed, np.int64(0), src_host, sequence, np.int64(1), False)
     middle = r.host_switch[below(word, hosts)]
-    return middle | (hop + np.int64(r.leg[here, middle])) << LEG_AT
+    return middle | (hop + np.int64(r.leg[switch, middle])) << LEG_SHIFT
 
 
 @kernel
-def middle_of(way: Int) -> int:
-    """The intermediate switch of a way (VIA)."""
-    return way & _VIA_MASK
+def intermediate_of(route: Int) -> int:
+    """The intermediate switch of a route (VIA).
+
+    Parameters
+    ----------
+    route: the packet's route (:func:`choose_route`).
+    """
+    return route & _VIA_MASK
 
 
 @kernel
-def at_target(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> bool:
-    """Whether a packet leaves the network here: not on its way to an intermediate switch."""
-    return here == target and (r.form != VIA or hop >= way >> LEG_AT)
+def at_destination(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> bool:
+    """Whether a packet leaves the network here, and is not heading for an intermediate switch.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    hop: channels between switches taken so far.
+    switch: its present switch.
+    dst_switch: its destination switch.
+    """
+    return switch == dst_switch and (r.form != VIA or hop >= route >> LEG_SHIFT)
 
 
 @kernel
-def channels_from(degree: Int, shift: Int, switches: Int, start: Int, target: Int) -> int:
-    """How many channels from ``start`` lead to ``target`` where v leads to degree v + shift + 0 .. degree - 1 (DIGITS).
+def channels_from(degree: Int, shift: Int, switches: Int, start: Int, dst_switch: Int) -> int:
+    """Channels from a switch to another where v leads to degree v + shift + 0 .. degree - 1 (DIGITS).
 
-    After r of them the switches that can be reached are degree**r in a row.
+    After k channels the reachable switches are degree**k in a row.
+
+    Parameters
+    ----------
+    degree: channels of each switch.
+    shift: offset of the numbering.
+    switches: number of switches.
+    start: the first switch.
+    dst_switch: its destination switch.
     """
     first, size, steps = start, np.int64(1), np.int64(0)
-    while (target - first) % switches >= size:
+    while (dst_switch - first) % switches >= size:
         first = (first * degree + shift) % switches
         size *= degree
         steps += 1
@@ -168,43 +256,67 @@ def channels_from(degree: Int, shift: Int, switches: Int, start: Int, target: In
 
 @routine
 def _computed_ports(
-    degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, here: Int, target: Int
+    degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, switch: Int, dst_switch: Int
 ) -> np.uint64:
     """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS)."""
-    rest = channels_from(degree, shift, switches, here, target) - 1
+    rest = channels_from(degree, shift, switches, switch, dst_switch) - 1
     ports = np.uint64(0)
-    for c in range(out_start[here], out_start[here + 1]):
+    for c in range(out_start[switch], out_start[switch + 1]):
         first, size = np.int64(dst[c]), np.int64(1)
         for _ in range(rest):
             first = (first * degree + shift) % switches
             size *= degree
-        if (target - first) % switches < size:
-            ports |= _ALONE << np.uint64(c - out_start[here])
+        if (dst_switch - first) % switches < size:
+            ports |= _ONE << np.uint64(c - out_start[switch])
     return ports
 
 
 @kernel
-def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint64:
-    """The set of ports that the routes allow a packet that is not at its target (not for PATHS)."""
+def next_hops(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
+    """The ports that the routes allow a packet that is not at its destination (not for PATHS): uint64, a bit each.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    hop: channels between switches taken so far.
+    switch: its present switch.
+    dst_switch: its destination switch.
+    """
     if r.form == TABLE:
-        return ports_towards(r.ports, target, here)
+        return ports_towards(r.ports, dst_switch, switch)
     if r.form == DIGITS:
-        return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
+        return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, switch, dst_switch)
     if r.form == POLARIZED:
-        return polarized_ports(r, way, hop, here, target)
-    return ports_towards(r.ports, toward_of(r, way, hop, target), here)
+        return polarized_ports(r, route, hop, switch, dst_switch)
+    return ports_towards(r.ports, leg_target(r, route, hop, dst_switch), switch)
 
 
 @kernel
-def toward_of(r: Tables, way: Int, hop: Int, target: Int) -> int:
-    """The switch to which the next hops lead (TABLE, VIA): the target, or the intermediate one before that."""
-    return middle_of(way) if r.form == VIA and hop < way >> LEG_AT else target
+def leg_target(r: Tables, route: Int, hop: Int, dst_switch: Int) -> int:
+    """The switch that the next hops lead to (TABLE, VIA): the intermediate switch first, then the destination.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    hop: channels between switches taken so far.
+    dst_switch: its destination switch.
+    """
+    return intermediate_of(route) if r.form == VIA and hop < route >> LEG_SHIFT else dst_switch
 
 
 @kernel
-def is_stranded(r: Tables, here: Int, target: Int) -> bool:
-    """Whether no next hop leads from switch ``here`` to ``target``, as it may be where a network has changed."""
-    return (r.form == TABLE or r.form == VIA) and leads_nowhere(r.ports, target, here)
+def is_stranded(r: Tables, switch: Int, dst_switch: Int) -> bool:
+    """Whether no next hop leads to a switch, as may happen after a failure.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    switch: its present switch.
+    dst_switch: its destination switch.
+    """
+    return (r.form == TABLE or r.form == VIA) and has_no_port(r.ports, dst_switch, switch)
 
 
 @routine
@@ -213,40 +325,48 @@ def _weighed_port(
     ports: np.uint64,
     rule: int,
     seed: Int,
-    here: Int,
+    switch: Int,
     toward: Int,
-    source: Int,
-    destination: Int,
+    src_host: Int,
+    dst_host: Int,
     hosts: Int,
     sequence: Int,
     hop: Int,
 ) -> int:
     """One of the ports that are allowed at a switch for ``toward``: each with the probability of :func:`port_part`."""
     if rule == HASH:
-        word = draw(seed, FLOW_HASH, here, source * hosts + destination)
+        word = draw(seed, FLOW_HASH, switch, src_host * hosts + dst_host)
     else:
-        word = route_word(seed, source, sequence, hop)
+        word = route_word(seed, src_host, sequence, hop)
     port, drawn = lowest(ports), word >> 55
-    while popcount(ports) > 1 and np.int64(threshold[toward, here, port]) <= drawn:
-        ports &= ports - _ALONE
+    while popcount(ports) > 1 and np.int64(threshold[toward, switch, port]) <= drawn:
+        ports &= ports - _ONE
         port = lowest(ports)
     return port
 
 
 @kernel
-def port_part(amount: float, threshold: Bytes, ports: np.uint64, target: Int, here: Int, port: Int) -> float:
-    """What of an amount goes to a port of the set that is allowed at a switch for a target.
+def port_part(amount: float, threshold: Bytes, ports: np.uint64, dst_switch: Int, switch: Int, port: Int) -> float:
+    """The share of an amount of traffic that goes to a port of an allowed set.
 
-    threshold: uint8 [switches, switches, ports], as ``port_threshold`` of the tables; empty: all are drawn alike.
+    Parameters
+    ----------
+    amount: the traffic.
+    threshold: uint8 [switches, switches, ports], as ``port_threshold`` of the tables; empty: all ports are equally
+        likely.
+    ports: uint64, allowed ports, a bit each.
+    dst_switch: its destination switch.
+    switch: its present switch.
+    port: the port.
     """
     if len(threshold) == 0:
         return amount / popcount(ports)
     begin, end = 0.0, 0.0
     while True:
         p = lowest(ports)
-        ports &= ports - _ALONE
+        ports &= ports - _ONE
         begin = end
-        end = float(threshold[target, here, p]) if ports != 0 else _BYTES
+        end = float(threshold[dst_switch, switch, p]) if ports != 0 else _BYTES
         if p == port or ports == 0:
             return amount * ((end - begin) / _BYTES)
 
@@ -254,30 +374,59 @@ def port_part(amount: float, threshold: Bytes, ports: np.uint64, target: Int, he
 @kernel
 def next_port(
     r: Tables,
-    way: Int,
+    route: Int,
     seed: Int,
-    here: Int,
-    target: Int,
-    source: Int,
-    destination: Int,
+    switch: Int,
+    dst_switch: Int,
+    src_host: Int,
+    dst_host: Int,
     hosts: Int,
     sequence: Int,
     hop: Int,
 ) -> int:
-    """The port of a packet that is not at its target, where that is not adaptive."""
+    """The port of a packet that is not at its destination, for oblivious routings.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    seed: of the run.
+    switch: its present switch.
+    dst_switch: its destination switch.
+    src_host: source host.
+    dst_host: destination host.
+    hosts: number of hosts.
+    sequence: sequence number of the packet at its host.
+    hop: channels between switches taken so far.
+
+    Returns
+    -------
+    Port number.
+    """
     if r.form == PATHS:
-        return np.int64(r.path_port[r.path_start[way] + hop])
-    ports = next_hops(r, way, hop, here, target)
+        return np.int64(r.path_port[r.path_start[route] + hop])
+    ports = next_hops(r, route, hop, switch, dst_switch)
     if len(r.port_threshold) == 0:
-        return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
-    toward = toward_of(r, way, hop, target)
-    return _weighed_port(r.port_threshold, ports, r.rule, seed, here, toward, source, destination, hosts, sequence, hop)
+        return fixed_port(ports, r.rule, seed, switch, src_host, dst_host, hosts, sequence, hop)
+    toward = leg_target(r, route, hop, dst_switch)
+    return _weighed_port(
+        r.port_threshold, ports, r.rule, seed, switch, toward, src_host, dst_host, hosts, sequence, hop
+    )
 
 
 @kernel
-def usable_ports(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint64:
-    """The set of ports of an adaptive packet: those that its routes allow and its escape channel."""
+def usable_ports(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
+    """The ports of an adaptive packet: those that its routes allow, and its escape channel.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    hop: channels between switches taken so far.
+    switch: its present switch.
+    dst_switch: its destination switch.
+    """
     if len(r.escape) == 0:
-        return next_hops(r, way, hop, here, target)
-    escape = _ALONE << np.uint64(r.escape[target, here])
-    return escape if way == ON_ESCAPE else next_hops(r, way, hop, here, target) | escape
+        return next_hops(r, route, hop, switch, dst_switch)
+    escape = _ONE << np.uint64(r.escape[dst_switch, switch])
+    return escape if route == ON_ESCAPE else next_hops(r, route, hop, switch, dst_switch) | escape

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the decisions read of a routing: forms, choices and policies by number, and the arrays that go with them."""
+"""Routes as the decisions read them: numbers of forms, choices and policies, and arrays."""
 
 from typing import NamedTuple
 
 from flitlab.models.arrays import Bytes, Ints, Ints32, Words
 from flitlab.models.rules.port_sets import PortSets
 
-# How one of the allowed ways is chosen (``select`` or ``per`` in a config).
+# How one of the allowed routes is chosen (``select`` or ``per`` in a config).
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
 LEAST_QUEUED = 5
-"""Of some paths that are drawn when a packet is sent, the one that is expected to take least time (PATHS)."""
+"""Of some paths drawn when a packet is sent, the one with the least expected time (PATHS)."""
 PROGRESSIVE = 6
-"""As UGAL_LOCAL, and decided once more at the second switch if that is of the group of the first (VIA)."""
+"""As UGAL_LOCAL, and decided again at the second switch if that is in the same group (VIA)."""
 
-# What the allowed ways are made of.
+# The form of the allowed routes.
 TABLE = 0  # a set of next hops for each switch and destination
-PATHS = 1  # whole paths for each pair of switches, one of which is drawn at the source
+PATHS = 1  # whole paths for each pair of switches; one is drawn at the source
 VIA = 2  # next hops to an intermediate switch that is drawn at the source, and from there on
 DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
-POLARIZED = 4  # next hops by the distances from where a packet comes and to where it goes
+POLARIZED = 4  # next hops by the distances from the source and to the destination
 
 # Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
 ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS, RISING, RESERVE = range(10)
@@ -51,7 +51,7 @@ class Tables(NamedTuple):
     (TABLE, VIA). threshold: of UGAL_LOCAL and PROGRESSIVE (flits times hops), UGAL_GLOBAL (flits) and POLARIZED
     (packets for a gain of 1). draws: of LEAST_QUEUED. classes: of HOP, RESERVE and POLARIZED, one for each channel
     of the longest route. group: int32 [switches], of a dragonfly (GROUPS, PROGRESSIVE). rest: uint8 [switches,
-    switches], channels of the longest allowed way from switch v to t at [t, v], 255 also if there are more (RISING,
+    switches], channels of the longest allowed path from switch v to t at [t, v], 255 also if there are more (RISING,
     TABLE).
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which virtual channels a packet may take on a channel."""
+"""The virtual channels that a packet may take on a channel."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.port_sets import PortSets, ports_towards
-from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, channels_from, middle_of
+from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,
@@ -32,10 +32,10 @@ from flitlab.models.topology.graph import Topology
 
 
 class Rings(NamedTuple):
-    """Where each channel lies on a grid that closes into rings; empty arrays on other graphs.
+    """Positions of the channels in the rings of a torus; empty arrays on other graphs.
 
-    dimension, step: int64 [channels], step is +1 or -1. coordinate: int64 [switches, dimensions].
-    extent: int64 [dimensions].
+    dimension, step: int64 [channels], step is +1 or -1. coordinate: int64 [switches, dimensions]. extent: int64
+    [dimensions].
     """
 
     dimension: Ints
@@ -60,14 +60,23 @@ def make_rings(topology: Topology) -> Rings:
 
 
 @kernel
-def dateline_class(rings: Rings, crossing: bool, origin: Int, target: Int, channel: Int, tail: Int) -> int:
-    """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
+def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: Int, channel: Int, tail: Int) -> int:
+    """The half of the VCs, 0 or 1, for a dimension-ordered packet on a channel.
 
-    ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
-    from the wrap-around channel on.
+    Parameters
+    ----------
+    rings: from :func:`make_rings`.
+    crossing: False: class 1 for packets that wrap in this dimension, fixed on entry; True: class 1 from the wrap-around
+        channel on.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    channel: the channel.
+    tail: the switch that it leaves.
+
+    Source: Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
     d = rings.dimension[channel]
-    start, end = rings.coordinate[origin, d], rings.coordinate[target, d]
+    start, end = rings.coordinate[src_switch, d], rings.coordinate[dst_switch, d]
     if rings.step[channel] > 0:
         if not crossing:
             return 1 if end < start else 0
@@ -81,9 +90,15 @@ def dateline_class(rings: Rings, crossing: bool, origin: Int, target: Int, chann
 
 @kernel
 def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
-    """First VC and one past the last of one of ``parts`` ranges that are equal, but for the first ones having the rest.
+    """First VC, and one past the last, of one of several ranges of equal size; the first ranges have the remainder.
 
-    With fewer VCs than parts the last ones share the last VC.
+    With fewer VCs than ranges the last ranges share the last VC.
+
+    Parameters
+    ----------
+    vcs: virtual channels per channel.
+    parts: number of ranges.
+    part: index of the range.
     """
     if vcs == parts:
         return part, part + 1
@@ -94,14 +109,14 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
 
 
 @routine
-def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int) -> tuple[int, int]:
-    """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
+def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
+    """The VCs of the layer of a packet's path or switch pair. With an intermediate switch each leg has its own."""
     if r.form == PATHS:
-        return share(vcs, r.layers, np.int64(r.layer[way]))
-    second = r.form == VIA and hop >= way >> LEG_AT
-    start, end = origin, target
-    if r.form == VIA and way >> LEG_AT > 0:
-        start, end = (middle_of(way), target) if second else (origin, middle_of(way))
+        return share(vcs, r.layers, np.int64(r.layer[route]))
+    second = r.form == VIA and hop >= route >> LEG_SHIFT
+    start, end = src_switch, dst_switch
+    if r.form == VIA and route >> LEG_SHIFT > 0:
+        start, end = (intermediate_of(route), dst_switch) if second else (src_switch, intermediate_of(route))
     layer = np.int64(r.layer[start * r.switches + end])
     if r.form == VIA:
         return share(vcs, 2 * r.layers, layer + r.layers * np.int64(second))
@@ -109,14 +124,14 @@ def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int
 
 
 @routine
-def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) -> tuple[int, int]:
-    """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own.
+def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail: Int) -> tuple[int, int]:
+    """The VCs before, or after, a packet has left its source group; each of two legs has its own.
 
-    PROGRESSIVE: its first channel has VCs of its own, as it may be followed by two legs.
+    PROGRESSIVE: its first channel has VCs of its own, as two legs may follow.
     """
-    first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
+    first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
-    start = middle_of(way) if second else origin
+    start = intermediate_of(route) if second else src_switch
     part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
     if r.form == VIA and r.rule == PROGRESSIVE:
         return share(vcs, np.int64(5), part + 1 if hop > 0 else np.int64(0))
@@ -125,73 +140,83 @@ def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) 
 
 @routine
 def _escape_vcs(
-    ports: PortSets, escape: Bytes, way: Int, vcs: Int, target: Int, tail: Int, port: Int
+    ports: PortSets, escape: Bytes, route: Int, vcs: Int, dst_switch: Int, tail: Int, port: Int
 ) -> tuple[int, int]:
     """The escape VC on the escape channel, the others on channels that the routes allow."""
-    if way == ON_ESCAPE:
+    if route == ON_ESCAPE:
         return ESCAPE_VC, ESCAPE_VC + 1
-    adaptive = ports_towards(ports, target, tail) >> np.uint64(port) & np.uint64(1)
-    return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
+    adaptive = ports_towards(ports, dst_switch, tail) >> np.uint64(port) & np.uint64(1)
+    return ESCAPE_VC + (port != escape[dst_switch, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 
-_BEFORE_RESORTS = np.int64(1) << np.int64(32)
+_UNRESERVED = np.int64(1) << np.int64(32)
 
 NOT_HELD = np.int64(-1)
-"""In place of the VC that a packet holds, where that is of an injection channel."""
+"""In place of the held VC of a packet on an injection channel."""
 
 
 @routine
-def _may_think_again(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> bool:
-    """Whether the way of a packet may be decided once more behind its ``hop``-th channel (PROGRESSIVE)."""
-    if r.rule != PROGRESSIVE or hop != 0 or way >> LEG_AT != 0:
+def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
+    """Whether a packet may be re-routed behind its ``hop``-th channel (PROGRESSIVE)."""
+    if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
         return False
-    there = np.int64(r.dst[channel])
-    return bool(there != target and r.group[there] == r.group[origin])
+    next_switch = np.int64(r.dst[channel])
+    return bool(next_switch != dst_switch and r.group[next_switch] == r.group[src_switch])
 
 
 @routine
-def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> int:
-    """Channels that a packet may have to take after its ``hop``-th one, ``channel``, at most."""
+def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
+    """The most channels that a packet may take after its ``hop``-th one, ``channel``."""
     if r.form == TABLE:
-        return np.int64(r.rest[target, r.dst[channel]])
+        return np.int64(r.rest[dst_switch, r.dst[channel]])
     if r.form == PATHS:
-        return r.path_start[way + 1] - r.path_start[way] - hop - 1
+        return r.path_start[route + 1] - r.path_start[route] - hop - 1
     if r.form == DIGITS:
-        return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), target)
+        return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), dst_switch)
     if r.form == POLARIZED:
-        return np.int64(0) if r.dst[channel] == target else r.classes - hop - 1
-    if _may_think_again(r, way, hop, origin, target, channel):
+        return np.int64(0) if r.dst[channel] == dst_switch else r.classes - hop - 1
+    if _may_revise_route(r, route, hop, src_switch, dst_switch, channel):
         return r.classes - 1
-    first = way >> LEG_AT
-    start = middle_of(way) if first > 0 else origin
-    return first + np.int64(r.leg[start, target]) - hop - 1
+    first = route >> LEG_SHIFT
+    start = intermediate_of(route) if first > 0 else src_switch
+    return first + np.int64(r.leg[start, dst_switch]) - hop - 1
 
 
 @kernel
 def allowed_vcs(
     r: Tables,
-    way: Int,
+    route: Int,
     policy: int,
     vcs: Int,
     hop: Int,
     rings: Rings,
-    origin: Int,
-    target: Int,
+    src_switch: Int,
+    dst_switch: Int,
     channel: Int,
     tail: Int,
     port: Int,
     held: Int,
 ) -> tuple[int, int]:
-    """First VC and one past the last that a packet may take on a channel between switches.
+    """First VC, and one past the last, that a packet may take on a channel between switches.
 
-    r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. origin,
-    target: its switches. port: that of ``channel`` at its tail. held: the VC that it holds, of the channel by which it
-    has come to the tail, or NOT_HELD.
+    RESERVE: the VC of the hop, and all unreserved VCs; those between are not allowed (:func:`is_reserved_for_others`).
+    RISING: VCs above the held one, with as many left above them as channels may follow. With fewer VCs than the longest
+    route has channels there may be none; then the next VC, or the last.
 
-    RESERVE: the VC of the hop and those that are of none; between them are some that it may not take (see
-    :func:`is_kept`). RISING: VCs greater than that which it holds, and as many are left above them as it may yet take
-    channels. With fewer VCs than the longest route has channels there may be none such, and it has the next, or the
-    last.
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    route: the packet's route (:func:`choose_route`).
+    policy: ANY, HOP, ...
+    vcs: virtual channels per channel.
+    hop: channels between switches taken so far.
+    rings: from :func:`make_rings`.
+    src_switch: the packet's first switch.
+    dst_switch: its destination switch.
+    channel: the channel.
+    tail: the switch that it leaves.
+    port: its port there.
+    held: the VC that the packet holds on its last channel, or NOT_HELD.
     """
     if policy == ANY:
         return np.int64(0), vcs
@@ -201,49 +226,63 @@ def allowed_vcs(
         if len(rings.dimension) == 0:
             return np.int64(0), vcs
         crossing = policy == DATELINE_CROSSING
-        return share(vcs, np.int64(2), dateline_class(rings, crossing, origin, target, channel, tail))
+        return share(vcs, np.int64(2), dateline_class(rings, crossing, src_switch, dst_switch, channel, tail))
     if policy == LAYERED:
-        return _layer_vcs(r, way, vcs, hop, origin, target)
+        return _layer_vcs(r, route, vcs, hop, src_switch, dst_switch)
     if policy == LEGS:
-        return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
+        return share(vcs, np.int64(2), np.int64(hop >= route >> LEG_SHIFT))
     if policy == RISING:
         first = min(held + 1, vcs - 1)
-        return first, max(vcs - _left(r, way, hop, origin, target, channel), first + 1)
+        return first, max(vcs - _hops_left(r, route, hop, src_switch, dst_switch, channel), first + 1)
     if policy == RESERVE:
         return min(hop, r.classes - 1), vcs
     if policy == GROUPS:
-        return _group_vcs(r, way, vcs, hop, origin, tail)
-    return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
+        return _group_vcs(r, route, vcs, hop, src_switch, tail)
+    return _escape_vcs(r.ports, r.escape, route, vcs, dst_switch, tail, port)
 
 
 @kernel
-def is_last_resort(worth: Int) -> bool:
-    """Whether the VC whose :func:`appeal` is ``worth`` is a last resort, where there are such VCs."""
-    return worth < _BEFORE_RESORTS
+def is_reserved(score: Int) -> bool:
+    """Whether a VC with this :func:`vc_score` is a reserved VC, where there are reserved VCs."""
+    return score < _UNRESERVED
 
 
 @kernel
-def last_resorts(r: Tables, policy: int) -> int:
-    """How many VCs, the first ones, are taken only if none of the others has room."""
+def reserved_vcs(r: Tables, policy: int) -> int:
+    """The number of reserved VCs, the first ones: they are taken only if no other VC has space."""
     if policy == RESERVE:
         return np.int64(r.classes)
     return np.int64(ESCAPE_VC + 1 if policy == ESCAPE else 0)
 
 
 @kernel
-def is_kept(resorts: Int, first: Int, vc: Int) -> bool:
-    """Whether a VC that comes after the ``first`` one of a packet is a last resort of others, which it may not take."""
-    return first < vc and vc < resorts
+def is_reserved_for_others(reserved: Int, first: Int, vc: Int) -> bool:
+    """Whether a VC after a packet's ``first`` one is reserved for other packets.
+
+    Parameters
+    ----------
+    reserved: number of reserved VCs.
+    first: first VC of the packet.
+    vc: the VC.
+    """
+    return first < vc and vc < reserved
 
 
 @kernel
-def appeal(resorts: Int, vc: Int, credits: Int, flits: Int) -> int:
-    """How much a packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
+def vc_score(reserved: Int, vc: Int, credits: Int, flits: Int) -> int:
+    """The score of a VC for a packet; 0: it cannot take the VC.
 
-    The more credits the better, and the VCs below ``resorts`` come last. If there are such the others are given only
-    with room for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that
-    every head comes to the front of its buffer, where it may take the last resort.
+    More credits score higher. Reserved VCs score lowest. If there are reserved VCs, the others need space for the whole
+    packet: then it leaves its buffer without waiting for packets downstream, every head packet reaches the front of its
+    buffer, and can take the reserved VC there.
+
+    Parameters
+    ----------
+    reserved: number of reserved VCs.
+    vc: the VC.
+    credits: its credits, flits.
+    flits: length of the packet.
     """
-    if vc < resorts or resorts == 0:
+    if vc < reserved or reserved == 0:
         return credits
-    return credits + _BEFORE_RESORTS if credits >= flits else np.int64(0)
+    return credits + _UNRESERVED if credits >= flits else np.int64(0)

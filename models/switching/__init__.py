@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disciplines: what a switch does with what arrives, a file for each."""
+"""Switching modes: what a switch does with packets, one file each."""

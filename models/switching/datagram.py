@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams: packets of a transport in queues that drop what they have no room for."""
+"""Datagrams: packets of a transport in queues that drop packets when full."""
 
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -14,8 +14,8 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.discipline import Setting, SwitchingSpec
-from flitlab.models.switching.in_bytes import InBytes, place_of
+from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount
@@ -31,9 +31,9 @@ from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.times import default_start_ms, times_of_keys
 
 MOST_PACKETS = 1 << 32
-"""Packets of a subflow, which have numbers of 32 bits; each takes a tick for each of its bytes."""
+"""Packets of a subflow, which have 32-bit numbers. Each takes a tick per byte."""
 
-PLACES = {
+KEY_PATHS = {
     **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
     **{key: f"transport.{key}" for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes", "flows")},
     **{key: f"switching.link_failures.{key}" for key in ("at_ms", "reroute_ms")},
@@ -43,16 +43,16 @@ PLACES = {
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
     "seconds": "measure.seconds", "path_draw": "routing.path_draw",
 }  # fmt: skip
-"""Key of what is wrong with a session -> where it stands in a configuration."""
+"""Key of an error in a session -> its full path in the configuration."""
 
 
 @dataclass(frozen=True)
-class Datagram(InBytes):
-    """Packets of a transport in queues that drop what they have no room for.
+class Datagram(ByteSwitching):
+    """Packets of a transport in queues that drop packets when full.
 
-    A tick is the time of a byte on the fastest channel. sizes: None for endless flows. poisson: finite ones come in
-    Poisson processes at the load; else every pair of the pattern has one from the beginning. seconds: how long flows
-    come. routing: finds the routes after ``failures``.
+    A tick is the time of a byte on the fastest channel. sizes: None for long-lived flows. poisson: finite flows arrive
+    in Poisson processes at the load; else every pair of the pattern has one from tick 0. seconds: how long flows
+    arrive. routing: computes the routes after ``failures``.
     """
 
     mode: ClassVar[str] = "datagram"
@@ -76,41 +76,58 @@ class Datagram(InBytes):
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
+        """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets", "queue_bytes")
         plain = {"mode": self.mode, **{key: getattr(self.queues, key) for key in keys}}
         return plain if self.failures is None else plain | {"link_failures": asdict(self.failures)}
 
     @property
-    def endless(self) -> bool:
-        """Whether flows never end."""
+    def long_lived(self) -> bool:
+        """Whether flows are long-lived."""
         return self.sizes is None
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
-        """Ticks of a full packet over a channel between switches, and over both channels to hosts.
+        """Ticks of a full packet over a channel between switches, and over both host channels.
 
-        The time for which the channel of the host that sends it is busy is not counted.
+        The serialization time on the sending host's channel is not included.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         link, packet = self.link_ticks(topology), self.queues.packet_bytes
         return float(link + packet), float(2 * link + packet)
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
-        """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
+        """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""
         return tick_of(topology, self.queues) * 10**9
 
     def link_ticks(self, topology: Topology) -> int:
-        """Ticks from the end of a link to the other, 1 at least."""
+        """Propagation ticks of a link, at least 1.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         tick_ns = tick_of(topology, self.queues) * 10**9
         return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
 
     def weight(self, messages: Messages) -> int:
-        """What a flit of a program's messages counts for: all bytes of a packet, which is one flit here."""
+        """The counts of a flit of a program's messages: the bytes of a packet, which is one flit here."""
         return messages.packet_bytes
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
     ) -> Messages:
-        """Full packets of ``queues.packet_bytes``, with overheads in ticks; arguments as in ``Discipline.messages``."""
+        """Full packets of ``queues.packet_bytes``, overheads in ticks; parameters as in ``SwitchingMode.messages``.
+
+        Parameters
+        ----------
+        topology: the network.
+        rendezvous: bytes above which a message waits for its receiver.
+        overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
+        buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
+        """
         size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered, confirmed)
@@ -118,10 +135,23 @@ class Datagram(InBytes):
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> Session:
-        """Flows, paths and links of a run at a load with a seed, for either engine.
+        """Flows, paths and links of a run, for either engine. The instance must have routes.
 
-        timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
-        is a name of :data:`PLACES`.
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Returns
+        -------
+        The session.
+
+        Raises
+        ------
+        SpecError: there is none; the key is one of :data:`KEY_PATHS`.
         """
         topology, transport, program = instance.topology, self.transport.build(), None
         assert instance.routes is not None
@@ -129,13 +159,13 @@ class Datagram(InBytes):
             self._check_length(topology)
             flows = self._flows(instance, transport.flows, load, seed)
         elif transport.flows > 1:
-            raise SpecError("must be 1: a program has one connection from a host to another", key="flows")
+            raise SpecError("must be 1: a program has one connection per pair of hosts", key="flows")
         else:
             program = connections(work, topology.hosts)
             flows, transport = program.flows, replace(transport, start_ms=0.0)
         session = make_session(
             topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed,
-            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.endless else 0.0,
+            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0,
         )  # fmt: skip
         session = replace(session, program=program)
         if self.failures is not None:
@@ -145,11 +175,24 @@ class Datagram(InBytes):
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
+        """Check that there is a session for a run.
+
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Raises
+        ------
+        SpecError: there is none; the key is the full path of a configuration key.
+        """
         try:
             self.session(instance, work, load, seed, timeline)
         except SpecError as error:
-            error.key = place_of(instance.topology, PLACES.get(error.key or "", "switching"))
+            error.key = capacity_key(instance.topology, KEY_PATHS.get(error.key or "", "switching"))
             raise
 
     def _check_length(self, topology: Topology) -> None:
@@ -157,7 +200,7 @@ class Datagram(InBytes):
         self.queues.check()
         tick, most = tick_of(topology, self.queues), min(LATEST, self.queues.packet_bytes * MOST_PACKETS)
         if Fraction(repr(self.seconds)) / tick > most:
-            problem = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(most * tick):.6g} s"
+            problem = f"at a tick of {float(tick * 10**9):.3g} ns a run may take at most {float(most * tick):.6g} s"
             raise SpecError(problem, key="seconds")
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
@@ -186,14 +229,14 @@ class LinkFailuresKeys(BaseModel):
 
 @register("switching", "datagram")
 class DatagramSpec(SwitchingSpec):
-    """Packets of TCP, MPTCP, DCTCP or a law of one's own in queues that drop them.
+    """Packets of TCP, MPTCP, DCTCP or your own congestion control in queues that drop them.
 
-    A queue has room for ``queue_packets``, or for ``queue_bytes``. ``transport:``, ``traffic.sizes`` and ``measure:
-    {seconds, window}`` say the rest.
+    The capacity of a queue is ``queue_packets`` or ``queue_bytes``. ``transport:``, ``traffic.sizes`` and ``measure:
+    {seconds, window}`` define the rest.
     """
 
-    discipline: ClassVar[type[Datagram]] = Datagram
-    beside: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
+    switching_mode: ClassVar[type[Datagram]] = Datagram
+    related_keys: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
 
     mode: Literal["datagram"]
     packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
@@ -207,19 +250,21 @@ class DatagramSpec(SwitchingSpec):
 
     @property
     def queues(self) -> Queues:
-        """Links and their queues as the keys describe them; ``queue_packets`` becomes bytes."""
-        room = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
-        return Queues(self.packet_bytes, self.nic_mbps, self.link_us, room, self.random_drop, self.feeder_packets)
+        """Links and queues of the keys; ``queue_packets`` becomes bytes."""
+        queue_bytes = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
+        return Queues(
+            self.packet_bytes, self.nic_mbps, self.link_us, queue_bytes, self.random_drop, self.feeder_packets
+        )
 
-    def build(self, setting: Setting) -> Datagram:
-        """The discipline with these queues and with the transport, TCP by default, and the flows of its setting.
+    def build(self, setting: SwitchingContext) -> Datagram:
+        """The mode with these queues, the transport (TCP by default) and the flows of the context.
 
-        Times that the transport leaves out are filled in.
+        Default times of the transport are filled in.
         """
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:
-            transport = make("transport", kind=self.usual_transport)
+            transport = make("transport", kind=self.default_transport)
         assert setting.routing is not None
         start_ms = 0.0 if sizes is not None or setting.window is None else default_start_ms(setting.window)
         times = times_of_keys(transport, setting.topology, setting.routes, self.queues, start_ms)

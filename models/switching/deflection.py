@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hot-potato switching: a packet that cannot go where it wants to goes elsewhere."""
+"""Hot-potato switching: a packet whose preferred channels are taken is deflected to another one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
-from flitlab.models.switching.changing import Changing
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deflection(Changing, Buffered):
+class Deflection(DynamicTopology, Buffered):
     """Hot-potato switching, which waits for no buffer.
 
-    hold_packets: packets that a switch holds before it takes none of its hosts any more. slotted: packets begin in
-    slots of their length. vcs, buffer_flits, shared_input, allow_deadlock, iterations: of the buffers that other
-    routings of a sweep have; nothing that happens depends on them, but they are part of the content hash.
+    hold_packets: packets in a switch from which on its hosts must wait. slotted: packets start in slots of their
+    length. vcs, buffer_flits, shared_input, allow_deadlock, iterations: keys for other routings of a sweep; they have
+    no effect but are part of the content hash.
     """
 
     mode: ClassVar[str] = "deflection"
@@ -34,17 +34,27 @@ class Deflection(Changing, Buffered):
     iterations: int = 1
 
     @classmethod
-    def of(cls, spec: BufferedSpec, setting: Setting, iterations: int = 1) -> "Deflection":
-        """The hot-potato discipline that a deflecting routing makes of the keys of any discipline with buffers."""
+    def of(cls, spec: BufferedSpec, setting: SwitchingContext, iterations: int = 1) -> "Deflection":
+        """Hot-potato switching, selected by a deflecting routing, from the keys of any mode with buffers.
+
+        Parameters
+        ----------
+        spec: the keys.
+        setting: the rest of the configuration.
+        iterations: iSLIP iterations, for the hash only.
+        """
         hold = spec.hold_packets or spec.vcs * setting.degree
         return cls(hold_packets=hold, slotted=spec.slotted, iterations=iterations, **spec.buffers(setting))
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for epochs in which what comes to a switch cannot all leave.
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for slow links, and for epochs in which a switch has more working inputs than outputs.
 
-        That is so where a switch has more channels into it than out of it that work.
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
         """
-        super().endures(timeline, routes)
+        super().check_timeline(timeline, routes)
         whole = timeline.topology
         for epoch in timeline.epochs:
             works = epoch.works(whole)
@@ -55,39 +65,56 @@ class Deflection(Changing, Buffered):
                 problem = f"leaves {left} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
                 raise SpecError(problem, key="timeline")
 
-    def _plain_more(self) -> dict[str, Any]:
+    def _own_keys(self) -> dict[str, Any]:
         return {"hold_packets": self.hold_packets, "slotted": self.slotted}
 
-    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
-        """A warning where a switch holds fewer packets than may be in their header delay at a time."""
+    def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+        """A warning where a switch holds fewer packets than may be in their header delay at once.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes.
+        flits: the first packet length.
+
+        Returns
+        -------
+        Errors to be shown as warnings.
+        """
         arriving = 2 * int(topology.out_degree.max(initial=1)) * -(-self.header // flits)
         if self.hold_packets < arriving:
             problem = (
-                f"{self.hold_packets} packets per switch are fewer than 2·degree·ceil(header/packet) = {arriving}: "
+                f"{self.hold_packets} packets per switch are below 2·degree·ceil(header/packet) = {arriving}: "
                 "packets in their header delay alone fill it, and throughput may collapse"
             )
             yield SpecError(problem, key="switching.hold_packets")
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that says how many packets a switch holds, and the packets that all switches hold together."""
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
+        """The key that limits the packets of a switch, and the packets that all switches hold together.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         return "switching.hold_packets", topology.switches * self.hold_packets
 
 
 @register("switching", "deflection")
 class DeflectionSpec(BufferedSpec):
-    """Hot-potato switching: every packet that has arrived leaves, over a channel that it does not want if it must.
+    """Hot-potato switching: every packet leaves in the next allocation, on a non-minimal channel if it must.
 
     Baran 1964, doi:10.1109/TCOM.1964.1088883. It needs ``routing.kind: deflection``, which selects it whatever the mode
     says. hold_packets: packets of a switch from which on its hosts wait (default: VCs times degree).
     """
 
-    discipline: ClassVar[type[Deflection]] = Deflection
+    switching_mode: ClassVar[type[Deflection]] = Deflection
 
     mode: Literal["deflection"]
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         yield SpecError("needs routing.kind: deflection", key="switching.mode")
 
-    def build(self, setting: Setting) -> Deflection:
-        """The hot-potato discipline, for a setting whose routes deflect."""
+    def build(self, setting: SwitchingContext) -> Deflection:
+        """Hot-potato switching, for routes that deflect."""
         return Deflection.of(self, setting, self.iterations)

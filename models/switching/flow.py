@@ -13,9 +13,9 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import Certify, Counted, Setting
+from flitlab.models.switching.byte_switching import capacity_key
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
-from flitlab.models.switching.in_bytes import place_of
+from flitlab.models.switching.switching_mode import Certify, Counted, SwitchingContext
 from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.network_changes import network_changes
@@ -23,38 +23,67 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 LONGEST = 1 << 52
-"""Ticks that all messages may take on one channel: events of mode flow are counted in parts of ticks."""
+"""The most ticks that all messages may take on one channel; events are counted in fractions of ticks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow(Credited):
     """Messages as fluids with the latencies of packets.
 
-    half_duplex: the two channels of a link between switches share its capacity. half_duplex_hosts: those of a host's
-    link do so, too.
+    half_duplex: both channels of a link between switches share its capacity. half_duplex_hosts: also those of hosts.
     """
 
     mode: ClassVar[str] = "flow"
     counts: ClassVar[Counted | None] = None
     programs: ClassVar[bool] = True
-    changes: ClassVar[bool] = True
+    supports_timeline: ClassVar[bool] = True
     exact: ClassVar[bool] = True
 
     half_duplex: bool = False
     half_duplex_hosts: bool = False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
-        """The discipline as it is, and why it cannot deadlock: fluids hold nothing that others could wait for."""
+        """The mode unchanged, and why it cannot deadlock: fluids occupy nothing that others wait for.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes.
+        certify: the function that certifies routes.
+
+        Returns
+        -------
+        The mode, and the text.
+        """
         return self, "mode flow holds nothing that a message could wait for"
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for routes of which tables cannot say what is left."""
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for routes whose tables do not describe the remaining network.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
         network_changes(timeline, routes)
 
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Raise ``SpecError`` where all messages take longer over the slowest channel than ticks are counted."""
+        """Check that the times of all messages can be counted.
+
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Raises
+        ------
+        SpecError: all messages on the slowest channel take more ticks than can be counted.
+        """
         if not isinstance(work, Workload):
             return
         program = work.program
@@ -69,16 +98,16 @@ class Flow(Credited):
         for key, capacity in slowest.items():
             if flits > LONGEST * capacity:
                 problem = f"all messages take {flits:g} / {capacity:g} ticks on such a channel; at most {LONGEST}"
-                raise SpecError(problem, key=place_of(topology, key))
+                raise SpecError(problem, key=capacity_key(topology, key))
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The fields in the form that the disciplines of flitlab share, and no further hashes."""
+        """The fields in the common hash form, without further hashes."""
         absent = {**FLOW_ABSENT, "buffer_flits": 2 * max(source.flits)}
         hosts = {"half_duplex_hosts": True} if self.half_duplex_hosts else {}
         return common_form(self.mode, absent | asdict(self)) | hosts, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""
+        """The mapping ``switching:`` that describes this mode, delays in ticks; flit_ns: None if unknown."""
         half = "half_hosts" if self.half_duplex_hosts else "half"
         duplex = half if self.half_duplex else "full"
         return {"mode": self.mode, "flit_ns": flit_ns, "duplex": duplex} | self._plain_times(flit_ns)
@@ -92,25 +121,36 @@ class FlowSpec(CreditedSpec):
     host.
     """
 
-    discipline: ClassVar[type[Flow]] = Flow
+    switching_mode: ClassVar[type[Flow]] = Flow
 
     mode: Literal["flow"]
     duplex: Literal["full", "half", "half_hosts"] = "full"
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Refusals of hosts of infinite capacity, of routes that decide on the way, and of delays that are no ticks."""
-        yield from super().refusals(topology, routes, flits)
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Errors: infinite host capacity, adaptive routes, and delays that are no ticks.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes, None if other errors prevent them.
+        flits: packet lengths, None if other errors prevent them.
+
+        Returns
+        -------
+        Errors, each with the full path of its key.
+        """
+        yield from super().errors(topology, routes, flits)
         if not np.isfinite(topology.host_capacity):
             yield SpecError("must be finite in a simulation", key="topology.host_capacity")
-        two_way = topology.reverse >= 0
-        if self.duplex != "full" and (topology.capacity != topology.capacity[topology.reverse])[two_way].any():
+        bidirectional = topology.reverse >= 0
+        if self.duplex != "full" and (topology.capacity != topology.capacity[topology.reverse])[bidirectional].any():
             problem = f"the two directions of a link share one capacity with duplex {self.duplex}, and some have two"
             yield SpecError(problem, key="switching.duplex")
         if routes is not None and not routes.oblivious:
-            problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
+            problem = f"{routes.kind} is adaptive: mode flow needs an oblivious routing, which fixes paths beforehand"
             yield SpecError(problem, key="routing")
 
-    def build(self, setting: Setting) -> Flow:
-        """The flow discipline with these delays, whatever the routing."""
+    def build(self, setting: SwitchingContext) -> Flow:
+        """Flow switching with these delays, for any routing."""
         hosts = self.duplex == "half_hosts"
         return Flow(half_duplex=hosts or self.duplex == "half", half_duplex_hosts=hosts, **self.ticks())

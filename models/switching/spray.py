@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sprayed packets: two queues at every output, trimming, and a path for each packet."""
+"""Sprayed packets: a path per packet, two queues per output, and trimming."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,8 +19,8 @@ from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
-from flitlab.models.switching.discipline import Setting, SwitchingSpec
-from flitlab.models.switching.in_bytes import InBytes, place_of
+from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
@@ -29,27 +29,27 @@ from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_ses
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
-from flitlab.models.transport.posted import posted
+from flitlab.models.transport.message_flows import message_flows
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
-PLACES = {
+KEY_PATHS = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch", "queue_bytes", "ecn")},
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
     "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
-"""Key of what is wrong with a session -> where it stands in a configuration."""
+"""Key of an error in a session -> its full path in the configuration."""
 
 
 @dataclass(frozen=True)
-class Spray(InBytes):
-    """Packets that take a path each, in queues that trim what they have no room for.
+class Spray(ByteSwitching):
+    """Packets that take a path each, in queues that trim packets when full.
 
-    A tick is the time of a byte on the fastest channel. poisson: flows come in Poisson processes at the load; else
-    every pair of the pattern has one from the beginning. sizes: None to follow the trace that traffic is. seconds: how
-    long flows come, and a run lasts at most.
+    A tick is the time of a byte on the fastest channel. poisson: flows arrive in Poisson processes at the load; else
+    every pair of the pattern has one from tick 0. sizes: None to follow a trace given as traffic. seconds: how long
+    flows arrive, and the longest run.
     """
 
     mode: ClassVar[str] = "spray"
@@ -68,33 +68,50 @@ class Spray(InBytes):
         return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
-        given = asdict(self.fabric)
-        del given["control_bytes"]
-        return {"mode": self.mode, **given, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
+        """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
+        keys = asdict(self.fabric)
+        del keys["control_bytes"]
+        return {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
 
     def link_ticks(self, topology: Topology) -> int:
-        """Ticks from the end of a link to the other, 1 at least."""
+        """Propagation ticks of a link, at least 1.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
         return max(1, ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric)))
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
-        """Ticks of the shortest packet over a channel between switches, and over both channels to hosts.
+        """Ticks of the shortest packet over a channel between switches, and over both host channels.
 
-        The time for which the channel of the host that sends it is busy is not counted.
+        The serialization time on the sending host's channel is not included.
+
+        Parameters
+        ----------
+        topology: the network.
         """
         link, least = self.link_ticks(topology), max(1, self.fabric.header_bytes)
         switch = ceil(Fraction(repr(float(self.fabric.switch_ns))) / 10**9 / spray_tick(topology, self.fabric))
-        last = float(self.sending(topology, np.array([float(least)]))[0])
+        last = float(self.serialization_ticks(topology, np.array([float(least)]))[0])
         return float(link + switch + least), 2 * link + switch + last
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
-        """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
+        """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""
         return spray_tick(topology, self.fabric) * 10**9
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
     ) -> Messages:
-        """Packets of the fabric, in bytes, with overheads in ticks; arguments as in ``Discipline.messages``."""
+        """Packets of the fabric, in bytes, overheads in ticks; parameters as in ``SwitchingMode.messages``.
+
+        Parameters
+        ----------
+        topology: the network.
+        rendezvous: bytes above which a message waits for its receiver.
+        overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
+        buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
+        """
         fabric, tick_ns = self.fabric, self.tick_ns(topology, None)
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(
@@ -106,65 +123,97 @@ class Spray(InBytes):
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> SpraySession:
-        """Flows, or the messages of a program, rules and links of a run at a load with a seed, for either engine.
+        """Flows or messages, transport rules and links of a run, for either engine. The instance must have routes.
 
-        timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
-        is a name of :data:`PLACES`.
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Returns
+        -------
+        The session.
+
+        Raises
+        ------
+        SpecError: there is none; the key is one of :data:`KEY_PATHS`.
         """
-        session = self._as_built(instance, work, load, seed)
+        session = self._static_session(instance, work, load, seed)
         if timeline is None:
             return session
         assert instance.routes is not None
         return with_changes(session, instance.routes, timeline)
 
-    def _as_built(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
-        """The session on a network that stays as it is."""
+    def _static_session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
+        """The session on a network that does not change."""
         assert instance.routes is not None
         sprayings, topology = self.transport.sprayings(), instance.topology
-        several = tuple(sprayings.values())
+        transports = tuple(sprayings.values())
         if isinstance(work, Workload):
-            if len(several) > 1:
+            if len(transports) > 1:
                 raise SpecError("must be one: a message of a program is one flow", key="transport")
-            if several[0].flows > 1:
+            if transports[0].flows > 1:
                 raise SpecError("must be 1: a message of a program is one flow", key="flows")
-            program = posted(work)
+            program = message_flows(work)
             return make_spray_session(
-                topology, instance.routes, several, self.fabric, program.flows, seed, program=program
+                topology, instance.routes, transports, self.fabric, program.flows, seed, program=program
             )
         tick = spray_tick(topology, self.fabric)
         if Fraction(repr(self.seconds)) / tick > LATEST:
-            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
+            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take at most {float(LATEST * tick):.6g} s"
             raise SpecError(most, key="seconds")
-        each = np.repeat(np.arange(len(several)), [spraying.flows for spraying in several])
+        each = np.repeat(np.arange(len(transports)), [spraying.flows for spraying in transports])
         flows = self._flows(instance, len(each), load, seed, tick)
         count = len(flows.source)
         arrive = self.sizes is not None and self.poisson
-        kind = each[_drawn(seed, count, len(each)) if arrive else np.arange(count) % len(each)]
+        kind = each[_random_transports(seed, count, len(each)) if arrive else np.arange(count) % len(each)]
         return make_spray_session(
-            topology, instance.routes, several, self.fabric, flows, seed, kind=kind, names=tuple(sprayings)
+            topology, instance.routes, transports, self.fabric, flows, seed, kind=kind, names=tuple(sprayings)
         )
 
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are too slow, and for routes that entropies cannot stand for."""
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for links that are too slow, and for routes that entropy values cannot select.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
         check_changes(timeline, routes, self.fabric)
 
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
+        """Check that there is a session for a run.
+
+        Parameters
+        ----------
+        instance: topology, routes and traffic.
+        work: traffic to draw packets from, or the program that hosts run.
+        load: offered load.
+        seed: of all draws.
+        timeline: events of the network during the run; None: it does not change.
+
+        Raises
+        ------
+        SpecError: there is none; the key is the full path of a configuration key.
+        """
         try:
             self.session(instance, work, load, seed, timeline)
         except SpecError as error:
             key = error.key or ""
-            place = place_of(instance.topology, PLACES.get(key, "switching"))
+            place = capacity_key(instance.topology, KEY_PATHS.get(key, "switching"))
             error.key = f"transport.{key}" if key.partition(".")[0] == "of" else place
             raise
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
-        """Flows with bytes of payload as their packets."""
+        """Flows with bytes of payload in the place of packets."""
         topology, traffic = instance.topology, instance.traffic
         if self.sizes is None:
-            return _followed(traffic.recorded, flows, tick)
+            return _trace_flows(traffic.recorded, flows, tick)
         sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, 1, seed)
@@ -174,13 +223,13 @@ class Spray(InBytes):
         return in_bytes(arriving(traffic, load, sizes, self.fabric.payload, of_packet, until, seed), sizes, seed)
 
 
-def _drawn(seed: int, flows: int, among: int) -> Ints:
-    """One of so many for each flow, at random: int64 [flows]."""
+def _random_transports(seed: int, flows: int, among: int) -> Ints:
+    """A random index below ``among`` for each flow: int64 [flows]."""
     return np.array([below(draw(seed, TRANSPORT, flow, 0), among) for flow in range(flows)], np.int64)
 
 
-def _followed(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
-    """The messages of a trace, each as so many flows. Raises ``SpecError`` where there is none."""
+def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
+    """Each message of a trace as ``flows`` flows. Raises ``SpecError`` if there is no trace."""
     if recorded is None:
         raise SpecError("missing: flows of mode spray end, unless traffic is a trace with bytes", key="sizes")
     if (recorded.size < 1).any():
@@ -202,16 +251,16 @@ def _ascending(marks: list[float]) -> list[float]:
 
 @register("switching", "spray")
 class SpraySpec(SwitchingSpec):
-    """Packets that take a path each, in queues that trim what they have no room for, as Ultra Ethernet has them.
+    """Packets that take a path each, in queues that trim packets when full, as in Ultra Ethernet.
 
-    ``transport:`` is nscc by default; ``traffic.sizes`` says how large flows are. A queue has room for
-    ``queue_packets`` or ``queue_bytes`` of data, by default for a product of bandwidth and delay. ``ecn``: packets
-    behind another one from which on some, and above which all are marked; or, up to 1, parts of the room.
+    ``transport:`` is nscc by default; ``traffic.sizes`` sets flow sizes. The capacity of a queue for data is
+    ``queue_packets`` or ``queue_bytes``, by default one bandwidth-delay product. ``ecn``: packets in the queue from
+    which on some, and above which all packets are marked; values up to 1 are fractions of the capacity.
     """
 
-    discipline: ClassVar[type[Spray]] = Spray
-    beside: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
-    usual_transport: ClassVar[str] = "nscc"
+    switching_mode: ClassVar[type[Spray]] = Spray
+    related_keys: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
+    default_transport: ClassVar[str] = "nscc"
 
     mode: Literal["spray"]
     mtu_bytes: Annotated[int, BeforeValidator(whole), Field(ge=65, le=65535)] = 4150
@@ -227,23 +276,40 @@ class SpraySpec(SwitchingSpec):
 
     @property
     def fabric(self) -> Fabric:
-        """Links, switches and packets as the keys describe them; ``queue_packets`` becomes bytes."""
-        room = self.queue_bytes if self.queue_packets is None else self.queue_packets * self.mtu_bytes
+        """Links, switches and packets of the keys; ``queue_packets`` becomes bytes."""
+        queue_bytes = self.queue_bytes if self.queue_packets is None else self.queue_packets * self.mtu_bytes
         return Fabric(
-            mtu_bytes=self.mtu_bytes, header_bytes=self.header_bytes, nic_mbps=self.nic_mbps, link_us=self.link_us,
-            switch_ns=self.switch_ns, queue_bytes=room, ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
-            trim=self.trim, at_switch=self.at_switch,
-        )  # fmt: skip
+            mtu_bytes=self.mtu_bytes,
+            header_bytes=self.header_bytes,
+            nic_mbps=self.nic_mbps,
+            link_us=self.link_us,
+            switch_ns=self.switch_ns,
+            queue_bytes=queue_bytes,
+            ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
+            trim=self.trim,
+            at_switch=self.at_switch,
+        )
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Two keys for the same thing, and a queue that nothing fits into."""
-        yield from super().refusals(topology, routes, flits)
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Errors: two keys for the queue capacity, and a queue below one packet.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes, None if other errors prevent them.
+        flits: packet lengths, None if other errors prevent them.
+
+        Returns
+        -------
+        Errors, each with the full path of its key.
+        """
+        yield from super().errors(topology, routes, flits)
         if self.queue_packets is not None and self.queue_bytes is not None:
             yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
         elif self.queue_bytes is not None and self.queue_bytes < self.mtu_bytes:
             yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key="switching.queue_bytes")
 
-    def build(self, setting: Setting) -> Spray:
-        """The discipline with these links, and with the transport and the flows of its setting."""
-        transport = setting.transport or make("transport", kind=self.usual_transport)
+    def build(self, setting: SwitchingContext) -> Spray:
+        """The mode with these links, and the transport and flows of the context."""
+        transport = setting.transport or make("transport", kind=self.default_transport)
         return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds)

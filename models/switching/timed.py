@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays of switches and channels: what most disciplines have in common, and the keys that give them.
+"""Delays of switches and channels: the common part of most switching modes, and their keys.
 
-A tick is the time of one flit on the fastest channel, ``flit_ns`` nanoseconds. Nanoseconds become ticks by
-exact decimal division, rounded up: 18 ns at 2.667 ns a flit are 7 ticks.
+A tick is the time of one flit on the fastest channel, ``flit_ns`` nanoseconds. Nanoseconds become ticks by exact
+decimal division, rounded up: 18 ns at 2.667 ns per flit are 7 ticks.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from pydantic import BeforeValidator, Field
 
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.models.topology.graph import Topology
 
 LONGEST_DELAY = 1_000_000
-"""Ticks of the longest delay: an engine's memory grows with it."""
+"""Ticks of the longest delay. The engines' memory grows with it."""
 
 DELAYS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
-"""Delay -> its ticks where none are given; disciplines that give no room back have no ``credit``."""
+"""Delay -> its default in ticks. Modes without credits have no ``credit``."""
 
 Delay = Annotated[int, BeforeValidator(whole), Field(ge=1, le=LONGEST_DELAY)]
 """Type of a key with a delay in ticks, 1 to :data:`LONGEST_DELAY`."""
@@ -31,8 +31,8 @@ DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timed(Discipline):
-    """A discipline with delays, in ticks.
+class Timed(SwitchingMode):
+    """A switching mode with delays, in ticks.
 
     header: from a head's arrival until it may be granted. switch, link: from a grant to the next switch; injection,
     ejection: of the channels to hosts.
@@ -46,32 +46,47 @@ class Timed(Discipline):
 
     @property
     def vcs(self) -> int:
-        """Virtual channels of every network and injection channel; 1 where a channel is not divided."""
+        """Virtual channels of every network and injection channel; 1 where channels are not divided."""
         return 1
 
     @property
     def delays(self) -> dict[str, int]:
-        """Ticks of each delay by its name."""
+        """Ticks of each delay by name."""
         return {name: getattr(self, name) for name in DELAYS if hasattr(self, name)}
 
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
-        """Ticks from the creation of a packet to its tail at its host, with nobody in its way: the sum of all delays.
+        """Ticks from the creation of a packet to its tail at the destination host in an empty network.
 
-        hops: channels between switches; delays that channels have of their own are not counted. flits: length; the tail
-        follows its head by ``flits`` - 1 ticks.
+        Parameters
+        ----------
+        topology: the network.
+        hops: channels between switches; their own delays are not included.
+        flits: length of the packet; the tail follows its head by ``flits`` - 1 ticks.
         """
         through = (hops + 1) * (self.header + self.switch) + hops * self.link
         return self.injection + through + self.ejection + flits - 1
 
     def longest_step(self, topology: Topology, flits: int) -> int:
-        """Ticks that one step of a packet of so many flits takes at most: all delays, and twice its own length."""
+        """The most ticks of one step of a packet: all delays, and twice its length.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         return self._all_delays(topology) + 2 * flits
 
     def _all_delays(self, topology: Topology) -> int:
         return sum(self.delays.values()) + topology.longest_delay
 
-    def looks_ahead(self, topology: Topology, flits: int) -> int:
-        """The most ticks from the grant of a packet of so many flits to the arrival of its tail at the next switch."""
+    def lookahead(self, topology: Topology, flits: int) -> int:
+        """The most ticks from the grant of a packet to the arrival of its tail at the next switch.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         longest = max(self.link, self.injection, self.ejection) if topology.host_delay is not None else self.link
         return flits + self.header + self.switch + longest + topology.longest_delay
 
@@ -82,13 +97,13 @@ class Timed(Discipline):
 
 @dataclass(frozen=True, kw_only=True)
 class Credited(Timed):
-    """A discipline with delays whose switches give room back: credit, ticks until the sender of a flit knows of it."""
+    """A switching mode with delays and credits: credit, ticks until the sender of a flit has its credit back."""
 
     credit: int = 1
 
 
 class TimedSpec(SwitchingSpec):
-    """Keys of the disciplines that have delays: each as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
+    """Keys of the switching modes with delays: each as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
 
     Defaults: header 0, all others 1 tick.
     """
@@ -107,30 +122,41 @@ class TimedSpec(SwitchingSpec):
 
     @property
     def tick_ns(self) -> float | None:
-        """Nanoseconds of a tick, where they are given."""
+        """Nanoseconds of a tick, if ``flit_ns`` is set."""
         return self.flit_ns
 
-    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Refusals of delays that are given twice, in ticks and in nanoseconds, or that no ticks follow from."""
-        yield from super().refusals(topology, routes, flits)
-        for name in self._named():
+    def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Errors: delays given both in ticks and in nanoseconds, or without ``flit_ns``.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes, None if other errors prevent them.
+        flits: packet lengths, None if other errors prevent them.
+
+        Returns
+        -------
+        Errors, each with the full path of its key.
+        """
+        yield from super().errors(topology, routes, flits)
+        for name in self._delay_names():
             ns = getattr(self, f"{name}_ns")
-            if ns is not None and (problem := self._problem(name, ns)):
+            if ns is not None and (problem := self._delay_error(name, ns)):
                 yield SpecError(problem, key=f"switching.{name}_ns")
 
-    def _problem(self, name: str, ns: float) -> str:
+    def _delay_error(self, name: str, ns: float) -> str:
         if getattr(self, f"{name}_ticks") is not None:
-            return f"{name}_ticks is given too"
+            return f"give either {name}_ns or {name}_ticks"
         if self.flit_ns is None:
             return "needs switching.flit_ns, the time of one flit"
         return f"must be at most {LONGEST_DELAY} ticks of flit_ns" if ns > LONGEST_DELAY * self.flit_ns else ""
 
     def ticks(self) -> dict[str, int]:
-        """Ticks of each delay by its name, in the order of :data:`DELAYS`, as the keys give them or by default."""
-        return {name: self._ticks(name, DELAYS[name]) for name in self._named()}
+        """Ticks of each delay by name, in the order of :data:`DELAYS`, from the keys or by default."""
+        return {name: self._ticks(name, DELAYS[name]) for name in self._delay_names()}
 
-    def _named(self) -> list[str]:
-        """The delays that these keys give, in the order of :data:`DELAYS`."""
+    def _delay_names(self) -> list[str]:
+        """The delays that these keys set, in the order of :data:`DELAYS`."""
         return [name for name in DELAYS if f"{name}_ticks" in type(self).model_fields]
 
     def _ticks(self, name: str, default: int) -> int:
@@ -141,7 +167,7 @@ class TimedSpec(SwitchingSpec):
 
 
 class CreditedSpec(TimedSpec):
-    """Keys of the disciplines whose switches give room back, by credits."""
+    """Keys of the switching modes with credits."""
 
     credit_ticks: Delay | None = None
     credit_ns: DelayNs | None = None
@@ -153,6 +179,6 @@ def ticks_of(ns: float, flit_ns: float) -> int:
     >>> ticks_of(18, 2.667), ticks_of(0.3, 0.1), ticks_of(0, 2)
     (7, 3, 0)
     """
-    # repr gives back the digits of the file (up to 15 of them), which the binary value only approximates
+    # repr restores the decimal digits of the file, up to 15; the binary value only approximates them
     quotient = Decimal(repr(ns)) / Decimal(repr(flit_ns))
     return int(quotient.to_integral_value(rounding=ROUND_CEILING))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual cut-through: a packet goes on as soon as the next buffer has room for all of it."""
+"""Virtual cut-through: a packet advances as soon as the next buffer has space for all of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,19 +10,20 @@ import numpy as np
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.buffered import BufferedSpec, too_small
-from flitlab.models.switching.changing import Draining
+from flitlab.models.switching.buffered import BufferedSpec, buffer_too_small
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.dynamic_topology import Draining
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vct(Draining):
-    """Virtual cut-through with an allocator that serves the packet that has waited longest.
+    """Virtual cut-through with an age-based allocator.
 
-    oldest_first: it serves the packet that was created first instead, of several the one that has waited longest.
+    oldest_first: serve the packet that was created first, then the one that has waited longest; else the one that has
+    waited longest.
     """
 
     mode: ClassVar[str] = "vct"
@@ -36,46 +37,58 @@ class Vct(Draining):
         return self.allocators[self.oldest_first]
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The fields in the form that the disciplines of flitlab share, with the allocator if it is ``oldest``."""
+        """The fields in the common hash form, with the allocator if it is ``oldest``."""
         form, more = super().hashed(source)
         return form | ({"oldest_first": True} if self.oldest_first else {}), more
 
-    def refill(self, topology: Topology, flits: int) -> tuple[int, Floats]:
-        """(flits of the packets that the buffer of a VC holds, ticks until all its credits are back)."""
+    def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
+        """Flits of the whole packets that a VC buffer holds, and ticks until all their credits are back.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
         ticks = self.round_trips(topology) + flits - 1
         return self.buffer_flits // flits * flits, ticks.astype(np.float64)
 
-    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that says how much switches hold, and the packets of so many flits that all buffers hold together."""
-        return "switching.buffer_flits", super().room(topology, flits)[1] // flits
+    def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
+        """The key that sets the buffer size, and the packets that all buffers hold together.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+        """
+        return "switching.buffer_flits", super().buffer_capacity(topology, flits)[1] // flits
 
 
 @register("switching", "vct")
 class VctSpec(BufferedSpec):
-    """Virtual cut-through: a packet goes on when the next buffer has room for all of it, and its flits follow in turn.
+    """Virtual cut-through: a packet advances when the next buffer has space for all of it.
 
-    ``allocator: age`` serves the packet first that has waited longest at the front of its buffer, ``oldest`` that which
-    was created first.
+    ``allocator: age`` serves the packet that has waited longest at the front of its buffer, ``oldest`` the one created
+    first.
 
     Kermani and Kleinrock 1979, doi:10.1016/0376-5075(79)90032-1.
     """
 
-    discipline: ClassVar[type[Vct]] = Vct
-    progressive: ClassVar[bool] = True
+    switching_mode: ClassVar[type[Vct]] = Vct
+    supports_progressive: ClassVar[bool] = True
 
     mode: Literal["vct"] = "vct"
 
-    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+    def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if self.iterations > 1:
-            problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
+            problem = "must be 1 in mode vct: only allocator islip iterates"
             yield SpecError(problem, key="switching.iterations")
-        if self.room_of(longest) < longest:
-            yield too_small(longest)
+        if self.flits_per_vc(longest) < longest:
+            yield buffer_too_small(longest)
         else:
-            yield from super()._buffer_refusals(routes, longest)
+            yield from super()._buffer_errors(routes, longest)
 
-    def build(self, setting: Setting) -> Vct | Deflection:
-        """The discipline virtual cut-through; hot-potato switching where the routing deflects."""
+    def build(self, setting: SwitchingContext) -> Vct | Deflection:
+        """Virtual cut-through; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
         return Vct(oldest_first=self.allocator == "oldest", **self.buffers(setting))

@@ -9,7 +9,7 @@ from flitlab.models.arrays import Bytes, Ints
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import starts
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.tables import PATHS, TABLE
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.models.timeline.renumbering import renumbered_routes
@@ -118,7 +118,7 @@ def _assign_intervals(
     Parameters
     ----------
     previous_pair, previous_start, previous_port, previous_end: pair_start, path_start and port of the old
-        :class:`~flitlab.models.routing.ways.PathTable`, and the ends of its intervals.
+        :class:`~flitlab.models.routing.route_set.PathTable`, and the ends of its intervals.
     current_pair, current_start, current_port, current_end: the same of the new table.
     end, path: int64, become the end and the path of each interval.
     counts: int64 [pairs], becomes the number of intervals.

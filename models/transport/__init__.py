@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transports: how hosts send datagrams. One file a control law; ``newreno`` is the machine around it."""
+"""Transports: how hosts send. One file per congestion control; ``newreno`` is the state machine around them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections that a program's messages go by."""
+"""The connections that carry a program's messages."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,10 @@ from flitlab.models.transport.flows import Flows
 
 
 class Connections(NamedTuple):
-    """One connection for every ordered pair of hosts between which a program has messages, in the order of the pairs.
+    """One connection for every ordered pair of hosts with messages of a program, in the order of the pairs.
 
-    flows: of all connections, empty until messages join them. forth: int64 [operations], of a send the connection of
-    its message and of its request to send. back: int64 [operations], that of its receiver's consent. Both are -1 where
-    there is none.
+    flows: of all connections, empty until messages join them. forth: int64 [operations], the connection of a send's
+    message and of its request to send. back: int64 [operations], that of its receiver's consent. -1: none.
     """
 
     workload: Workload
@@ -27,14 +26,14 @@ class Connections(NamedTuple):
 
 
 def connections(workload: Workload, hosts: int) -> Connections:
-    """The connections of a program on a network of so many hosts. Raises ``SpecError`` if it needs none."""
+    """The connections of a program on a network of ``hosts`` hosts. Raises ``SpecError`` if it needs none."""
     program, host = workload.program, workload.host
     sends = np.flatnonzero(program.kind == SEND)
     source, destination = host[program.rank[sends]], host[program.peer[sends]]
     apart = source != destination
     sends, source, destination = sends[apart], source[apart], destination[apart]
     if not len(sends):
-        raise SpecError("its ranks send each other nothing", key="application")
+        raise SpecError("has no messages between hosts", key="application")
     asks = program.amount[sends] > workload.messages.rendezvous
     keys = np.concatenate([source * hosts + destination, (destination * hosts + source)[asks]])
     pairs, place = np.unique(keys, return_inverse=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A constant window."""
+"""A constant congestion window."""
 
 from flitlab.models.registry import register
 from flitlab.models.transport.sprayed import SprayedSpec
@@ -8,7 +8,7 @@ from flitlab.models.transport.spraying import CONSTANT, Spraying
 
 @register("transport", "constant")
 class Constant(SprayedSpec):
-    """A window that stays as it is, whatever is marked or trimmed.
+    """A constant congestion window, whatever is marked or trimmed.
 
     Example: ``transport: {kind: constant, init_window: 40}``
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transport is: a control law, and the numbers of the machine that it steers."""
+"""Transports: a congestion control, and the parameters of the state machine around it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _SIGNATURES = {
 }
 
 MEMORY = 4
-"""Numbers that a law may keep for each subflow."""
+"""Numbers that a congestion control may keep for each subflow."""
 
 INSTANT, PURE_DELAY, REVERSE_PATH = 0, 1, 2
 ACK_PATHS = {"instant": INSTANT, "pure_delay": PURE_DELAY, "reverse_path": REVERSE_PATH}
@@ -37,7 +37,7 @@ Mark: TypeAlias = Callable[[float, float, float, Floats], float]
 
 
 class Law(NamedTuple):
-    """A control law, compiled; see :func:`law`."""
+    """A compiled congestion control; see :func:`law`."""
 
     grow: Grow
     back_off: BackOff
@@ -45,26 +45,59 @@ class Law(NamedTuple):
 
 
 def halve(window: float, mss: float, memory: Floats) -> float:
-    """``back_off`` of TCP: half of what is outstanding, but two packets."""
+    """``back_off`` of TCP: half of the outstanding bytes, at least two packets.
+
+    Parameters
+    ----------
+    window: outstanding bytes.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+
+    Returns
+    -------
+    Slow start threshold, bytes.
+
+    Source: RFC 5681, equation 4.
+    """
     return max(window / 2.0, 2.0 * mss)
 
 
 def ignore(window: float, share: float, mss: float, memory: Floats) -> float:
-    """``mark`` of a law that knows no marks."""
+    """``mark`` of a congestion control without ECN: the window does not change.
+
+    Parameters
+    ----------
+    window: congestion window, bytes.
+    share: fraction of marked packets.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+
+    Returns
+    -------
+    The window, bytes.
+    """
     return window
 
 
 def law(grow: Grow, back_off: BackOff = halve, mark: Mark = ignore) -> Law:
-    """The law of three functions in the subset Numba compiles; both engines call the same machine code.
+    """The congestion control of three functions in the subset that Numba compiles. Both engines call the same code.
 
-    grow(windows, rtts, i, credit, mss, memory, now): bytes by which a new acknowledgement of ``credit`` bytes widens
-    the window in congestion avoidance. windows, rtts: float64 [subflows], bytes and ticks, of all subflows of the flow
-    (an rtt is 0 before the first sample); i: which of them this is. back_off(window, mss, memory): the slow start
-    threshold after a loss, bytes, from the bytes that are outstanding. mark(window, share, mss, memory): the new
-    window, once for each window of data of which this ``share`` of the packets came with a mark. memory: float64
-    [MEMORY], the subflow's own, 0 at first.
+    Parameters
+    ----------
+    grow: grow(windows, rtts, i, credit, mss, memory, now) -> bytes by which a new acknowledgement of ``credit`` bytes
+        widens the window in congestion avoidance. windows, rtts: float64 [subflows], bytes and ticks, of all subflows
+        of the flow (an rtt is 0 before the first sample); i: the index of this one.
+    back_off: back_off(window, mss, memory) -> slow start threshold after a loss, bytes, from the outstanding bytes.
+    mark: mark(window, share, mss, memory) -> the window after each window of data, of which a ``share`` of the packets
+        was marked. memory: float64 [MEMORY], the subflow's own, 0 at first.
 
-    Raises ``SpecError``, with the function's place, where one cannot be compiled.
+    Returns
+    -------
+    The compiled functions.
+
+    Raises
+    ------
+    SpecError: a function cannot be compiled; the message names its file and line.
     """
     return Law(*(_compiled(name, function) for name, function in zip(Law._fields, (grow, back_off, mark), strict=True)))
 
@@ -81,12 +114,12 @@ def _compiled(name: str, function: Callable[..., float]) -> Any:
 
 @dataclass(frozen=True)
 class Transport:
-    """How hosts send, with every number in the units of the configuration.
+    """How hosts send, in the units of the configuration.
 
-    law: None for senders at a constant rate, which are not acknowledged. name: of the law, its parameters included.
-    flows: of each pair of hosts; subflows: of each flow, on a path each. rate: of a constant-rate flow, as a fraction
-    of the network interface. mark_packets: occupancy above which a queue marks packets; 0: never. start_ms, min_rto_ms,
-    syn_rto_ms: None for those that follow from the network (:mod:`flitlab.models.transport.times`).
+    law: the congestion control; None for constant-rate senders, which are not acknowledged. name: of the congestion
+    control with its parameters. flows: per pair of hosts; subflows: per flow, on a path each. rate: of a constant-rate
+    flow, as a fraction of the network interface. mark_packets: queue length above which packets are marked; 0: never.
+    start_ms, min_rto_ms, syn_rto_ms: None for defaults from the network (:mod:`flitlab.models.transport.times`).
     """
 
     name: str

@@ -6,7 +6,7 @@ from pydantic import Field
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
-from flitlab.models.transport.sprayed import SPRAYED, refuse_keys, sprayed_keys
+from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
 from flitlab.models.transport.spraying import DCTCP, Paths, Spraying, Spread
 from flitlab.models.transport.tcp import additive
 
@@ -17,7 +17,21 @@ FIRST_WINDOW = 10
 
 
 def by_share(window: float, share: float, mss: float, memory: Floats) -> float:
-    """Cut the window by half the running mean of the share of marked packets, at most once a round trip."""
+    """Reduce the window by half the running mean of the share of marked packets, at most once per round trip.
+
+    Parameters
+    ----------
+    window: congestion window, bytes.
+    share: fraction of marked packets.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+
+    Returns
+    -------
+    The window, bytes.
+
+    Source: Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192.
+    """
     memory[0] += GAIN * (share - memory[0])
     return window if share == 0.0 else max(window * (1.0 - memory[0] / 2.0), mss)
 
@@ -29,7 +43,7 @@ class Dctcp(WindowedSpec):
     The running mean of the marked share has gain 1/16. Losses are treated as TCP does.
     Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
 
-    In mode spray it is another law: a window that grows by a packet a round trip, and shrinks by a third of what a
+    In mode spray it is another control: a window that grows by a packet a round trip, and shrinks by a third of what a
     marked acknowledgement reports and by what is trimmed. Its keys are then ``paths`` and ``spread``, as of ``nscc``,
     and ``init_window``, by default 1.5 products of bandwidth and delay, where it is 10 in mode datagram.
 
@@ -44,12 +58,12 @@ class Dctcp(WindowedSpec):
     spread: Spread | None = None
 
     def transport(self) -> Transport:
-        refuse_keys(self, SPRAYED, "datagram")
+        reject_keys(self, SPRAYED, "datagram")
         return self.windowed(
             law(additive, halve, by_share), mark_packets=self.mark_packets,
             init_window=FIRST_WINDOW if self.init_window is None else self.init_window,
         )  # fmt: skip
 
     def spraying(self) -> Spraying:
-        refuse_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
+        reject_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
         return Spraying(DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of sprayed packets, laid out for the engines: links and their queues, flows, and the rules of hosts."""
+"""A run of sprayed packets, laid out for the engines: links, queues, flows, and the rules of hosts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from flitlab.models.rules.tables import DIGITS, TABLE, Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.message_flows import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
-from flitlab.models.transport.posted import Posted
 from flitlab.models.transport.session import LATEST, check_hop, ratio_of, ratios
 from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
-from flitlab.models.transport.unloaded import channels_of, equal_hops, longest_round_trip
+from flitlab.models.transport.zero_load import channels_of, equal_hops, longest_round_trip
 
 __all__ = [
-    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "Lines", "SpraySession", "SprayedFlows", "lines_at",
+    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "LinkSettings", "SpraySession", "SprayedFlows", "link_settings_at",
     "make_spray_session", "spray_tick",
 ]  # fmt: skip
 
@@ -34,13 +34,13 @@ AT_SWITCH = {
     "ecmp": BY_HASH, "round_robin": ROUND_ROBIN, "adaptive": LEAST_LEVEL, "flowlet": FLOWLET,
     "ecmp_adaptive": HASH_UNLESS_WORST,
 }  # fmt: skip
-"""What switches choose by, by its name in a configuration."""
+"""How switches choose ports, by name in the configuration."""
 
 _ONE_ENTROPY = ("round_robin", "adaptive")
-"""Of :data:`AT_SWITCH`, what leaves senders no choice: they have one entropy, by which their answers are hashed."""
+"""Choices of :data:`AT_SWITCH` that ignore entropy values: senders use a single one, which hashes control packets."""
 
 MOST_PACKETS = 1 << 28
-"""Packets that the flows of a run may have together: each takes 10 bytes."""
+"""Packets that all flows of a run may have. Each takes 10 bytes."""
 
 MOST_KEPT = 1 << 26
 """Ports of flows that switches may remember together."""
@@ -53,7 +53,7 @@ _MARGIN_S, _QUEUES = Fraction(15, 10**6), 6
 _LOW_MARK, _HIGH_MARK = Fraction(1, 5), Fraction(4, 5)
 _MOST_BDP, _TARGET = 1.5, 0.75
 _UNTRIMMED_QUEUES = 5
-_FREEZE_S, _FRESH_S, _SILENCE_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
+_FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
 
@@ -62,12 +62,12 @@ _NDP_PACKETS = 8
 class Fabric:
     """Links, switches and packets: ``switching:`` of mode spray.
 
-    mtu_bytes: a full packet on the wire, ``header_bytes`` of it no payload. control_bytes: a packet without payload.
-    capacity 1 of a channel or host is ``nic_mbps``. link_us, switch_ns: rounded up to ticks. queue_bytes: room for data
-    in the queue of a channel as fast as a host, None: a product of bandwidth and delay, and without trimming five; of a
-    slower or faster channel in proportion. ecn: marks begin and end at so many packets or, if both are at most 1, parts
-    of the room; None: 0.2 and 0.8 products. trim: full queues trim; else they drop. at_switch: key of
-    :data:`AT_SWITCH`.
+    mtu_bytes: a full packet on the wire, with ``header_bytes`` of header. control_bytes: a control packet. nic_mbps:
+    rate at capacity 1 of a channel or host. link_us, switch_ns: rounded up to ticks. queue_bytes: data capacity of the
+    queue of a channel as fast as a host, None: a bandwidth-delay product, without trimming five; other channels in
+    proportion to their rate. ecn: packets at which marking begins and is certain or, if both are at most 1, fractions
+    of the queue capacity; None: 0.2 and 0.8 bandwidth-delay products. trim: full queues trim; else they drop.
+    at_switch: key of :data:`AT_SWITCH`.
     """
 
     mtu_bytes: int = 4150
@@ -92,7 +92,7 @@ class SprayedFlows:
     """Finite flows in order of their start.
 
     source, destination: hosts; bytes: payload; packets; last_size: bytes on the wire of the last packet; start: ticks
-    (of a program's messages it means nothing); int64 [flows] each.
+    (not used for a program's messages); int64 [flows] each.
     """
 
     source: Ints
@@ -103,49 +103,54 @@ class SprayedFlows:
     start: Ints
 
 
-class Lines(NamedTuple):
-    """How fast some links are, and when their queues are full and mark: int64 [links], as in :class:`SpraySession`."""
+class LinkSettings(NamedTuple):
+    """Rates, queue capacities and marking thresholds of links: int64 [links], as in :class:`SpraySession`."""
 
     ratio: Ints
-    room: Ints
+    queue_bytes: Ints
     low: Ints
     high: Ints
 
-    def of(self, some: Ints) -> "Lines":
-        """The numbers of some of the links, int64, by their places here."""
-        return Lines(*(part[some] for part in self))
+    def of(self, some: Ints) -> "LinkSettings":
+        """The settings of some of the links.
+
+        Parameters
+        ----------
+        some: int64, indices of the links.
+        """
+        return LinkSettings(*(part[some] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
 class FabricChange:
-    """What happens to links and routes as a tick begins.
+    """A change of links and routes at the beginning of a tick.
 
-    broken: int64, the links that work no more; they lose what they have. other: int64, those that work again, or at
-    another rate, and ``lines`` their numbers from now on. routes: the tables from now on, None: as before; moved:
-    whether they are others than at first.
+    broken: int64, links that fail and drop their packets. other: int64, links that return or change their rate;
+    ``settings``: their new settings. routes: new tables, None: no change; moved: whether they differ from the first
+    ones.
     """
 
     tick: int
     broken: Ints
     other: Ints
-    lines: Lines
+    settings: LinkSettings
     routes: Tables | None = None
     moved: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class SpraySession:
-    """Everything that a run of sprayed packets depends on.
+    """All inputs of a run of sprayed packets.
 
     A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. Links are the channels between switches,
     then one from each host to its switch, then one from each switch to each of its hosts. delay: int64 [links], ticks;
-    ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. room: int64 [links], bytes of data in a queue; twice as
-    much of control. low, high: int64 [links], bytes of data up to which none is marked, and above which all are.
-    routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. rules: of what hosts do for flows of any
-    transport, of the one with credit if there is one. transports: the rules of each, and names, theirs; kind: int64
-    [flows], whose rules a flow has. at_switch: what switches choose by (BY_HASH ...); fresh, silence: ticks, of levels
-    and of flowlets. program: on the hosts, whose messages flows are. changes: what happens to the network, in order.
-    hops: as :func:`~flitlab.models.transport.unloaded.equal_hops` gives them for the network as it is at first.
+    ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. queue_bytes: int64 [links], data capacity of each queue;
+    twice as much for control. low, high: int64 [links], bytes of data up to which no packet is marked, and above which
+    all are. routes: for :mod:`flitlab.models.rules.spray.ports`. rules: of the transport with receiver credit, else of
+    the first. transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each
+    flow. at_switch: BY_HASH ...; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages
+    the flows are. changes: of the network, in order. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops`
+    for the network as built.
     """
 
     topology: Topology
@@ -156,25 +161,25 @@ class SpraySession:
     tick_s: Fraction
     delay: Ints
     ratio: Ints
-    room: Ints
+    queue_bytes: Ints
     low: Ints
     high: Ints
     at_switch: int
     fresh: int
-    silence: int
+    flowlet_gap: int
     transports: tuple[Rules, ...]
     names: tuple[str, ...]
     kind: Ints
-    program: Posted | None = None
+    program: MessageFlows | None = None
     changes: tuple[FabricChange, ...] = ()
     hops: np.ndarray | None = None
 
     @property
     def slowest(self) -> Ints:
-        """int64 [links]: the most ticks of a byte, times 2**RATIO_BITS, that each link ever takes."""
+        """The most ticks per byte, times 2**RATIO_BITS, that each link ever takes: int64 [links]."""
         most = self.ratio.copy()
         for change in self.changes:
-            most[change.other] = np.maximum(most[change.other], change.lines.ratio)
+            most[change.other] = np.maximum(most[change.other], change.settings.ratio)
         return most
 
     @property
@@ -183,13 +188,13 @@ class SpraySession:
         return self.rules.seed
 
     @property
-    def answers(self) -> np.ndarray:
-        """Whether the receiver of each flow answers, bool [flows]."""
-        return np.array([rules.answers != 0 for rules in self.transports])[self.kind]
+    def acknowledges(self) -> np.ndarray:
+        """Whether the receiver of each flow acknowledges, bool [flows]."""
+        return np.array([rules.acknowledges != 0 for rules in self.transports])[self.kind]
 
     @property
     def idle_entries(self) -> Ints:
-        """int64 [hosts]: entries of the idle list of each pacer: one for each packet that it gives credit for."""
+        """Entries of the idle list of each pacer, int64 [hosts]: one per packet that it grants credit for."""
         granted = np.array([rules.credit == RCCC for rules in self.transports])[self.kind]
         hosts = self.topology.hosts
         return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
@@ -208,7 +213,7 @@ def _fastest(topology: Topology) -> float:
 
 
 def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
-    """Seconds of a tick: of one byte on the fastest channel. Raises ``SpecError``."""
+    """Seconds of a tick: of one byte on the fastest channel. Raises ``SpecError`` for an infinite rate."""
     if not np.isfinite(_fastest(topology)):
         raise SpecError("must be finite in a simulation", key="host_capacity")
     return Fraction(8, 10**6) / (_exact(fabric.nic_mbps) * _exact(_fastest(topology)))
@@ -216,50 +221,72 @@ def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
 
 def make_spray_session(
     topology: Topology, routes: Routes, spraying: Spraying | Sequence[Spraying], fabric: Fabric, flows: Flows,
-    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: Posted | None = None,
+    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: MessageFlows | None = None,
 ) -> SpraySession:  # fmt: skip
-    """Lay out a run. flows: with bytes of payload as their packets, in order of their start. program: whose they are.
+    """Lay out a run of sprayed packets.
 
-    spraying: how hosts spray, in one way or several, called ``names``. kind: int64 [flows], which of them each has.
-    Raises ``SpecError`` for routes that no entropy can index, packets without room, and what would not fit into memory.
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    spraying: the transports.
+    fabric: links, switches and packets.
+    flows: in order of their start, with bytes of payload in the place of packets.
+    seed: of all draws.
+    kind: int64 [flows], the transport of each; None: the first.
+    names: of the transports.
+    program: whose messages the flows are.
+
+    Returns
+    -------
+    The session.
+
+    Raises
+    ------
+    SpecError: routes without next hops or whole paths, packets that do not fit a queue, and too large runs.
     """
-    several = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
+    sprayings = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
     _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
-    _check_credit(several)
+    _check_credit(sprayings)
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     delay = _delays(topology, fabric, tick)
-    short = all(one.credit == NDP for one in several)
+    ndp_only = all(one.credit == NDP for one in sprayings)
     ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     check_hop(delay, ratio, fabric.mtu_bytes, "capacity", "link_us")
     channels, host = channels_of(topology, delay, ratio)
     hops = equal_hops(topology, routes, channels)
     trip = longest_round_trip(topology, routes, channels, host, hops, fabric.mtu_bytes, fabric.control_bytes)
-    made = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, short) for one in several]
-    transports, room = tuple(rules for rules, _ in made), made[0][1]
+    rules_and_queues = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, ndp_only) for one in sprayings]
+    transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
     rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
-    lines = _lines(topology, fabric, rules, room, capacity)
+    lines = _link_settings(topology, fabric, rules, queue_bytes, capacity)
     to_hosts = slice(topology.channels + topology.hosts, None)
-    if all(one.credit in (NDP, RCCC) for one in several):
+    if all(one.credit in (NDP, RCCC) for one in sprayings):
         lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
         topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
-        AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), transports, names,
+        AT_SWITCH[fabric.at_switch], ceil(_LEVEL_AGE_S / tick), ceil(_FLOWLET_GAP_S / tick), transports, names,
         np.zeros(len(flows.source), np.int64) if kind is None else kind, program, hops=hops,
     )  # fmt: skip
 
 
-def lines_at(session: SpraySession, rate: Floats) -> Lines:
-    """The channels between switches of a session at parts of the capacity that they were built with.
+def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
+    """The settings of the channels between switches at a fraction of their capacity.
 
-    rate: float64 [channels].
+    Parameters
+    ----------
+    session: the session.
+    rate: float64 [channels], fraction of the capacity.
     """
     topology = session.topology
-    return _lines(topology, session.fabric, session.rules, int(session.room[-1]), topology.capacity * rate)
+    return _link_settings(
+        topology, session.fabric, session.rules, int(session.queue_bytes[-1]), topology.capacity * rate
+    )
 
 
 def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
-    """Raise ``SpecError`` for what cannot be run. key: of what the flows come from."""
+    """Raise ``SpecError`` for what cannot run. key: of the source of the flows."""
     if not len(flows.source):
         raise SpecError("no host sends anything", key="traffic")
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
@@ -267,7 +294,7 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
         raise SpecError(f"host {name} would send to itself", key="traffic")
     if routes.form not in (TABLE, DIGITS, PATHS):
         raise SpecError(
-            "entropies stand for next hops or whole paths, and this routing has neither", key="routing",
+            "spraying needs next hops or whole paths, and this routing has neither", key="routing",
             choices=("ecmp", "minimal", "ksp", "optimal", "allpath"),
         )  # fmt: skip
     if fabric.at_switch != "ecmp" and routes.form == PATHS:
@@ -275,22 +302,27 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
             "switches choose among next hops, and this routing has whole paths", key="at_switch", choices=("ecmp",)
         )
     if fabric.at_switch == "flowlet" and topology.switches * len(flows.source) * 2 > MOST_KEPT:
-        raise SpecError("switches would have to remember too many flows", key="at_switch")
+        raise SpecError(
+            f"flowlets of {topology.switches} switches x {len(flows.source)} flows exceed {MOST_KEPT // 2:.2g}",
+            key="at_switch",
+        )
     if fabric.header_bytes >= fabric.mtu_bytes:
         raise SpecError(f"a packet of {fabric.mtu_bytes} bytes has no payload", key="header_bytes")
     if (packets := int((-(-flows.packets // fabric.payload)).sum())) > MOST_PACKETS:
         raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key=key)
 
 
-def _check_credit(several: Sequence[Spraying]) -> None:
-    """Refuse transports of one run that grant credit by different rules."""
-    granting = {(one.credit, one.oversubscription) for one in several if one.credit in (NDP, RCCC)}
+def _check_credit(sprayings: Sequence[Spraying]) -> None:
+    """Reject transports that grant credit by different rules."""
+    granting = {(one.credit, one.oversubscription) for one in sprayings if one.credit in (NDP, RCCC)}
     if len(granting) > 1:
-        raise SpecError("a receiver grants credit in one way: of rccc, nscc_rccc and ndp only one in a run", key="of")
+        raise SpecError(
+            "a run may use only one of rccc, nscc_rccc and ndp: a receiver grants credit by one rule", key="of"
+        )
 
 
 def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
-    """Ticks of every link, and of the switch at its end."""
+    """Ticks of every link and the switch at its end."""
     link = max(1, ceil(_exact(fabric.link_us) / 10**6 / tick))
     switch = ceil(_exact(fabric.switch_ns) / 10**9 / tick)
     delay = np.full(topology.channels + 2 * topology.hosts, link + switch)
@@ -308,23 +340,23 @@ def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
 
 def _rules(
     topology: Topology, spraying: Spraying, fabric: Fabric, trip: int, ratio: int, tick: Fraction, seed: int,
-    short: bool,
+    ndp_only: bool,
 ) -> tuple[Rules, int]:  # fmt: skip
-    """The rules of hosts, and bytes of data that the queue of a channel as fast as they are has space for.
+    """The rules of hosts, and the data capacity in bytes of the queue of a channel as fast as a host.
 
-    trip: the longest round trip of the network without queues, ticks. ratio: ticks of a byte on the channel of a host,
-    times 2**RATIO_BITS. short: whether queues are those of NDP alone.
+    trip: the longest zero-load round trip, ticks. ratio: ticks of a byte on a host channel, times 2**RATIO_BITS.
+    ndp_only: whether all transports are NDP.
     """
     mtu, rate = fabric.mtu_bytes, topology.host_capacity / _fastest(topology)
     product = trip * rate
-    room = fabric.queue_bytes
-    if room is None:
-        room = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
-        room = _NDP_PACKETS * mtu if short else room
+    queue_bytes = fabric.queue_bytes
+    if queue_bytes is None:
+        queue_bytes = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
+        queue_bytes = _NDP_PACKETS * mtu if ndp_only else queue_bytes
     target = spraying.target if spraying.target is not None else (_TARGET if fabric.trim else 1.0)
     target = target * trip
     a, b = product / _REFERENCE_BDP, target / float(_REFERENCE_S / tick)
-    timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, room)
+    timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, queue_bytes)
     if spraying.timeout_us is not None:
         timeout = max(1, ceil(_exact(spraying.timeout_us) / 10**6 / tick))
     first = _MOST_BDP * product if spraying.init_window is None else float(spraying.init_window * mtu)
@@ -335,7 +367,7 @@ def _rules(
         seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=spraying.window,
         credit=spraying.credit, spread=SPREADS[spraying.spread],
         paths=1 if fabric.at_switch in _ONE_ENTROPY else spraying.paths, ack_bytes=spraying.ack_bytes,
-        trims=int(fabric.trim), answers=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
+        trims=int(fabric.trim), acknowledges=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
         freeze=ceil(_FREEZE_S / tick), gap=gap, quantum=mtu if by_packets else _QUANTUM,
         pull_quanta=1 if by_packets else _PULL_QUANTA, empty_quanta=1 if by_packets else _EMPTY_QUANTA, gate=8 * mtu,
         rate=rate, first_window=first, most_bdp=_MOST_BDP, target=target, alpha=4.0 * mss * a * b / target,
@@ -343,27 +375,29 @@ def _rules(
         near=float(Fraction(1, 10**6) / tick),
         byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
         oversubscription=spraying.oversubscription or oversubscription(topology), sleek=int(spraying.sleek),
-        weighted=int(short),
+        weighted=int(ndp_only),
     )  # fmt: skip
-    return rules, room
+    return rules, queue_bytes
 
 
-def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity: Floats) -> Lines:
-    """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host.
+def _link_settings(
+    topology: Topology, fabric: Fabric, rules: Rules, queue_bytes: int, capacity: Floats
+) -> LinkSettings:
+    """Settings of links of some capacities, float64 [links].
 
-    The room is in proportion to the capacity. For NDP alone it is the same at any rate, and queues mark nothing unless
-    ``fabric.ecn`` says so.
+    queue_bytes: capacity of the queue of a link as fast as a host; others in proportion to their rate. With NDP only it
+    is the same at any rate, and queues mark nothing unless ``fabric.ecn`` is set.
     """
     mtu, product, share = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate), topology.host_capacity
     packets = ceil(product / mtu)
     if fabric.ecn is None:
         bounds = [float(ceil(part * packets) * mtu) for part in (_LOW_MARK, _HIGH_MARK)]
     else:
-        unit = room if fabric.ecn[1] <= 1 else mtu
+        unit = queue_bytes if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
     part = np.ones(len(capacity)) if rules.weighted else capacity / share
-    rooms = to_integers("queue_bytes", np.maximum(np.ceil(room * part), mtu))
+    queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * part), mtu))
     low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
     if rules.weighted and fabric.ecn is None:
         low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
-    return Lines(ratio_of(topology, capacity), rooms, low, np.maximum(low + 1, high))
+    return LinkSettings(ratio_of(topology, capacity), queue_capacity, low, np.maximum(low + 1, high))

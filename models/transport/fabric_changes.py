@@ -1,52 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to the network of sprayed packets during a run: links, and the routes that entropies stand for."""
+"""Changes of the network during a run of sprayed packets: links, and the routes that entropy values select."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.routing.routes import PATHS, Routes
-from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.stable_paths import merged_routes, stable_paths, with_thresholds
-from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
+from flitlab.models.transport.fabric import Fabric, FabricChange, LinkSettings, SpraySession, link_settings_at
 from flitlab.models.transport.session import check_hop, ratios
 
 FACTOR = "timeline.factor"
-"""The key of links that an event makes too slow."""
+"""The key of an event that makes links too slow."""
 
 
 def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> SpraySession:
-    """The session with what happens to its network. routes: of the network as it was built.
+    """The session with the events of its network.
 
-    Links that return, and such as run at another rate, have the queues and marks that go with it. Whenever the routing
-    learns of an epoch, entropies stand for the routes of it, but as far as these allow for those that they stood for at
-    first. Raises ``SpecError`` where hosts are cut off then, where the routing does not serve what is left, and for
-    links that are too slow.
+    Links that return, or change their rate, get the queue settings of the rate. When the routing learns of an epoch,
+    entropy values select its routes, and as far as possible the same paths as at first.
+
+    Parameters
+    ----------
+    session: the session.
+    routes: of the network as built.
+    timeline: the events.
+
+    Returns
+    -------
+    The session with its changes.
+
+    Raises
+    ------
+    SpecError: hosts are cut off, the routing cannot serve the remaining network, or links are too slow.
     """
     topology, changes, paths = session.topology, [], _Paths(session, routes)
     _check_pace(timeline, session.fabric, session.delay[: topology.channels])
     now = timeline.epochs[0]
-    works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
+    working, settings = np.ones(topology.channels, bool), link_settings_at(session, Epoch.built(topology).rate)
     for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
-        worked, were, now = works, lines, timeline.epoch_at(tick)
-        works, lines = now.works(topology), lines_at(session, now.rate)
-        other = np.flatnonzero(works & (~worked | _differ(were, lines)))
-        change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
+        worked, were, now = working, settings, timeline.epoch_at(tick)
+        working, settings = now.works(topology), link_settings_at(session, now.rate)
+        changed = np.flatnonzero(working & (~worked | _differ(were, settings)))
+        change = FabricChange(tick, np.flatnonzero(worked & ~working), changed, settings.of(changed))
         if tick in timeline.reroutes:
             left = timeline.surviving(now)
-            found = merged_routes(topology, routes, left, timeline.routes(left, routes))
-            change = replace(change, routes=paths.tables(found), moved=found is not routes)
-        if len(change.broken) or len(other) or change.routes is not None:
+            reachable_routes = merged_routes(topology, routes, left, timeline.routes(left, routes))
+            change = replace(change, routes=paths.tables(reachable_routes), moved=reachable_routes is not routes)
+        if len(change.broken) or len(changed) or change.routes is not None:
             changes.append(change)
     rules, *transports = (each._replace(fallible=1) for each in (session.rules, *session.transports))
     return replace(session, rules=rules, transports=tuple(transports), routes=paths.built, changes=tuple(changes))
 
 
 def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
-    """Raise ``SpecError`` as :func:`with_changes` does."""
+    """Check a timeline as :func:`with_changes` does.
+
+    Parameters
+    ----------
+    timeline: the events.
+    routes: of the network as built.
+    fabric: links, switches and packets.
+
+    Raises
+    ------
+    SpecError: as for :func:`with_changes`.
+    """
     topology = timeline.topology
     for tick in timeline.reroutes:
         left = timeline.surviving(timeline.epoch_at(tick))
@@ -61,17 +84,17 @@ def _check_pace(timeline: Timeline, fabric: Fabric, delay: Ints | int = 0) -> No
         check_hop(delay + np.zeros_like(slowest), slowest, fabric.mtu_bytes, FACTOR, FACTOR)
 
 
-def _differ(were: Lines, lines: Lines) -> Bools:
-    """Whether each channel has other numbers than it had, bool [channels]."""
-    found: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
-    return found
+def _differ(were: LinkSettings, lines: LinkSettings) -> Bools:
+    """Whether the settings of each channel have changed, bool [channels]."""
+    differs: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
+    return differs
 
 
 class _Paths:
-    """The tables of all routes that a run has, one after the other.
+    """The tables of all routes of a run, in order.
 
-    Where routes are paths, those of later ones are numbered after those of earlier ones, so that packets under way keep
-    theirs. built: the tables at first.
+    Where routes are paths, later ones are numbered after earlier ones, so that packets in flight keep theirs. built:
+    the first tables.
     """
 
     def __init__(self, session: SpraySession, routes: Routes):
@@ -96,7 +119,7 @@ class _Paths:
 
 
 def _behind(tables: Tables, paths: PathTable, count: int) -> Tables:
-    """The tables with these paths behind the first ``count`` that they have."""
+    """The tables with these paths behind the first ``count``."""
     ends = tables.path_start[: count + 1]
     return tables._replace(
         pair_start=paths.pair_start + count,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that fail, return or become slow while flows are under way."""
+"""Links that fail, return or become slow while flows are in flight."""
 
 from dataclasses import dataclass, replace
 
@@ -12,18 +12,18 @@ from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, draw_links, link_numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from flitlab.models.transport.session import Change, Session, check_hop, check_stay, ratios
+from flitlab.models.transport.session import Change, Session, check_hop, check_transit, ratios
 
-_NOBODY = np.zeros(0, np.int64)
-_NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
+_NO_SUBFLOWS = np.zeros(0, np.int64)
+_NO_PATHS = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True)
 class LinkFailures:
     """``links`` (a share or a number, drawn from ``seed`` as static failures are) fail at ``at_ms`` for good.
 
-    What is on them is lost, and so is what still comes to them; ``reroute_ms`` later the subflows that used them get
-    paths that avoid them. It is a timeline of one event.
+    Packets on them, and packets still sent to them, are dropped. ``reroute_ms`` later the affected subflows get paths
+    that avoid them. It is a timeline of one event.
     """
 
     links: Amount
@@ -33,9 +33,21 @@ class LinkFailures:
 
 
 def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec) -> Session:
-    """The session with a failure and the rerouting after it, which is for what is left of the network.
+    """The session with a failure and the rerouting after it.
 
-    Raises ``SpecError`` if not every switch reaches every other one afterwards, by the channels left or the routing.
+    Parameters
+    ----------
+    session: the session.
+    failures: the links and times.
+    routing: computes the routes of the remaining network.
+
+    Returns
+    -------
+    The session with its changes.
+
+    Raises
+    ------
+    SpecError: the remaining network, or the routing on it, does not connect all switches.
     """
     if failures.reroute_ms < 0 or failures.at_ms < 0:
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
@@ -54,11 +66,11 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
 
 
 def with_timeline(session: Session, timeline: Timeline) -> Session:
-    """The session with what happens to its network, and with the new paths of its subflows.
+    """The session with the events of its network, and the new paths of its subflows.
 
-    Whenever the routing learns of an epoch, subflows go by the path that they had at first if that works, else by their
-    present one if that does; the others draw a path in what is left of the network. Raises ``SpecError`` where hosts
-    are cut off then, or the routing does not serve what is left.
+    When the routing learns of an epoch, a subflow takes its first path if that works, else its present one if that
+    works, else a new path drawn in the remaining network. Raises ``SpecError`` where hosts are cut off, or the routing
+    cannot serve the remaining network.
     """
     topology, changes, present = session.topology, [], session.paths
     now = Epoch.built(topology)
@@ -69,44 +81,56 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
             _dead(session, now),
             np.append(ratios(topology, now.rate, "timeline.factor"), session.ratio[topology.channels :]),
         )
-        moved, paths = _NOBODY, _NOWHERE
+        moved, paths = _NO_SUBFLOWS, _NO_PATHS
         if tick in timeline.reroutes:
             learned += 1
-            moved, paths = _learn(session, timeline, now, dead, present, learned)
+            moved, paths = _reroute(session, timeline, now, dead, present, learned)
             present = _with(present, moved, paths)
         other = np.flatnonzero(ratio != was_ratio)
         broken, mended = np.flatnonzero(dead & ~was_dead), np.flatnonzero(was_dead & ~dead)
         back = backwards(topology, paths) if session.back is not None and len(moved) else None
         if len(broken) or len(mended) or len(other) or len(moved):
             changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back))
-    found = replace(session, changes=tuple(changes))
-    check_hop(found.delay, found.slowest, found.queues.packet_bytes, "timeline.factor", "timeline.factor")
+    changed_session = replace(session, changes=tuple(changes))
+    check_hop(
+        changed_session.delay,
+        changed_session.slowest,
+        changed_session.queues.packet_bytes,
+        "timeline.factor",
+        "timeline.factor",
+    )
     for change in (None, *changes):
-        for way in (session.paths, session.back) if change is None else (change.paths, change.back):
-            check_stay(way, found.delay, found.slowest, found.queues, "timeline.factor")
-    return found
+        for paths_of_direction in (session.paths, session.back) if change is None else (change.paths, change.back):
+            check_transit(
+                paths_of_direction,
+                changed_session.delay,
+                changed_session.slowest,
+                changed_session.queues,
+                "timeline.factor",
+            )
+    return changed_session
 
 
 def _dead(session: Session, epoch: Epoch) -> Bools:
-    """Whether each link does not work in an epoch, bool [links]; those of hosts always do."""
+    """Whether each link is down in an epoch, bool [links]; host links never are."""
     broken = ~epoch.works(session.topology)
     return np.append(broken, np.zeros(len(session.delay) - len(broken), bool))
 
 
-def _learn(
+def _reroute(
     session: Session, timeline: Timeline, epoch: Epoch, dead: Bools, present: Paths, count: int
 ) -> tuple[Ints, Paths]:
-    """The subflows, int64 [moved], that go another way from now on, and their paths.
+    """The subflows that change their path, int64 [moved], and their new paths.
 
-    dead: bool [links]. present: the paths of all subflows until now. count: how often the routing has learned, this
-    time included.
+    dead: bool [links]. present: the paths of all subflows so far. count: how often the routing has learned, including
+    now.
     """
     left = timeline.surviving(epoch)
     routes = timeline.routes(left, session.routes)
-    first, lost = _passes(session.paths, dead), _passes(present, dead)
-    home = ~first & ~_alike(session.paths, present)
-    drawn_anew = np.flatnonzero(first & lost)
-    moved = np.flatnonzero(home | (first & lost))
+    first, broken = _passes(session.paths, dead), _passes(present, dead)
+    returning = ~first & ~_alike(session.paths, present)
+    drawn_anew = np.flatnonzero(first & broken)
+    moved = np.flatnonzero(returning | (first & broken))
     number = np.concatenate([left.channel, np.arange(session.topology.channels, len(session.delay))])
     new = _drawn(session, left.topology, routes, drawn_anew, number, count)
     paths = _with(session.paths, drawn_anew, new)
@@ -116,7 +140,7 @@ def _learn(
 def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number: Ints, count: int) -> Paths:
     """New paths of some subflows, in the numbers of the whole network's links."""
     if not len(some):
-        return _NOWHERE
+        return _NO_PATHS
     flow = np.searchsorted(session.first, some, side="right") - 1
     source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
@@ -127,9 +151,9 @@ def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number:
 
 
 def _passes(paths: Paths, dead: Bools) -> Bools:
-    """Whether each path passes a link that does not work, bool [paths]."""
-    found: Bools = np.logical_or.reduceat(dead[paths.link], paths.start[:-1])
-    return found
+    """Whether each path passes a link that is down, bool [paths]."""
+    crosses: Bools = np.logical_or.reduceat(dead[paths.link], paths.start[:-1])
+    return crosses
 
 
 def _alike(one: Paths, other: Paths) -> Bools:
@@ -144,19 +168,19 @@ def _each(paths: Paths) -> list[Ints32]:
 
 
 def _joined(each: list[Ints32]) -> Paths:
-    """Paths of the links of each."""
+    """The paths with these links."""
     start = np.append(0, np.cumsum([len(links) for links in each])).astype(np.int64)
     return Paths(start, np.concatenate([*each, np.zeros(0, np.int32)]).astype(np.int32))
 
 
 def _of(paths: Paths, some: Ints) -> Paths:
-    """Some of the paths."""
+    """A subset of the paths."""
     each = _each(paths)
     return _joined([each[i] for i in some.tolist()])
 
 
 def _with(paths: Paths, some: Ints, new: Paths) -> Paths:
-    """The paths, some of which are new."""
+    """The paths with some replaced."""
     each = _each(paths)
     for i, links in zip(some.tolist(), _each(new), strict=True):
         each[i] = links

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue of its own before the network for every subflow, as fast as the host: ``feeder_packets``."""
+"""A private queue before the network for every subflow, as fast as the host: ``feeder_packets``."""
 
 from dataclasses import replace
 from math import ceil
@@ -12,9 +12,13 @@ from flitlab.models.transport.session import Change, Session
 
 
 def with_feeders(session: Session) -> Session:
-    """The session as engines run it: data passes subflow i's feeder, link ``len(session.delay) + i``, first.
+    """The session as engines run it: data of subflow i first passes its feeder, link ``len(session.delay) + i``.
 
-    A feeder has no delay beyond its service, and room for ``feeder_packets`` packets. Acknowledgements meet none.
+    A feeder has no delay beyond serialization, and holds ``feeder_packets`` packets. Acknowledgements pass none.
+
+    Parameters
+    ----------
+    session: the session.
     """
     if not session.queues.feeder_packets:
         return session
@@ -37,6 +41,6 @@ def _fed_change(change: Change, first: int) -> Change:
 
 
 def _behind(feeder: np.ndarray, paths: Paths) -> Paths:
-    """Paths that begin with a feeder each."""
+    """Paths with a feeder in front of each."""
     link = np.insert(paths.link, paths.start[:-1], feeder)
     return Paths(paths.start + np.arange(len(paths.start)), link.astype(np.int32))

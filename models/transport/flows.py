@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which host sends how much to which, and from when on."""
+"""Flows: source, destination, size and start."""
 
 from fractions import Fraction
 from math import ceil
@@ -23,7 +23,7 @@ MOST_FLOWS = 1 << 22
 class Flows(NamedTuple):
     """Flows in order of their start.
 
-    source, destination: hosts, int64 [flows]. packets: int64 [flows], 0 for one that never ends. start: int64 [flows],
+    source, destination: hosts, int64 [flows]. packets: int64 [flows], 0 for a long-lived flow. start: int64 [flows],
     ticks.
     """
 
@@ -34,7 +34,7 @@ class Flows(NamedTuple):
 
 
 def long_lived(traffic: Traffic, flows: int) -> Flows:
-    """Endless flows from tick 0, so many for every pair of hosts that the pattern lets talk."""
+    """Long-lived flows from tick 0, ``flows`` for every communicating pair of hosts."""
     source, destination, _ = traffic.pairs()
     source, destination = (np.repeat(hosts, flows).astype(np.int64) for hosts in (source, destination))
     nothing = np.zeros(len(source), np.int64)
@@ -42,13 +42,37 @@ def long_lived(traffic: Traffic, flows: int) -> Flows:
 
 
 def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed: int) -> Flows:
-    """Flows from tick 0 of drawn sizes for every pair that talks (incast, where the pattern has one destination)."""
-    endless = long_lived(traffic, flows)
-    return endless._replace(packets=_packets(sizes, packet_bytes, seed, len(endless.source)))
+    """Finite flows from tick 0 for every communicating pair (incast, if the pattern has one destination).
+
+    Parameters
+    ----------
+    traffic: the traffic pattern.
+    flows: per pair of hosts.
+    sizes: the size distribution.
+    packet_bytes: bytes of a packet.
+    seed: of all draws.
+
+    Returns
+    -------
+    The flows.
+    """
+    unsized = long_lived(traffic, flows)
+    return unsized._replace(packets=_packets(sizes, packet_bytes, seed, len(unsized.source)))
 
 
 def in_bytes(flows: Flows, sizes: Sizes, seed: int) -> Flows:
-    """The flows with what they are of in bytes, of the same draws, in the place of packets."""
+    """The flows with bytes in the place of packets, from the same draws.
+
+    Parameters
+    ----------
+    flows: the flows.
+    sizes: the size distribution.
+    seed: of all draws.
+
+    Returns
+    -------
+    The flows.
+    """
     return flows._replace(packets=_packets(sizes, 1, seed, len(flows.source)))
 
 
@@ -57,8 +81,25 @@ def arriving(
 ) -> Flows:
     """Flows that hosts open before a tick, in Poisson processes.
 
-    load: bytes that a host of rate 1 offers, as a fraction of its network interface. nic_ticks: ticks that this takes
-    for a packet. The destination of each flow is drawn from the pattern. Raises ``SpecError`` if there are too many.
+    The destination of each flow is drawn from the pattern.
+
+    Parameters
+    ----------
+    traffic: the traffic pattern.
+    load: bytes that a host of rate 1 offers, as a fraction of its network interface.
+    sizes: the size distribution.
+    packet_bytes: bytes of a packet.
+    nic_ticks: ticks of a packet on the network interface.
+    ticks: length of the run.
+    seed: of all draws.
+
+    Returns
+    -------
+    The flows.
+
+    Raises
+    ------
+    SpecError: there are more than :data:`MOST_FLOWS`.
     """
     mean = sizes.mean / packet_bytes
     expected = load * float(traffic.rate.sum()) / mean * float(ticks / nic_ticks)
@@ -76,9 +117,9 @@ def arriving(
 
 
 @njit
-def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Ints:
-    """Every arrival before ``arrivals.end``: rows (position in sub-ticks, source, destination)."""
-    rows = np.empty((room, 3), np.int64)
+def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, capacity: int) -> Ints:
+    """All arrivals before ``arrivals.end``: rows (position in sub-ticks, source, destination)."""
+    rows = np.empty((capacity, 3), np.int64)
     count = 0
     for host in range(len(arrivals.keep)):
         if arrivals.keep[host] < 0:
@@ -101,25 +142,25 @@ def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Int
 
 
 def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
-    """``positions * ticks``, rounded down, int64, at most 2**63 - 1. positions: int64, 0 or more."""
+    """``positions * ticks``, rounded down, int64, at most 2**63 - 1. positions: int64, not negative."""
     over, under = ticks.numerator, ticks.denominator
     last = int(positions.max(initial=0)) * over // under
     if max(over * under, last) > LARGEST_INTEGER:  # as of a very slow host: parts of a product do not fit
         return np.array([min(one * over // under, LARGEST_INTEGER) for one in positions.tolist()], np.int64)
     whole, rest = np.divmod(positions, under)
-    found: Ints = whole * over + rest * over // under
-    return found
+    products: Ints = whole * over + rest * over // under
+    return products
 
 
 @njit
 def _words(seed: int, words: Ints) -> None:
-    """The draw of every flow's size."""
+    """Fill ``words`` with the draw of every flow's size."""
     for flow in range(len(words)):
         words[flow] = draw(seed, FLOW_SIZE, flow, 0)
 
 
 def _packets(sizes: Sizes, packet_bytes: int, seed: int, count: int) -> np.ndarray:
-    """Packets of so many flows, int64; the last one is as long as the others."""
+    """Packets of each flow, int64; the last one is as long as the others."""
     words = np.empty(count, np.int64)
     _words(seed, words)
     return -(-sizes.of((words >> 10) * 2.0**-53) // packet_bytes)

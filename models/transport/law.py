@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transport is, and with it all that one is written with: its base classes and its law."""
+"""The base classes of transports, and all that a transport is written with."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -19,8 +19,8 @@ from flitlab.models.transport.control import (
     ignore,
     law,
 )
-from flitlab.models.transport.sound import sound_transport
 from flitlab.models.transport.spraying import SPRAYING, Spraying
+from flitlab.models.transport.validation import validate_transport
 
 __all__ = [
     "ACK_PATHS", "INSTANT", "MEMORY", "PURE_DELAY", "REVERSE_PATH", "Law", "Transport", "TransportSpec", "WindowedSpec",
@@ -33,9 +33,8 @@ AckPath = Literal["instant", "pure_delay", "reverse_path"]
 class TransportSpec(Spec):
     """Keys that all transports have; a transport defines :meth:`transport`.
 
-    flows: of every pair of hosts that talk; subflows: of each of them, every one on a path of its own. start_ms: a
-    subflow starts within so much, at random; by default within a tenth of the warm-up, 50 at most, and finite flows at
-    once.
+    flows: per pair of hosts; subflows: per flow, each on its own path. start_ms: subflows start at random within this
+    time; by default within a tenth of the warm-up, 50 at most, and finite flows at once.
     """
 
     flows: int = Field(default=1, ge=1, le=1024)
@@ -47,29 +46,29 @@ class TransportSpec(Spec):
         raise NotImplementedError
 
     def build(self) -> Transport:
-        """How hosts send, looked at. Raises ``SpecError``."""
+        """How hosts send, validated. Raises ``SpecError``."""
         return self.validated(self.transport)
 
     def spraying(self) -> Spraying:
-        """How hosts spray. Raises ``SpecError``, as most transports do not."""
+        """How hosts spray. Raises ``SpecError`` for transports that do not."""
         raise SpecError(f"kind {self.kind} does not spray", key="transport", choices=SPRAYING)
 
     def sprayings(self) -> dict[str, Spraying]:
-        """How hosts spray, by the name of each transport: of all but ``several`` there is one. Raises ``SpecError``."""
+        """How hosts spray, by transport; ``several`` has more than one. Raises ``SpecError``."""
         return {self.kind: self.spraying()}
 
     def validated(self, give: Callable[[], Transport]) -> Transport:
-        """What a method of the transport gives; a law of a user's own is tried."""
-        return sound_transport(give(), tried=is_third_party(self), by=give.__name__)
+        """The validated transport of a method; a third-party congestion control is tried out."""
+        return validate_transport(give(), tried=is_third_party(self), method=give.__name__)
 
 
 class WindowedSpec(TransportSpec):
     """Keys of the transports with a congestion window.
 
-    ack_path: an acknowledgement comes back at once (``instant``), after the delay of the path's links
-    (``pure_delay``), or as a packet of ``ack_bytes`` through the queues (``reverse_path``). A connection is opened by a
-    packet of one byte, sent again after ``syn_rto_ms``. min_rto_ms: by default 320 base round trips, 250 at most;
-    syn_rto_ms: 12 times as long, 3000 at most. init_window, ssthresh: packets.
+    ack_path: an acknowledgement returns at once (``instant``), after the delay of the path's links (``pure_delay``), or
+    as a packet of ``ack_bytes`` through the queues (``reverse_path``). A packet of one byte opens a connection, and is
+    sent again after ``syn_rto_ms``. min_rto_ms: by default 320 base round trips, 250 at most; syn_rto_ms: 12 times as
+    long, 3000 at most. init_window, ssthresh: packets.
     """
 
     ack_path: AckPath = "instant"
@@ -80,7 +79,7 @@ class WindowedSpec(TransportSpec):
     ssthresh: int = Field(default=100, ge=1, le=10**6)
 
     def windowed(self, control: Law, **more: Any) -> Transport:
-        """The transport of a law with these keys."""
+        """The transport of a congestion control with these keys."""
         keys = ("flows", "subflows", "ack_bytes", "start_ms", "min_rto_ms", "syn_rto_ms", "init_window", "ssthresh")
         own = {key: getattr(self, key) for key in keys}
         return Transport(self._name(), control, ack_path=ACK_PATHS[self.ack_path], **{**own, **more})

@@ -12,22 +12,50 @@ from flitlab.models.transport.tcp import additive
 
 
 def linked(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, memory: Floats, now: Int) -> float:
-    """The flow as a whole takes as much as TCP would on the best of its paths, no subflow more than TCP."""
+    """Linked increase: the flow takes as much as TCP on the best of its paths, and no subflow more than TCP.
+
+    Parameters
+    ----------
+    windows: float64 [subflows], congestion windows of the flow, bytes.
+    rtts: float64 [subflows], round trips of the flow, ticks; 0 before the first sample.
+    i: the subflow.
+    credit: newly acknowledged bytes.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+    now: the present tick.
+
+    Returns
+    -------
+    Bytes by which the window grows.
+
+    Source: Raiciu, Handley, Wischik, RFC 6356, 2011.
+    """
     total = best = speed = 0.0
     for j in range(len(windows)):
         total += windows[j]
         if rtts[j] > 0.0:
             best = max(best, windows[j] / (rtts[j] * rtts[j]))
             speed += windows[j] / rtts[j]
-    alone = credit * mss / windows[i]
+    uncoupled = credit * mss / windows[i]
     if speed == 0.0:
-        return alone
+        return uncoupled
     aggressiveness = total * best / (speed * speed)
-    return min(aggressiveness * credit * mss / total, alone)
+    return min(aggressiveness * credit * mss / total, uncoupled)
 
 
 def halve_to_one(window: float, mss: float, memory: Floats) -> float:
-    """``back_off``: half of what is outstanding, but one packet."""
+    """``back_off``: half of the outstanding bytes, at least one packet.
+
+    Parameters
+    ----------
+    window: outstanding bytes.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+
+    Returns
+    -------
+    Slow start threshold, bytes.
+    """
     return max(window / 2.0, mss)
 
 
@@ -35,7 +63,7 @@ def halve_to_one(window: float, mss: float, memory: Floats) -> float:
 class Mptcp(WindowedSpec):
     """Multipath TCP: the subflows of a flow share its data, and with ``coupling: lia`` their windows grow as one.
 
-    Slow start and what a loss does concern a subflow alone. There is no window for the flow as a whole.
+    Slow start and losses affect a single subflow. There is no window for the flow as a whole.
 
     Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
 

@@ -10,7 +10,7 @@ from flitlab.models.transport.spraying import NDP, Spraying, Spread
 class Ndp(SprayedSpec):
     """A first window at the rate of the host, and then a packet for each pull of the receiver.
 
-    Each packet that arrives, whole or trimmed, earns a pull, which the receiver sends at its own rate; packets that were
+    Each packet that arrives, trimmed or not, earns a pull, which the receiver sends at its own rate; packets that were
     trimmed are sent again first. init_window: packets, by default 15. If all transports of a run are of this kind,
     queues have space for 8 packets by default, at any rate of the channel, mark only where ``switching.ecn`` says so,
     and serve ten control packets for each data packet while both wait. There is no return to sender and no path
@@ -20,11 +20,11 @@ class Ndp(SprayedSpec):
 
     Source: Handley et al., Re-architecting datacenter networks and stacks for low latency and high performance,
     SIGCOMM 2017, doi:10.1145/3098822.3098825.
-    """  # noqa: E501
+    """
 
     spread: Spread = "oblivious"
     sack_threshold: int = 1
 
     def spraying(self) -> Spraying:
-        found = self.sprayed(credit=NDP)
-        return found if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()
+        spraying = self.sprayed(credit=NDP)
+        return spraying if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NewReno machine that every control law steers: acknowledgements, fast recovery and the timer.
+"""The NewReno state machine around every congestion control: acknowledgements, fast recovery and the timer.
 
-It decides what the window is and when a packet is sent again; queues, packets and what the receiver holds are
-the engines'. Sequence numbers count packets, windows are bytes, times ticks. Source: RFC 5681, RFC 6582, RFC 6298.
+It sets the window and decides on retransmissions; queues, packets and the receiver's state belong to the engines.
+Sequence numbers count packets, windows are bytes, times are ticks. Source: RFC 5681, RFC 6582, RFC 6298.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from flitlab.models.transport.law import MEMORY, Law, Transport
 UNA = 0  # first packet that is not acknowledged
 NEXT = 1  # next packet to be sent
 HIGH = 2  # packets sent so far, each counted once
-RECOVER = 3  # HIGH when the last loss was found
+RECOVER = 3  # HIGH when the last loss was detected
 DUPLICATES = 4
 STATE = 5
 DEADLINE = 6  # of the timer
-ROUND_END = 7  # the acknowledgement that ends the present window of data (laws that heed marks)
+ROUND_END = 7  # the acknowledgement that ends the present window of data (controls that react to marks)
 
 NEVER = np.int64(1) << 62
-"""DEADLINE of a timer that does not run, as there is nothing to be acknowledged."""
+"""DEADLINE of a timer that does not run, because nothing is outstanding."""
 
 CLOSED, OPENING, OPEN, RECOVERY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 TIMED_OUT = np.int64(4)  # and nothing new has been acknowledged since
@@ -34,7 +34,7 @@ CWND, SSTHRESH, MDEV, RTO, ACKED, MARKED = range(6)
 
 
 class Rules(NamedTuple):
-    """The numbers by which the senders of a transport act: windows in bytes, times in ticks."""
+    """The parameters by which the senders of a transport act: windows in bytes, times in ticks."""
 
     law: Law
     mss: float
@@ -42,15 +42,15 @@ class Rules(NamedTuple):
     syn_rto: int
     init_window: float
     ssthresh: float
-    heeds_marks: bool
+    reacts_to_marks: bool
 
 
 class Senders(NamedTuple):
     """The senders of all subflows.
 
-    seq: int64 [subflows, 8]. win: float64 [subflows, 8]. memory: float64 [subflows, MEMORY], the law's. window:
-    float64 [subflows], bytes: the threshold in recovery, else the congestion window. rtt: float64 [subflows], ticks,
-    smoothed; 0 before the first sample.
+    seq: int64 [subflows, 8], columns above. win: float64 [subflows, 8], columns above. memory: float64 [subflows,
+    MEMORY], of the congestion control. window: float64 [subflows], bytes: the threshold in recovery, else the
+    congestion window. rtt: float64 [subflows], smoothed round trip, ticks; 0 before the first sample.
     """
 
     seq: Ints
@@ -61,7 +61,18 @@ class Senders(NamedTuple):
 
 
 def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
-    """The rules where a tick takes so many seconds; ``transport`` has a law and times."""
+    """The rules of a transport with congestion control and times.
+
+    Parameters
+    ----------
+    transport: the transport.
+    packet_bytes: bytes of a packet.
+    tick_s: seconds of a tick.
+
+    Returns
+    -------
+    The rules.
+    """
     assert transport.law is not None and transport.min_rto_ms is not None and transport.syn_rto_ms is not None
     mss, ms = float(packet_bytes), 1e-3 / tick_s
     return Rules(
@@ -71,27 +82,52 @@ def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
 
 
 def make_senders(subflows: int) -> Senders:
-    """The senders of so many subflows, all closed."""
+    """The senders of ``subflows`` subflows, all closed."""
     whole, real = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
     return Senders(whole, real, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
 
 
 @kernel
-def has_room(cwnd: float, una: Int, following: Int, mss: float) -> bool:
-    """Whether a window of ``cwnd`` bytes from packet ``una`` on admits packet ``following``."""
+def fits_window(cwnd: float, una: Int, following: Int, mss: float) -> bool:
+    """Whether a congestion window admits a packet.
+
+    Parameters
+    ----------
+    cwnd: congestion window, bytes.
+    una: first packet that is not acknowledged.
+    following: the packet.
+    mss: bytes of a packet.
+    """
     return cwnd >= (following + 1 - una) * mss
 
 
 @kernel
 def open_up(r: Rules, s: Senders, i: Int, now: Int) -> None:
-    """The first packet of a connection leaves, or leaves again."""
+    """Send the first packet of a connection, or send it again.
+
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    now: the present tick.
+    """
     s.seq[i, STATE] = OPENING
     s.seq[i, DEADLINE] = now + r.syn_rto
 
 
 @kernel
 def opened(r: Rules, s: Senders, i: Int, sample: Int, now: Int) -> None:
-    """The first packet is acknowledged."""
+    """Take in the acknowledgement of the first packet.
+
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    sample: its round trip, ticks.
+    now: the present tick.
+    """
     s.seq[i, STATE] = OPEN
     s.win[i, CWND] = r.init_window
     s.window[i] = r.init_window
@@ -102,18 +138,33 @@ def opened(r: Rules, s: Senders, i: Int, sample: Int, now: Int) -> None:
 
 @kernel
 def connect(r: Rules, s: Senders, i: Int, sample: Int) -> None:
-    """The connection has been open, and idle, since before the run; its first round trip took so long."""
+    """Open an idle connection before the run.
+
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    sample: its first round trip, ticks.
+    """
     opened(r, s, i, sample, 0)
     s.seq[i, DEADLINE] = NEVER
 
 
 @kernel
 def resume(r: Rules, s: Senders, i: Int, now: Int) -> bool:
-    """The timer starts anew when something is to be sent after a silence (RFC 6298, rule 5.1).
+    """Restart the timer when data follows an idle period (RFC 6298, rule 5.1). The congestion window is kept.
 
-    Returns whether it was not running.
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    now: the present tick.
 
-    The congestion window is what it was before.
+    Returns
+    -------
+    Whether the timer was not running.
     """
     slept = s.seq[i, DEADLINE] == NEVER
     s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
@@ -122,7 +173,7 @@ def resume(r: Rules, s: Senders, i: Int, now: Int) -> bool:
 
 @kernel
 def _measure(r: Rules, s: Senders, i: Int, sample: Int) -> None:
-    """Round trip time, its deviation and the timeout from a sample."""
+    """Update round trip time, its deviation and the timeout from a sample."""
     m = float(sample)
     if s.rtt[i] == 0.0:
         s.rtt[i] = m
@@ -135,7 +186,7 @@ def _measure(r: Rules, s: Senders, i: Int, sample: Int) -> None:
 
 @kernel
 def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> None:
-    """A new acknowledgement outside recovery."""
+    """Grow the window after a new acknowledgement outside recovery."""
     flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
     cwnd = s.win[i, CWND]
     credit = min(cwnd - flight, r.mss)
@@ -150,8 +201,8 @@ def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> Non
 
 
 @kernel
-def _heed(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
-    """Count marks; at the end of each window of data the law may narrow the window."""
+def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
+    """Count marks; after each window of data the congestion control may reduce the window."""
     s.win[i, ACKED] += packets
     if marked:
         s.win[i, MARKED] += packets
@@ -168,11 +219,10 @@ def _heed(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
 
 
 @kernel
-def _lose(r: Rules, s: Senders, i: Int) -> None:
-    """A packet is lost: the law sets the threshold from what is outstanding (RFC 5681, equation 4).
+def _on_loss(r: Rules, s: Senders, i: Int) -> None:
+    """React to a lost packet: set the threshold from the outstanding bytes (RFC 5681, equation 4).
 
-    In recovery that is no more than the threshold: the window is wider by the packets of which a duplicate said that
-    they have arrived.
+    In recovery these are at most the threshold, as the window includes packets that duplicates report as received.
     """
     flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
     s.win[i, SSTHRESH] = r.law.back_off(min(s.window[i], flight), r.mss, s.memory[i])
@@ -182,14 +232,14 @@ def _lose(r: Rules, s: Senders, i: Int) -> None:
 
 @kernel
 def _duplicate(r: Rules, s: Senders, i: Int) -> bool:
-    """An acknowledgement of nothing new; whether the first packet that is missing is to be sent again."""
+    """Take in a duplicate acknowledgement; whether the first missing packet is to be sent again."""
     if s.seq[i, STATE] == RECOVERY:
         s.win[i, CWND] += r.mss
         return False
     s.seq[i, DUPLICATES] += 1
     if s.seq[i, DUPLICATES] != 3 or s.seq[i, UNA] < s.seq[i, RECOVER] or s.seq[i, UNA] == s.seq[i, NEXT]:
         return False
-    _lose(r, s, i)
+    _on_loss(r, s, i)
     s.win[i, CWND] = s.win[i, SSTHRESH] + 3.0 * r.mss
     s.seq[i, STATE] = RECOVERY
     return True
@@ -199,10 +249,24 @@ def _duplicate(r: Rules, s: Senders, i: Int) -> bool:
 def acknowledge(
     r: Rules, s: Senders, i: Int, first: Int, last: Int, una: Int, sample: Int, marked: bool, now: Int
 ) -> bool:
-    """The receiver of subflow i has all packets below ``una``; whether the first one missing is to be sent again.
+    """Take in an acknowledgement of all packets below ``una``. The caller then sends whatever the window admits.
 
-    first, last: the subflows of its flow. sample: round trip time. marked: whether the packet that this
-    acknowledges came with a mark. Afterwards whatever the window admits is sent.
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    first, last: the subflows of its flow, first .. last - 1.
+    una: first packet that the receiver lacks.
+    sample: round trip, ticks.
+    marked: whether the acknowledged packet had an ECN mark.
+    now: the present tick.
+
+    Returns
+    -------
+    Whether the first missing packet is to be sent again.
+
+    Source: RFC 5681, RFC 6582.
     """
     _measure(r, s, i, sample)
     newly = una - s.seq[i, UNA]
@@ -227,20 +291,27 @@ def acknowledge(
     else:
         s.win[i, CWND] = max(s.win[i, CWND] - newly * r.mss, 0.0) + r.mss
         resend = True
-    if r.heeds_marks:
-        _heed(r, s, i, newly, marked)
+    if r.reacts_to_marks:
+        _count_marks(r, s, i, newly, marked)
     return resend
 
 
 @kernel
 def time_out(r: Rules, s: Senders, i: Int, now: Int) -> None:
-    """The timer of subflow i expired: sending starts again at the first packet that is missing.
+    """React to the expired timer of subflow i: sending restarts at the first missing packet.
 
-    Where the timer has sent that one before, the threshold remains what it is (RFC 5681, section 3.1).
+    If the timer has sent that packet before, the threshold is kept (RFC 5681, section 3.1).
+
+    Parameters
+    ----------
+    r: rules of the senders (:class:`Rules`).
+    s: the senders, changed in place (:class:`Senders`).
+    i: the subflow.
+    now: the present tick.
     """
     s.win[i, RTO] *= 2.0
     if s.seq[i, STATE] != TIMED_OUT:
-        _lose(r, s, i)
+        _on_loss(r, s, i)
     s.win[i, CWND] = r.mss
     s.window[i] = r.mss
     s.seq[i, STATE] = TIMED_OUT

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, TransportSpec
-from flitlab.models.transport.sprayed import SPRAYED, refuse_keys, sprayed_keys
+from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
 from flitlab.models.transport.spraying import PACED, Paths, Spraying, Spread
 
 
@@ -13,10 +13,10 @@ from flitlab.models.transport.spraying import PACED, Paths, Spraying, Spread
 class Unresponsive(TransportSpec):
     """Packets at a constant rate, never acknowledged nor sent again (UDP).
 
-    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that has lost
-    a packet is never complete.
+    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that loses a
+    packet never completes.
 
-    In mode spray packets take one of ``paths``, as ``spread`` says, which learns of nothing here.
+    In mode spray packets take one of ``paths``, as ``spread`` says, without feedback.
 
     Example: ``transport: {kind: none, rate: 0.5}``
 
@@ -28,9 +28,9 @@ class Unresponsive(TransportSpec):
     spread: Spread | None = None
 
     def transport(self) -> Transport:
-        refuse_keys(self, SPRAYED, "datagram")
+        reject_keys(self, SPRAYED, "datagram")
         return Transport(repr(self), None, self.flows, self.subflows, start_ms=self.start_ms, rate=self.rate)
 
     def spraying(self) -> Spraying:
-        refuse_keys(self, {"subflows", "start_ms"}, "spray")
+        reject_keys(self, {"subflows", "start_ms"}, "spray")
         return Spraying(credit=PACED, **sprayed_keys(self), rate=self.rate, flows=self.flows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much more the hosts of a network can send than its channels carry."""
+"""Oversubscription: how much more the hosts of a network can send than its channels carry."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,9 +18,13 @@ def oversubscription(topology: Topology) -> float:
     uplinks, of a leaf or of a pod, whichever is larger. In a direct network, where each switch is a pod, it is the
     busiest channel's load under uniform traffic.
 
-    The tier of a switch is its distance from the nearest switch with hosts. A pod is a part of the network that is
-    connected without the highest tier. Channels between the same tiers that have the same load count with the median
-    of their capacities: a few slow links do not make a network oversubscribed.
+    The tier of a switch is its distance from the nearest switch with hosts. A pod is a component of the network without
+    the highest tier. Channels between the same tiers with the same load count with the median of their capacities: a
+    few slow links do not make a network oversubscribed.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     ends = np.flatnonzero(topology.host_count)
     if len(ends) < 2:
@@ -39,7 +43,7 @@ def oversubscription(topology: Topology) -> float:
 def _pods(topology: Topology, ends: Ints, tier: Ints) -> Ints:
     """The pod of each switch in ``ends``: int64 [ends]. tier: of every switch, int64 [switches].
 
-    Where a network stays connected without its highest tier, the next one is left out, too, and so on.
+    Where a network stays connected without its highest tier, the next one is removed too, and so on.
     """
     for highest in range(int(tier.max()) - 1, -1, -1):
         below = np.maximum(tier[topology.src], tier[topology.dst]) <= highest
@@ -66,7 +70,7 @@ def _load(topology: Topology, table: np.ndarray, ends: Ints, pods: Ints) -> Floa
 
 
 def _towards(topology: Topology, hops: Ints, sent: Floats) -> Floats:
-    """The load of every channel, float64 [channels], if switches send such amounts to one.
+    """The load of every channel, float64 [channels], if switches send these amounts to one switch.
 
     hops: int64 [switches], to it.
     """

@@ -11,7 +11,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import SUBFLOW_PATH
 from flitlab.models.rules.draw import below, draw
-from flitlab.models.rules.route import at_target, choose_way, next_port, path_share
+from flitlab.models.rules.route import at_destination, choose_route, next_port, path_share
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.topology.graph import Topology
 
@@ -31,21 +31,21 @@ class Paths(NamedTuple):
 
 
 @njit
-def _by_share(r: Tables, order: Ints, taken: int, count: int, first: int, word: int) -> int:
-    """Which of order[taken:count], paths of the pair whose first is ``first``, by a 63-bit draw."""
-    left = 0.0
-    for j in range(taken, count):
-        left += path_share(r, order[j], first, first + count)
-    at, chosen = word / 2.0**63 * left, taken
-    while chosen + 1 < count and at >= path_share(r, order[chosen], first, first + count):
-        at -= path_share(r, order[chosen], first, first + count)
+def _by_share(r: Tables, order: Ints, used: int, count: int, first: int, word: int) -> int:
+    """Which of order[used:count] to take, by a 63-bit draw. They are paths of the pair whose first is ``first``."""
+    share_left = 0.0
+    for j in range(used, count):
+        share_left += path_share(r, order[j], first, first + count)
+    share_drawn, chosen = word / 2.0**63 * share_left, used
+    while chosen + 1 < count and share_drawn >= path_share(r, order[chosen], first, first + count):
+        share_drawn -= path_share(r, order[chosen], first, first + count)
         chosen += 1
     return chosen
 
 
 @njit
-def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, way: Ints) -> None:
-    """``way`` [subflows]: the paths of each group, all of its pair before any is taken again, by their shares."""
+def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, path: Ints) -> None:
+    """Draw the paths of each group into ``path`` [subflows], all of its pair before any repeats, by their shares."""
     pair_start, weighed, longest = r.pair_start, len(r.path_threshold) > 0, 0
     for g in range(len(pair)):
         longest = max(longest, pair_start[pair[g] + 1] - pair_start[pair[g]])
@@ -56,17 +56,17 @@ def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, way: Int
         if count == 0:
             continue
         for i in range(group_start[g], group_start[g + 1]):
-            taken = (i - group_start[g]) % count
-            if taken == 0:
+            used = (i - group_start[g]) % count
+            if used == 0:
                 for j in range(count):
                     order[j] = first + j
             word = draw(seed, SUBFLOW_PATH, g, i - group_start[g])
             if weighed:
-                chosen = _by_share(r, order, taken, count, first, word)
+                chosen = _by_share(r, order, used, count, first, word)
             else:
-                chosen = taken + below(word, count - taken)
-            order[taken], order[chosen] = order[chosen], order[taken]
-            way[i] = order[taken]
+                chosen = used + below(word, count - used)
+            order[used], order[chosen] = order[chosen], order[used]
+            path[i] = order[used]
 
 
 @njit
@@ -75,25 +75,25 @@ def _walk(
     seed: int,
     out_start: Integers,
     dst: Integers,
-    origin: Ints,
-    target: Ints,
-    way: Ints,
+    src_switch: Ints,
+    dst_switch: Ints,
+    route: Ints,
     drawn: bool,
     number: Ints,
     start: Ints,
     link: Ints32,
 ) -> None:
-    """Follow the routes of every subflow; the channels go to ``link`` if it has room, ``start`` gets where from."""
-    for i in range(len(origin)):
+    """Follow the route of every subflow. Channels go to ``link`` if it has space, path starts to ``start``."""
+    for i in range(len(src_switch)):
         if not drawn:
-            way[i] = choose_way(r, seed, number[i], 0, 1, 0, origin[i], target[i])
-        here, hop = origin[i], 0
+            route[i] = choose_route(r, seed, number[i], 0, 1, 0, src_switch[i], dst_switch[i])
+        switch, hop = src_switch[i], 0
         place = start[i] + 1
-        while not at_target(r, way[i], hop, here, target[i]):
-            port = next_port(r, way[i], seed, here, target[i], number[i], 0, 1, 0, hop)
+        while not at_destination(r, route[i], hop, switch, dst_switch[i]):
+            port = next_port(r, route[i], seed, switch, dst_switch[i], number[i], 0, 1, 0, hop)
             if len(link):
-                link[place + hop] = out_start[here] + port
-            here = dst[out_start[here] + port]
+                link[place + hop] = out_start[switch] + port
+            switch = dst[out_start[switch] + port]
             hop += 1
         if not len(link):
             start[i + 1] = start[i] + hop + 2
@@ -111,24 +111,37 @@ def draw_paths(
 ) -> Paths:
     """A path for every subflow, from the routes of its pair of hosts.
 
-    source, destination: hosts, int64 [groups]; group_start: int64 [groups + 1], the subflows of each group.
     ``DISTINCT`` draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths
-    than subflows uses all of them as evenly as it can. Otherwise every subflow draws by itself: a path, or at every
-    switch a next hop by a hash that differs from switch to switch. number: what subflows are called in draws.
+    than subflows uses all of them as evenly as possible. Otherwise every subflow draws independently: a path, or a next
+    hop at every switch by a hash that differs between switches.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    source, destination: hosts, int64 [groups].
+    group_start: int64 [groups + 1], the subflows of each group.
+    path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
+    seed: of all draws.
+    number: int64 [subflows], numbers of the subflows in draws; None: 0, 1, ...
+
+    Returns
+    -------
+    The paths.
     """
     r, sizes = routes.tables(topology), np.diff(group_start)
-    place = topology.host_switch
-    origin, target = np.repeat(place[source], sizes), np.repeat(place[destination], sizes)
-    subflows = len(origin)
-    way = np.zeros(subflows, np.int64)
+    host_switch = topology.host_switch
+    src_switch, dst_switch = np.repeat(host_switch[source], sizes), np.repeat(host_switch[destination], sizes)
+    subflows = len(src_switch)
+    route = np.zeros(subflows, np.int64)
     distinct = path_draw == DISTINCT and routes.form == PATHS
     if distinct:
-        _draw_distinct(r, place[source] * topology.switches + place[destination], group_start, seed, way)
+        _draw_distinct(r, host_switch[source] * topology.switches + host_switch[destination], group_start, seed, route)
     number = np.arange(subflows) if number is None else number
     start = np.zeros(subflows + 1, np.int64)
     link = np.zeros(0, np.int32)
     for _ in range(2):  # the first time to count
-        _walk(r, seed, topology.out_start, topology.dst, origin, target, way, distinct, number, start, link)
+        _walk(r, seed, topology.out_start, topology.dst, src_switch, dst_switch, route, distinct, number, start, link)
         link = np.zeros(start[-1], np.int32) if not len(link) else link
     link[start[:-1]] = topology.channels + np.repeat(source, sizes)
     link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(destination, sizes)
@@ -136,9 +149,20 @@ def draw_paths(
 
 
 def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: int) -> Ints:
-    """int64 [flows]: subflows of flows from hosts to hosts, no more than their pair has paths (``LIMITED``).
+    """Subflows of each flow, int64 [flows]: at most the paths of its pair (``LIMITED``).
 
-    Hosts of the same switch have one path. Raises ``SpecError`` where routes are no whole paths.
+    Hosts of the same switch have one path.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    source, destination: hosts, int64 [flows].
+    most: largest number of subflows.
+
+    Raises
+    ------
+    SpecError: the routes are no whole paths.
     """
     if routes.form != PATHS:
         raise SpecError("limited needs a routing of whole paths, such as ecmp or ksp", key="path_draw")
@@ -150,7 +174,13 @@ def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination
 
 
 def most_paths(topology: Topology, routes: Routes) -> int | None:
-    """The most paths that a pair of hosts has; None where routes are no whole paths."""
+    """The most paths of any pair of hosts; None where routes are no whole paths.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    """
     if routes.form != PATHS:
         return None
     assert routes.paths is not None
@@ -158,15 +188,22 @@ def most_paths(topology: Topology, routes: Routes) -> int | None:
 
 
 def backwards(topology: Topology, paths: Paths) -> Paths:
-    """The paths the other way round, each channel replaced by its reverse.
+    """The reverse paths, each channel replaced by its reverse.
 
-    Raises ``SpecError`` where a channel has no reverse.
+    Parameters
+    ----------
+    topology: the network.
+    paths: the paths.
+
+    Raises
+    ------
+    SpecError: a channel has no reverse.
     """
     channels, hosts = topology.channels, topology.hosts
-    turned = np.concatenate([topology.reverse, channels + hosts + np.arange(hosts), channels + np.arange(hosts)])
+    reverse = np.concatenate([topology.reverse, channels + hosts + np.arange(hosts), channels + np.arange(hosts)])
     sizes = np.diff(paths.start)
     index = np.repeat(paths.start[:-1] + paths.start[1:] - 1, sizes) - np.arange(len(paths.link))
-    link = turned[paths.link[index]]
+    link = reverse[paths.link[index]]
     if (link < 0).any():
         raise SpecError("reverse_path needs bi-directional links", key="ack_path", choices=("instant", "pure_delay"))
     return Paths(paths.start, link.astype(np.int32))

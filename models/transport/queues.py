@@ -14,10 +14,10 @@ from flitlab.models.topology.graph import Topology
 class Queues:
     """Links and their queues: ``switching:`` of mode datagram.
 
-    queue_bytes: room of a queue, the packet in service included. random_drop: a queue within three packets of full
-    drops every tenth packet at random. link_us: rounded up to ticks, at least one. capacity 1 of a channel or host is
-    ``nic_mbps``. feeder_packets: room of the queue at the host's rate that each subflow has to itself before the
-    network (:func:`~flitlab.models.transport.feeders.with_feeders`); 0: none.
+    queue_bytes: capacity of a queue, including the packet in service. random_drop: a queue within three packets of full
+    drops every tenth packet at random. link_us: rounded up to ticks, at least one. nic_mbps: rate at capacity 1 of a
+    channel or host. feeder_packets: capacity of the private queue of each subflow before the network
+    (:func:`~flitlab.models.transport.feeders.with_feeders`); 0: none.
     """
 
     packet_bytes: int = 1000
@@ -28,9 +28,9 @@ class Queues:
     feeder_packets: int = 0
 
     def check(self) -> None:
-        """Raises ``SpecError`` for a queue that nothing fits into."""
+        """Raise ``SpecError`` for a queue that holds no packet."""
         if self.queue_bytes <= 0:
-            raise SpecError("a queue needs room for a packet; at least 1", key="queue_packets")
+            raise SpecError("must be at least 1: a queue must hold a packet", key="queue_packets")
         if self.packet_bytes > self.queue_bytes:
             raise SpecError(f"a packet does not fit into a queue of {self.queue_bytes} bytes", key="packet_bytes")
 

@@ -13,9 +13,9 @@ from flitlab.models.transport.spraying import NSCC, RCCC, Spraying
 class Rccc(SprayedSpec):
     """Receiver credit congestion control of Ultra Ethernet: receivers grant senders what they may send.
 
-    After a first window nothing is sent without credit, which each receiver gives its senders in turn, at 0.99 of its
-    rate. oversubscription: of the network, below which receivers grant less while packets are trimmed before their last
-    hop; by default it is found from the topology, and 1 means that they do not.
+    After a first window nothing is sent without credit, which each receiver grants its senders round robin, at 0.99 of
+    its rate. oversubscription: of the network, below which receivers grant less while packets are trimmed before their
+    last hop; by default computed from the topology, and 1 means that they do not.
 
     Example: ``transport: {kind: rccc, paths: 64, spread: reps}``
 
@@ -30,9 +30,9 @@ class Rccc(SprayedSpec):
 
 @register("transport", "nscc_rccc")
 class Both(Nscc):
-    """Both congestion controls of Ultra Ethernet: a sender needs room in its window and credit of its receiver.
+    """Both congestion controls of Ultra Ethernet: a sender needs window space and receiver credit.
 
-    Queues towards hosts do not mark, as credit takes care of them. target: as of ``nscc``.
+    Queues towards hosts do not mark, as credit limits them. target: as of ``nscc``.
 
     Example: ``transport: {kind: nscc_rccc}``
 

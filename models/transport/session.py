@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thing to simulate packet by packet: queues, paths and flows, laid out for the engines."""
+"""A packet-level run of transports: queues, paths and flows, laid out for the engines."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,26 +26,26 @@ from flitlab.models.transport.times import LONGEST, with_times
 SYN_BYTES = 1
 MOST_SUBFLOWS = 1 << 24
 LATEST = (1 << 39) - 1
-"""The last tick that a run may reach: a timer's tick and its subflow share an integer."""
+"""The last tick of a run: a timer's tick and its subflow share an integer."""
 
-LONGEST_STAY = 1 << 31
-"""No packet is in the network for as many ticks: differences of ticks are kept in 32 bits."""
+LONGEST_TRANSIT = 1 << 31
+"""Ticks that a packet may be in flight: differences of ticks have 32 bits."""
 
 LONGEST_HOP = 1 << 28
-"""Ticks that a packet may take on one link: the calendar of arrivals has a slot of 4 bytes for each tick."""
+"""Ticks that a packet may take on one link: the calendar of arrivals has a slot of 4 bytes per tick."""
 
 SLOWEST = 1 << 30
-"""Ticks of a byte on the slowest link: times of the largest packet are then far from overflow in 64 bits."""
+"""Ticks of a byte on the slowest link: times of the largest packet stay far from overflow in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What happens to the network as a tick begins.
+    """A change of the network at the beginning of a tick.
 
-    broken: int64, links that lose all that is on them and take nothing any more. mended: int64, links that do again.
-    other: int64, links that take ``ratio`` for a byte from now on (int64, as in :class:`Session`), the rest of the one
-    that they are sending included. moved: int64, subflows that go by ``paths`` from now on, and their acknowledgements
-    by ``back`` (REVERSE_PATH).
+    broken: int64, links that fail: they drop their packets, and all that arrive. mended: int64, links that return.
+    other: int64, links whose ticks per byte become ``ratio`` (int64, as in :class:`Session`), also for the rest of the
+    packet in service. moved: int64, subflows that take ``paths`` from now on, and their acknowledgements ``back``
+    (REVERSE_PATH).
     """
 
     tick: int
@@ -60,14 +60,14 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Everything that a run depends on.
+    """All inputs of a run.
 
     A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. delay: int64 [links], ticks of each link
     (numbered as in :class:`~flitlab.models.transport.paths.Paths`); ratio: int64 [links], ticks of a byte times
     2**RATIO_BITS. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows], ticks. back: paths of
-    acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks that an acknowledgement needs without queues.
-    gap: int64 [subflows], ticks from packet to packet at a constant rate. rules: None without a law. changes: in the
-    order of their ticks. program: what runs on the hosts; flows are then its connections, open from the beginning.
+    acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks of an acknowledgement without queues. gap: int64
+    [subflows], ticks between packets at a constant rate. rules: None without congestion control. changes: in order of
+    their ticks. program: of the hosts; flows are then its connections, open from the start.
     """
 
     topology: Topology
@@ -96,7 +96,7 @@ class Session:
 
     @property
     def slowest(self) -> Ints:
-        """int64 [links]: the most ticks of a byte, times 2**RATIO_BITS, that each link ever takes."""
+        """The most ticks per byte, times 2**RATIO_BITS, that each link ever takes: int64 [links]."""
         most = self.ratio.copy()
         for change in self.changes:
             most[change.other] = np.maximum(most[change.other], change.ratio)
@@ -108,7 +108,12 @@ class Session:
 
 
 def first_samples(session: Session) -> Ints:
-    """int64 [subflows]: the round trip of the packet that opens a connection, through empty queues."""
+    """The round trip of each opening packet through empty queues: int64 [subflows].
+
+    Parameters
+    ----------
+    session: the session.
+    """
     trip = _crossing(session, session.paths, SYN_BYTES)
     if session.transport.ack_path == PURE_DELAY:
         return trip + session.ack_delay
@@ -116,47 +121,81 @@ def first_samples(session: Session) -> Ints:
 
 
 def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
-    """Ticks that a packet of so many bytes takes for each path."""
+    """Ticks of a packet of ``size`` bytes over each path."""
     return np.add.reduceat((services(session, size) + session.delay)[paths.link], paths.start[:-1])
 
 
 def services(session: Session, size: int) -> Ints:
-    """int64 [links]: ticks that each link takes to send so many bytes, at first."""
-    return sending(session.ratio, size)
+    """Ticks of each link for a packet of ``size`` bytes, at the start of the run: int64 [links]."""
+    return serialization_ticks(session.ratio, size)
 
 
-def sending(ratio: Ints, size: int) -> Ints:
-    """Ticks that links take to send so many bytes, int64; ratio: int64, of each as in :class:`Session`."""
+def serialization_ticks(ratio: Ints, size: int) -> Ints:
+    """Ticks that links take to send a packet, int64.
+
+    Parameters
+    ----------
+    ratio: int64 [links], as in :class:`Session`.
+    size: bytes of the packet.
+    """
     ticks: Ints = interpreted(service_ticks)(ratio, size)
     return ticks
 
 
 def ratios(topology: Topology, rate: Floats | float = 1.0, key: str = "capacity") -> Ints:
-    """int64 [channels]: ticks of a byte times 2**RATIO_BITS, of channels at a part ``rate`` of their capacity.
+    """Ticks per byte, times 2**RATIO_BITS, of the channels between switches: int64 [channels].
 
-    Raises ``SpecError`` with this key where a byte takes more than :data:`SLOWEST` ticks.
+    Parameters
+    ----------
+    topology: the network.
+    rate: float64 [channels] or one number, fraction of their capacity.
+    key: of the error.
+
+    Raises
+    ------
+    SpecError: a byte takes more than :data:`SLOWEST` ticks.
     """
     return ratio_of(topology, topology.capacity * rate, key)
 
 
 def ratio_of(topology: Topology, capacity: Floats, key: str = "capacity") -> Ints:
-    """int64 [links]: as :func:`ratios`, of links of these capacities in a topology, float64 [links]."""
+    """Ticks per byte, times 2**RATIO_BITS, of links: int64 [links].
+
+    Parameters
+    ----------
+    topology: the network.
+    capacity: float64 [links].
+    key: of the error.
+
+    Raises
+    ------
+    SpecError: a byte takes more than :data:`SLOWEST` ticks.
+    """
     fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
     with np.errstate(over="ignore", divide="ignore"):
         ticks = fastest / capacity
     if (slowest := float(ticks.max(initial=1.0))) > SLOWEST:
         raise SpecError(f"a byte takes {slowest:.3g} ticks on the slowest link; at most {SLOWEST}", key=key)
-    found: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
-    return found
+    ratio: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
+    return ratio
 
 
 def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None:
-    """Raises ``SpecError`` for links on which a packet takes more than :data:`LONGEST_HOP` ticks.
+    """Check the time of a packet on one link.
 
-    delay: int64 [links], ticks; ratio: int64 [links], as in :class:`Session`. size: bytes of the largest packet. slow,
-    late: the key at fault where the packet takes too long to send, and where the delay is too long by itself.
+    Parameters
+    ----------
+    delay: int64 [links], ticks.
+    ratio: int64 [links], as in :class:`Session`.
+    size: bytes of the largest packet.
+    slow: key at fault for a long serialization time.
+    late: key at fault for a long delay.
+
+    Raises
+    ------
+    SpecError: a packet takes more than :data:`LONGEST_HOP` ticks on a link.
     """
-    service = sending(ratio, size)
+    service = serialization_ticks(ratio, size)
     longest = int((delay + service).max(initial=0))
     if longest > LONGEST_HOP:
         key = late if int(delay.max()) > LONGEST_HOP // 2 else slow
@@ -165,7 +204,7 @@ def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None
 
 @njit
 def _start_ticks(seed: int, begin: Ints, within: int, ticks: Ints) -> None:
-    """Every subflow starts within so many ticks of ``begin``, at random."""
+    """Start every subflow at random within ``within`` ticks of ``begin``."""
     for i in range(len(ticks)):
         ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), np.int64(within)) if within > 0 else 0)
 
@@ -181,13 +220,27 @@ def make_session(
     seed: int = 1,
     start_ms: float = LONGEST["start_ms"],
 ) -> Session:
-    """Draws paths and starts, and checks that everything fits together.
+    """Draw paths and starts, and check that everything fits together.
 
-    flows: in order of their start. start_ms: within which subflows start, unless the transport says so. Its timeouts,
-    too, have defaults (:func:`~flitlab.models.transport.times.default_times`).
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    transport: the transport; its timeouts have defaults (:func:`~flitlab.models.transport.times.default_times`).
+    queues: links and queues.
+    flows: in order of their start.
+    path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
+    seed: of all draws.
+    start_ms: time within which subflows start, unless the transport sets it.
 
-    Raises ``SpecError`` for flows of a host to itself, more subflows than paths, queues without room, a retransmission
-    timeout below a tick, and for what would not fit into memory.
+    Returns
+    -------
+    The session.
+
+    Raises
+    ------
+    SpecError: flows of a host to itself, more subflows than paths, queues below a packet, a retransmission timeout
+        below a tick, and too large runs.
     """
     queues.check()
     tick = tick_of(topology, queues)
@@ -210,11 +263,11 @@ def make_session(
     ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
     delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
-    back = _ways_back(topology, transport, queues, paths)
+    back = _ack_paths(topology, transport, queues, paths)
     largest = max(queues.packet_bytes, transport.ack_bytes if back else 0)
     check_hop(delay, ratio, largest, "capacity", "link_us")
-    for way in (paths, back):
-        check_stay(way, delay, ratio, queues)
+    for paths_of_direction in (paths, back):
+        check_transit(paths_of_direction, delay, ratio, queues)
     rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
     nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
     gap = np.maximum(np.rint(np.minimum(nic * per_flow / transport.rate, LATEST)).astype(np.int64), 1)
@@ -245,8 +298,8 @@ def _check(
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
 
 
-def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
-    """Paths of acknowledgements that pass the queues, None where none does."""
+def _ack_paths(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
+    """Paths of acknowledgements through the queues, None where there are none."""
     if not transport.law or transport.ack_path != REVERSE_PATH:
         return None
     if transport.ack_bytes > queues.queue_bytes:
@@ -255,41 +308,66 @@ def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: 
     return backwards(topology, paths)
 
 
-def check_stay(
+def check_transit(
     paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues, key: str = "queue_packets"
 ) -> None:
-    """Raises ``SpecError`` with this key for paths on which a packet may be for too long: its times have 32 bits."""
+    """Check the time of packets in flight, which has 32 bits.
+
+    Parameters
+    ----------
+    paths: the paths, None: nothing to check.
+    delay: int64 [links], ticks.
+    ratio: int64 [links], as in :class:`Session`.
+    queues: links and queues.
+    key: of the error.
+
+    Raises
+    ------
+    SpecError: a packet may be in flight for :data:`LONGEST_TRANSIT` ticks.
+    """
     if paths is None or not len(paths.link):
         return
-    longest = float(longest_stays(paths, delay, ratio, queues).max())
-    if longest >= LONGEST_STAY:
+    longest = float(longest_transit_ticks(paths, delay, ratio, queues).max())
+    if longest >= LONGEST_TRANSIT:
         of_byte = float(np.max(-(-ratio >> RATIO_BITS)))
         problem = (
             f"a packet may be in flight for {longest:.0f} ticks, in full queues of {queues.queue_bytes} bytes on links "
-            f"where a byte takes up to {of_byte:.0f} ticks; at most {LONGEST_STAY - 1}"
+            f"where a byte takes up to {of_byte:.0f} ticks; at most {LONGEST_TRANSIT - 1}"
         )
         raise SpecError(problem, key=key)
 
 
-def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Floats:
-    """float64 [paths]: ticks that a packet takes at most for each path, through full queues.
+def longest_transit_ticks(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Floats:
+    """The most ticks of a packet over each path, through full queues: float64 [paths].
 
-    A channel takes whole ticks for every packet, and one may be of one byte. The sums are doubles: integers of 64 bits
+    A channel takes whole ticks per packet, and a packet may have one byte. The sums are doubles, as 64-bit integers
     overflow where links are slow.
+
+    Parameters
+    ----------
+    paths: the paths.
+    delay: int64 [links], ticks.
+    ratio: int64 [links], as in :class:`Session`.
+    queues: links and queues.
     """
     of_byte = -(-ratio >> RATIO_BITS).astype(np.float64)
     stay = delay + queues.queue_bytes * of_byte
     feeder = queues.feeder_packets * queues.packet_bytes * float(of_byte[-1])
-    found: Floats = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
-    return found
+    ticks: Floats = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
+    return ticks
 
 
 def longest_round_trips(session: Session) -> Ints:
-    """int64 [subflows]: ticks after which a packet that is not acknowledged, or its acknowledgement, was dropped."""
+    """Ticks after which a packet without acknowledgement, or its acknowledgement, was dropped: int64 [subflows].
+
+    Parameters
+    ----------
+    session: the session.
+    """
     slowest, queues = session.slowest, session.queues
-    ticks = longest_stays(session.paths, session.delay, slowest, queues)
+    ticks = longest_transit_ticks(session.paths, session.delay, slowest, queues)
     if session.back is not None:
-        ticks = ticks + longest_stays(session.back, session.delay, slowest, queues)
+        ticks = ticks + longest_transit_ticks(session.back, session.delay, slowest, queues)
     elif session.transport.ack_path == PURE_DELAY:
         ticks = ticks + session.ack_delay
     return ticks.astype(np.int64)

@@ -29,13 +29,13 @@ class Several(TransportSpec):
 
     @property
     def specs(self) -> list[TransportSpec]:
-        """The transports that are listed. Raises ``SpecError`` whose key leads into ``of``."""
-        found = []
-        for place, given in enumerate(self.of):
-            if given.get("kind") == self.kind:
-                raise SpecError("is a list of transports already", key=f"of.{place}.kind")
-            found.append(nested("transport", given, f"of.{place}", lambda spec: spec))
-        return found
+        """The listed transports. Raises ``SpecError`` whose key leads into ``of``."""
+        specs = []
+        for index, keys in enumerate(self.of):
+            if keys.get("kind") == self.kind:
+                raise SpecError("may not be several again: list the transports in one", key=f"of.{index}.kind")
+            specs.append(nested("transport", keys, f"of.{index}", lambda spec: spec))
+        return specs
 
     def transport(self) -> Transport:
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
@@ -43,16 +43,16 @@ class Several(TransportSpec):
     def sprayings(self) -> dict[str, Spraying]:
         specs = self.specs
         kinds = [spec.kind for spec in specs]
-        found = {}
-        for place, spec in enumerate(specs):
-            name = spec.kind if kinds.count(spec.kind) == 1 else f"{spec.kind} {kinds[: place + 1].count(spec.kind)}"
-            found[name] = _sprayed(spec, place)
-        return found
+        sprayings = {}
+        for index, spec in enumerate(specs):
+            name = spec.kind if kinds.count(spec.kind) == 1 else f"{spec.kind} {kinds[: index + 1].count(spec.kind)}"
+            sprayings[name] = _sprayed(spec, index)
+        return sprayings
 
 
-def _sprayed(spec: TransportSpec, place: int) -> Spraying:
+def _sprayed(spec: TransportSpec, index: int) -> Spraying:
     try:
         return spec.spraying()
     except SpecError as error:
-        error.key = f"of.{place}"
+        error.key = f"of.{index}"
         raise

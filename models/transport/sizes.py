@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large flows are."""
+"""The sizes of flows."""
 
 import csv
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ _TABLES = Path(__file__).parent
 class Sizes:
     """Flow sizes as an inverted distribution function, linear between its points.
 
-    size: float64 [points], bytes; cumulative: float64 [points], from 0 to 1. tail: exponent of a Pareto law, whose
-    ``size`` holds the smallest and the largest; 0: none.
+    size: float64 [points], bytes; cumulative: float64 [points], from 0 to 1. tail: exponent of a bounded Pareto
+    distribution, whose ``size`` holds the smallest and the largest; 0: none.
     """
 
     size: Floats
@@ -43,7 +43,7 @@ class Sizes:
         return float(a / (a - 1) * low * (1 - (low / high) ** (a - 1)) / cut)
 
     def table(self) -> list[list[int] | list[float] | float]:
-        """The distribution in plain numbers."""
+        """The distribution as plain numbers."""
         return [self.size.tolist(), self.cumulative.tolist(), self.tail]
 
     def of(self, share: npt.NDArray[np.floating[Any]]) -> Ints:
@@ -92,7 +92,7 @@ class SizesSpec(BaseModel):
         return read_table(_TABLES / f"{self.kind}.csv")
 
     def _pareto(self) -> Sizes:
-        """The smallest size is the one that gives the mean; it is found by bisection."""
+        """The bounded Pareto distribution with the given mean; bisection finds the smallest size."""
         if self.mean_bytes is None:
             raise SpecError("missing: kind pareto needs it", key="sizes.mean_bytes")
         if self.mean_bytes >= self.max_bytes:

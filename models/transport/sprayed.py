@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of transports that spray."""
+"""The keys of spraying transports."""
 
 from collections.abc import Set
 from typing import Any, Literal
@@ -13,12 +13,11 @@ from flitlab.models.transport.times import LONGEST
 
 
 class SprayedSpec(TransportSpec):
-    """Keys of the transports that spray: every packet takes one of ``paths`` by an entropy of its own.
+    """Keys of spraying transports: every packet takes one of ``paths`` by its own entropy value.
 
-    spread: how a sender chooses it: in turn (``oblivious``), without those that were marked or trimmed (``bitmap``),
-    those again that did well (``reps``), or both (``mixed``). sack_threshold: bytes received that are acknowledged at
-    the latest. init_window: packets, by default 1.5 products of bandwidth and delay. timeout_us: by default 15 us and
-    the time of six full queues.
+    spread: how a sender chooses it: round robin (``oblivious``), without marked or trimmed ones (``bitmap``), good ones
+    again (``reps``), or both (``mixed``). sack_threshold: received bytes that cause an acknowledgement. init_window:
+    packets, by default 1.5 bandwidth-delay products. timeout_us: by default 15 us plus the time of six full queues.
     """
 
     subflows: Literal[1] = 1
@@ -33,7 +32,7 @@ class SprayedSpec(TransportSpec):
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
 
     def sprayed(self, **more: Any) -> Spraying:
-        """How hosts spray with these keys, and what a transport has of its own."""
+        """How hosts spray with these keys, and with those of the transport itself."""
         return Spraying(
             paths=self.paths, spread=self.spread, ack_bytes=self.sack_threshold, init_window=self.init_window,
             timeout_us=self.timeout_us, flows=self.flows, **more,
@@ -41,24 +40,34 @@ class SprayedSpec(TransportSpec):
 
 
 SPRAYED = frozenset({"paths", "spread"})
-"""Keys of transports of another mode that mean something in mode spray only."""
+"""Keys of transports with another mode that apply in mode spray only."""
 
 
-def refuse_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
-    """Raise ``SpecError`` for keys of a transport of two modes that mean nothing in this one, if they are given.
+def reject_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
+    """Reject keys of a two-mode transport that do not apply in this mode.
 
-    What has its default value counts as not given, as in the resolved configuration of a run; so do times with their
-    longest default, which earlier versions wrote there.
+    Default values count as not given, as in the resolved configuration of a run; so do times with their longest
+    default, which earlier versions wrote there.
+
+    Parameters
+    ----------
+    spec: the keys.
+    keys: names that do not apply.
+    mode: the switching mode.
+
+    Raises
+    ------
+    SpecError: some of them are given.
     """
     fields = type(spec).model_fields
-    foreign = sorted(
+    misplaced = sorted(
         key for key in spec.model_fields_set & keys
         if getattr(spec, key) not in (fields[key].default, LONGEST.get(key))
     )  # fmt: skip
-    if foreign:
-        raise SpecError(f"{', '.join(foreign)}: not for switching.mode {mode}", key="transport")
+    if misplaced:
+        raise SpecError(f"{', '.join(misplaced)}: not for switching.mode {mode}", key="transport")
 
 
 def sprayed_keys(spec: Any) -> dict[str, Any]:
-    """The values of :data:`SPRAYED` that a transport of two modes gives."""
+    """The values of :data:`SPRAYED` that a two-mode transport has."""
     return {key: getattr(spec, key) for key in sorted(SPRAYED) if getattr(spec, key) is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transport that sprays is: the numbers of its senders and receivers."""
+"""The parameters of a spraying transport."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -61,12 +61,12 @@ Paths = Annotated[int, Field(ge=1, le=MOST_PATHS), AfterValidator(_power_of_two)
 class Spraying:
     """How hosts spray, in the units of the configuration.
 
-    window, credit: what limits senders, see :mod:`flitlab.models.rules.spray.layout`. paths: entropies of a flow;
-    spread: how one is chosen, a key of :data:`SPREADS`. ack_bytes: received since the last acknowledgement that cause
-    one. init_window: packets, None: 1.5 products of bandwidth and delay. target: of queueing delay, as a part of the
-    longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six full queues.
-    oversubscription: of the network, None: found, 1: receivers do not heed it. rate: of PACED, as a fraction of the
-    network interface. sleek: senders find losses themselves. flows: of each pair of hosts.
+    window, credit: what limits senders, see :mod:`flitlab.models.rules.spray.layout`. paths: entropy values of a flow;
+    spread: how one is chosen, a key of :data:`SPREADS`. ack_bytes: received bytes that cause an acknowledgement.
+    init_window: packets, None: 1.5 bandwidth-delay products. target: queueing delay as a fraction of the longest round
+    trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six full queues. oversubscription: of the
+    network, None: computed, 1: receivers ignore it. rate: of PACED, as a fraction of the network interface. sleek:
+    senders detect losses. flows: of each pair of hosts.
     """
 
     window: int = NO_WINDOW

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control law of TCP NewReno."""
+"""The congestion control of TCP NewReno."""
 
 from flitlab.models.arrays import Floats, Int
 from flitlab.models.registry import register
@@ -7,7 +7,24 @@ from flitlab.models.transport.law import Transport, WindowedSpec, law
 
 
 def additive(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, memory: Floats, now: Int) -> float:
-    """One packet a round trip."""
+    """Additive increase of one packet per round trip.
+
+    Parameters
+    ----------
+    windows: float64 [subflows], congestion windows of the flow, bytes.
+    rtts: float64 [subflows], round trips of the flow, ticks; 0 before the first sample.
+    i: the subflow.
+    credit: newly acknowledged bytes.
+    mss: bytes of a packet.
+    memory: float64 [MEMORY], state of the subflow.
+    now: the present tick.
+
+    Returns
+    -------
+    Bytes by which the window grows.
+
+    Source: RFC 5681, section 3.1.
+    """
     return credit * mss / windows[i]
 
 

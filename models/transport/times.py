@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times of a transport that nobody gives: they follow from the network and from the length of the run.
+"""Default times of a transport, from the network and the length of the run.
 
-On links of 64 Mb/s and 100 us, in runs of seconds, they are those of TCP in simulations at that rate: starts within
-50 ms, a least retransmission timeout of 250 ms, and 3 s for a SYN. At higher rates they shrink with the round trip.
+On links of 64 Mb/s and 100 us, in runs of seconds, they are those of TCP in simulations at that rate: starts within 50
+ms, a least retransmission timeout of 250 ms, and 3 s for a SYN. At higher rates they shrink with the round trip.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from flitlab.models.transport.control import ACK_PATHS, PURE_DELAY, REVERSE_PATH
 from flitlab.models.transport.queues import Queues, tick_of
 
 LONGEST = {"start_ms": 50.0, "min_rto_ms": 250.0, "syn_rto_ms": 3000.0}
-"""The most that each may be by default: the values for TCP at 64 Mb/s."""
+"""The largest defaults: the values for TCP at 64 Mb/s."""
 
 ROUND_TRIPS = 320
 """Base round trips of the least retransmission timeout: at 64 Mb/s it is then 250 ms for link delays from 10 us on."""
 
 FEWEST_LINKS = 6
-"""A base round trip is that of a path of at least so many links, as in a fat tree."""
+"""A base round trip has a path of at least this many links, as in a fat tree."""
 
 SYN_TIMEOUTS = 12
 """Least retransmission timeouts of the timeout of a SYN: 3 s in 250 ms."""
 
 SHARE_OF_WARMUP, SHARE_OF_RUN = 10, 40
-"""Starts are spread over a tenth of the warm-up; where nothing comes before the window, a fortieth of the run."""
+"""Starts are spread over a tenth of the warm-up; without a warm-up, over a fortieth of the run."""
 
 
 def default_start_ms(window: tuple[float, float]) -> float:
@@ -45,8 +45,15 @@ def base_round_trip_ms(
 ) -> Fraction:  # fmt: skip
     """Milliseconds of a full packet over the longest path through empty queues, and of its acknowledgement.
 
-    Every link is as long as the longest; one is as slow as the slowest, the others are as fast as hosts. ack_path:
-    INSTANT ...; ack_bytes: see :class:`~flitlab.models.transport.control.Transport`.
+    Every link is as long as the longest; one is as slow as the slowest, the others are as fast as hosts.
+
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    queues: links and queues.
+    ack_path: INSTANT ...
+    ack_bytes: bytes of an acknowledgement.
     """
     tick_ms = tick_of(topology, queues) * 1000
     links = max(FEWEST_LINKS, routes.hops_max + 2)
@@ -64,9 +71,20 @@ def base_round_trip_ms(
 def default_times(
     topology: Topology, routes: Routes, queues: Queues, ack_path: int, ack_bytes: int, start_ms: float
 ) -> dict[str, float]:
-    """Every time that has a default, milliseconds, by its key; start_ms: that of starts.
+    """All default times, milliseconds, by key.
 
-    Raises ``SpecError`` for hosts without a finite rate.
+    Parameters
+    ----------
+    topology: the network.
+    routes: routes on it.
+    queues: links and queues.
+    ack_path: INSTANT ...
+    ack_bytes: bytes of an acknowledgement.
+    start_ms: default of ``start_ms``.
+
+    Raises
+    ------
+    SpecError: hosts have no finite rate.
     """
     least = ROUND_TRIPS * base_round_trip_ms(topology, routes, queues, ack_path, ack_bytes)
     timeouts = {"min_rto_ms": least, "syn_rto_ms": SYN_TIMEOUTS * least}
@@ -76,28 +94,46 @@ def default_times(
 def with_times(
     transport: Transport, topology: Topology, routes: Routes, queues: Queues, start_ms: float
 ) -> Transport:  # fmt: skip
-    """The transport with default times where it has none; arguments as in :func:`default_times`."""
-    found = default_times(topology, routes, queues, transport.ack_path, transport.ack_bytes, start_ms)
-    times: dict[str, Any] = missing(transport, found)
+    """The transport with default times where it has none.
+
+    Parameters
+    ----------
+    transport: the transport.
+    topology: the network.
+    routes: routes on it.
+    queues: links and queues.
+    start_ms: default of ``start_ms``.
+    """
+    defaults = default_times(topology, routes, queues, transport.ack_path, transport.ack_bytes, start_ms)
+    times: dict[str, Any] = missing(transport, defaults)
     return replace(transport, **times)
 
 
-def missing(keys: Any, found: Mapping[str, float]) -> dict[str, float]:
-    """Select the default times for which the keys of a transport, or a transport, have no value.
+def missing(keys: Any, defaults: Mapping[str, float]) -> dict[str, float]:
+    """The default times for which the keys of a transport, or a transport, have no value.
 
-    A key that a transport lacks, as one without acknowledgements lacks timeouts, is left out.
+    Keys that a transport lacks are left out, such as timeouts without acknowledgements.
     """
-    return {key: value for key, value in found.items() if getattr(keys, key, value) is None}
+    return {key: value for key, value in defaults.items() if getattr(keys, key, value) is None}
 
 
 def times_of_keys(
     keys: Any, topology: Topology, routes: Routes, queues: Queues, start_ms: float
 ) -> dict[str, float]:  # fmt: skip
-    """The default times for which the keys of a transport have no value; arguments as in :func:`default_times`."""
+    """The default times for which the keys of a transport have no value.
+
+    Parameters
+    ----------
+    keys: the keys.
+    topology: the network.
+    routes: routes on it.
+    queues: links and queues.
+    start_ms: default of ``start_ms``.
+    """
     ack_path = ACK_PATHS[getattr(keys, "ack_path", "instant")]
     return missing(keys, default_times(topology, routes, queues, ack_path, getattr(keys, "ack_bytes", 0), start_ms))
 
 
 def _rounded(ms: Fraction) -> float:
-    """To four digits, as they are shown."""
+    """A time rounded to four digits."""
     return float(f"{float(ms):.4g}")

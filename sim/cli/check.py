@@ -13,7 +13,7 @@ from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
-from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.config.questions import BudgetConfig, SaturationConfig

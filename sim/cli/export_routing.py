@@ -17,7 +17,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import ANY, DIGITS, VIA
-from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
+from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
 from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_of, why
@@ -117,7 +117,7 @@ class _VirtualChannels:
         self.vcs: int | None = getattr(switching, "vcs", None)
         self.policy = ANY if switching is None else switching.vc_policy
         self.tables, self.rings = routes.tables(topology, self.policy), make_rings(topology)
-        self.resorts, self.topology = last_resorts(self.tables, self.policy), topology
+        self.resorts, self.topology = reserved_vcs(self.tables, self.policy), topology
 
     def of(self, path: int, way: list[int], channels: list[int]) -> str:
         """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs.

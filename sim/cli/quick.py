@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.cli.common import number, print_json, print_table, study_of
 from flitlab.sim.cli.run import explain
 from flitlab.sim.config.reporting import OutputsConfig

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
-from flitlab.models.switching.discipline import PACKETS
+from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.errors import Mistake

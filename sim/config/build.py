@@ -16,7 +16,7 @@ from flitlab.models.registry import SpecError, is_third_party, make
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline, Setting, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -45,7 +45,7 @@ from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
 
-_OfProgram = Scenario[Discipline, Workload]
+_OfProgram = Scenario[SwitchingMode, Workload]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,26 +210,26 @@ class Builder:
             simulation_refused(draft, topology, discipline, source.flits)
         if routes is None or len(draft.mistakes) > before:
             return None
-        for doubt in discipline.doubts(topology, routes, source.flits[0]):
+        for doubt in discipline.config_warnings(topology, routes, source.flits[0]):
             draft.warn(doubt.key or "switching", str(doubt))
         scenario = Scenario(instance, discipline, work, timeline)
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
             in_force = getattr(discipline, "transport", transport)
-            plain |= plain_flows(draft, parts.plain["routing"], in_force, not discipline.endless)
+            plain |= plain_flows(draft, parts.plain["routing"], in_force, not discipline.long_lived)
         plain |= plain_timeline(draft, timeline)
         return Built(parts.again, [], instance, scenario, certificate, plain, timeline=timeline)
 
     def _discipline(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, transport: TransportSpec | None, before: int
-    ) -> tuple[Discipline | None, str]:
+    ) -> tuple[SwitchingMode | None, str]:
         """The discipline in force, and why it cannot deadlock; None once it is refused, or where parts are missing."""
         topology, routes, source = parts.topology, parts.routes, parts.source
         assert topology is not None
         if counts_flows(draft):
             refuse_times(draft)
-        for refusal in spec.refusals(topology, routes, None if source is None else source.flits):
+        for refusal in spec.errors(topology, routes, None if source is None else source.flits):
             draft.refuse(refusal.key or "switching", str(refusal), refusal.choices)
         if routes is None or source is None or (counts_flows(draft) and transport is None):
             return None, ""
@@ -237,15 +237,15 @@ class Builder:
         return self._certified(draft, spec, setting, len(draft.mistakes) > before)
 
     def _certified(
-        self, draft: Draft, spec: SwitchingSpec, setting: Setting, refused: bool
-    ) -> tuple[Discipline | None, str]:
+        self, draft: Draft, spec: SwitchingSpec, setting: SwitchingContext, refused: bool
+    ) -> tuple[SwitchingMode | None, str]:
         """The discipline in force, and why it cannot deadlock; None once it is refused.
 
         refused: whether something was already, so that building it need not succeed.
         """
         try:
             discipline = spec.build(setting)
-            require_type(discipline, Discipline)
+            require_type(discipline, SwitchingMode)
             check_runs(discipline)
         except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
             if not refused:
@@ -273,7 +273,7 @@ def _messages(draft: Draft, parts: Parts, spec: SwitchingSpec) -> Messages | Non
     if counts_flows(draft):
         refuse_flits(draft)
         return None
-    deflects = spec.discipline.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
+    deflects = spec.switching_mode.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
     return messages_of(draft, spec.tick_ns, deflects)
 
 
@@ -286,7 +286,7 @@ class _Ranks:
     notes: dict[str, Any]
     messages: Messages | None
 
-    def workload(self, draft: Draft, topology: Topology, discipline: Discipline) -> Workload:
+    def workload(self, draft: Draft, topology: Topology, discipline: SwitchingMode) -> Workload:
         given = draft.config.messages
         messages = self.messages
         if messages is None:
@@ -298,9 +298,9 @@ class _Ranks:
 
 def _setting(
     draft: Draft, parts: Parts, topology: Topology, routes: Routes, source: Source, transport: TransportSpec | None
-) -> Setting:
+) -> SwitchingContext:
     flows = draft.source or SourceConfig()
-    return Setting(
+    return SwitchingContext(
         topology, routes, source.flits, parts.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
         flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from flitlab.models.registry import UnknownKindError, spec_class
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.sim.config.check import Model, spec_of, validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.keys import SECTIONS, keys_of
@@ -75,7 +75,7 @@ class Draft(Page):
         return isinstance(model, BaseModel) and key in model.model_fields_set and getattr(model, key) is not None
 
     @property
-    def discipline(self) -> type[Discipline] | None:
+    def discipline(self) -> type[SwitchingMode] | None:
         """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
         try:
             found = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))

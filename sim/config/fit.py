@@ -9,8 +9,8 @@ from flitlab.fluid.problem import FluidError, check_capacities, check_joined, ch
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, names, spec_class
-from flitlab.models.rules.arrivals import too_much
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.rules.arrivals import overload_error
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
@@ -25,9 +25,9 @@ def refuse_beside(draft: Draft, spec: SwitchingSpec) -> None:
     having: dict[str, list[str]] = {}
     for mode in names("switching"):
         other: Any = spec_class("switching", mode)
-        for place in other.beside:
+        for place in other.related_keys:
             having.setdefault(place, []).append(mode)
-    foreign = {place: modes for place, modes in having.items() if place not in spec.beside}
+    foreign = {place: modes for place, modes in having.items() if place not in spec.related_keys}
     for place, modes in foreign.items():
         if draft.states(place):
             draft.refuse(place, not_for(spec.mode, modes))
@@ -54,12 +54,12 @@ def refuse_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
         return
     load = max(draft.config.load_list, default=0.0)
     at_one = traffic.sent(load) / load if load else traffic.rate
-    if problem := too_much(source.arrivals, load, source.mean_flits, at_one):
+    if problem := overload_error(source.arrivals, load, source.mean_flits, at_one):
         draft.refuse("loads", problem)
 
 
 def refuse_start(
-    draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
+    draft: Draft, instance: Instance, discipline: SwitchingMode, work: Source | Workload, timeline: Timeline | None
 ) -> None:
     """Rejects a scenario that no run can begin with. timeline: None where the network stays as it is."""
     load, seed = max(draft.config.load_list, default=ENDLESS_LOAD), draft.config.seeds[0]

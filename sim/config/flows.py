@@ -4,9 +4,9 @@
 from typing import Any
 
 from flitlab.models.registry import make
+from flitlab.models.switching.byte_switching import ByteSwitching
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.discipline import FLOWS, Discipline
-from flitlab.models.switching.in_bytes import InBytes
+from flitlab.models.switching.switching_mode import FLOWS, SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft
@@ -37,7 +37,9 @@ def transport_of(draft: Draft) -> TransportSpec | None:
     if draft.given("transport"):
         found: TransportSpec | None = draft.spec("transport")
         return found
-    usual: TransportSpec = make("transport", kind="tcp" if draft.switching is None else draft.switching.usual_transport)
+    usual: TransportSpec = make(
+        "transport", kind="tcp" if draft.switching is None else draft.switching.default_transport
+    )
     return usual
 
 
@@ -72,13 +74,13 @@ def window_of(draft: Draft) -> tuple[float, float] | None:
     return measure.measured(draft.source is not None and draft.source.sizes is not None)
 
 
-def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> None:
+def check_times(draft: Draft, discipline: SwitchingMode, topology: Topology) -> None:
     """Refuse a window in which no packet can arrive, and a failure after the run.
 
     Warn of a run that ends before flows begin, or before timers can expire.
     """
     window = window_of(draft)
-    if not isinstance(discipline, InBytes) or window is None:
+    if not isinstance(discipline, ByteSwitching) or window is None:
         return
     tick_ns = discipline.tick_ns(topology, None)
     assert tick_ns is not None  # a byte on the fastest channel takes a known time
@@ -96,7 +98,7 @@ def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> Non
     ends = f"the run ends after {end_ms:g} ms"
     if start_ms > end_ms:
         draft.warn("transport.start_ms", f"{ends}: flows that begin later, up to {start_ms:g} ms, never begin")
-    elif discipline.endless and start_ms > window[0] * 1e3 > 0:
+    elif discipline.long_lived and start_ms > window[0] * 1e3 > 0:
         problem = f"flows begin up to {start_ms:g} ms, and are measured from {window[0] * 1e3:g} ms on"
         draft.warn("transport.start_ms", f"{problem}: they count as 0 before they begin")
     for key, what, lost in (

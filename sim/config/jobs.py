@@ -17,7 +17,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.sim.config.application import refuse_long, rendezvous_of, traffic_of
@@ -115,7 +115,7 @@ def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
     return together({job.name: job.program for job in jobs}), np.concatenate([job.host for job in jobs]), notes
 
 
-def alone(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Discipline, Workload]:
+def alone(scenario: Scenario[SwitchingMode, Workload], job: Job) -> Scenario[SwitchingMode, Workload]:
     """A scenario of several jobs without the others: the same ranks on the same hosts, which arrive when they do."""
     work = replace(scenario.work, program=job.program, host=job.host, notes=job.notes)
     traffic = traffic_of(job.program, job.host, scenario.topology)
@@ -123,7 +123,7 @@ def alone(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Discip
 
 
 def tuned_jobs(
-    draft: Draft, parts: PartsBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
+    draft: Draft, parts: PartsBuilder, jobs: Sequence[Job], scenario: Scenario[SwitchingMode, Workload]
 ) -> list[Job]:
     """The jobs, those that ask for the best algorithms with those that are best for each alone on its hosts."""
     found = []

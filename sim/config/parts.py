@@ -13,11 +13,11 @@ from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, SpecWarning, recorded_warnings
-from flitlab.models.routing.planned import PlannedSpec, to_plan
+from flitlab.models.routing.planned import PlannedSpec, needs_solver
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.weights import LATENCY, WeightedSpec
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.models.timeline.epochs import renumbered_traffic
 from flitlab.models.topology.graph import Topology
@@ -90,7 +90,7 @@ class PartsBuilder:
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
         given = {name: mapping for name, mapping in plain.items() if mapping}
-        replan = partial(self._replanned, routing, traffic) if routes is not None and to_plan(routing) else None
+        replan = partial(self._replanned, routing, traffic) if routes is not None and needs_solver(routing) else None
         return Parts(topology, again, routes, traffic, _source(draft.source), given, routing, replan)
 
     def program(self, draft: Draft, spec: Any, hosts: int, place: Place = ("application",)) -> Program | None:
@@ -103,7 +103,7 @@ class PartsBuilder:
         self,
         draft: Draft,
         spec: Any,
-        scenario: Scenario[Discipline, Workload],
+        scenario: Scenario[SwitchingMode, Workload],
         hosts: int,
         place: Place = ("application",),
     ) -> Program | None:
@@ -137,7 +137,7 @@ class PartsBuilder:
         host = _found(self.once(key, lambda: spec.among(topology, program, free)), place, draft)
         if host is None:
             return None
-        notes = _found(self.once((*key, "notes"), lambda: spec.noted(topology, host)), place, draft)
+        notes = _found(self.once((*key, "notes"), lambda: spec.validated_notes(topology, host)), place, draft)
         return None if notes is None else (host, notes)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -179,7 +179,7 @@ class PartsBuilder:
 
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
         """The routes, or None once they are refused, or where they would be made for traffic that is."""
-        if not to_plan(spec):
+        if not needs_solver(spec):
             return self._part("routing", spec, (topology,), draft)
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
@@ -203,7 +203,7 @@ class PartsBuilder:
         from flitlab.fluid.weights import planned_routes
 
         of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
-        demand = self.once(of, lambda: spec.demand_looked_at(topology, traffic))
+        demand = self.once(of, lambda: spec.validated_demand(topology, traffic))
         if isinstance(demand, BaseException):
             return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))

@@ -8,7 +8,7 @@ engine takes.
 import os
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.page import Page
@@ -45,12 +45,12 @@ def routing_refused(draft: Page, topology: Topology) -> bool:
     return refused(draft, "routing", PAIR * topology.switches**2)
 
 
-def simulation_refused(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
+def simulation_refused(draft: Draft, topology: Topology, discipline: SwitchingMode, flits: tuple[int, ...]) -> bool:
     """Whether an engine cannot hold the buffers, the longest delay or the batches of a point."""
     measure, ports = draft.config.measure, topology.channels + topology.hosts
-    key, held = discipline.room(topology, min(flits))
+    key, held = discipline.buffer_capacity(topology, min(flits))
     buffers = refused(draft, key, SLOT * held)
-    wheel = refused(draft, "traffic.packet_flits", discipline.looks_ahead(topology, max(flits)) * (TICK + ports // 2))
+    wheel = refused(draft, "traffic.packet_flits", discipline.lookahead(topology, max(flits)) * (TICK + ports // 2))
     batches = 40 * (1 + measure.longest // measure.ticks)
     kept = refused(draft, "measure.max_ticks", batches * PAIR * (topology.hosts + 64))
     return buffers or wheel or kept

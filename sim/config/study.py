@@ -14,7 +14,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import LOAD, refuse_misplaced
@@ -95,9 +95,9 @@ class Case:
         return work if isinstance(work, Workload) else None
 
     @property
-    def program(self) -> Scenario[Discipline, Workload] | None:
+    def program(self) -> Scenario[SwitchingMode, Workload] | None:
         """The scenario, if its hosts run a program."""
-        return cast("Scenario[Discipline, Workload]", self.scenario) if self.workload is not None else None
+        return cast("Scenario[SwitchingMode, Workload]", self.scenario) if self.workload is not None else None
 
     @cached_property
     def epochs(self) -> "list[EpochOf]":

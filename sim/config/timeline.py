@@ -8,7 +8,7 @@ from typing import Any
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.discipline import PACKETS, Discipline
+from flitlab.models.switching.switching_mode import PACKETS, SwitchingMode
 from flitlab.models.timeline.epochs import Epoch, SurvivingNetwork, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft
@@ -48,7 +48,7 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
 
 
 def timeline_of(
-    draft: Draft, parts: Parts, topology: Topology, routes: Routes, discipline: Discipline, flit_ns: float | None
+    draft: Draft, parts: Parts, topology: Topology, routes: Routes, discipline: SwitchingMode, flit_ns: float | None
 ) -> Timeline | None:
     """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
 
@@ -56,7 +56,7 @@ def timeline_of(
     """
     if not draft.config.timeline:
         return None
-    if not discipline.changes:
+    if not discipline.supports_timeline:
         problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
         draft.refuse("timeline", problem)
         return None
@@ -82,7 +82,7 @@ def timeline_of(
         return None
     _refuse_late(draft, made, discipline)
     try:
-        discipline.endures(made, routes)
+        discipline.check_timeline(made, routes)
     except SpecError as error:
         draft.refuse(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
@@ -128,7 +128,7 @@ def _made(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | No
         return None
 
 
-def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
+def _refuse_late(draft: Draft, timeline: Timeline, discipline: SwitchingMode) -> None:
     """Refuses what would happen after the end of a run; how long a program runs nobody knows beforehand."""
     if draft.runs_program:
         return

@@ -4,7 +4,7 @@
 import math
 
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import PACKETS
+from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.sim.config.questions import SaturationConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
 from flitlab.sim.engines.table import alone, engines_of, every
@@ -32,7 +32,7 @@ def start(
     return (BothApplicationRun if isinstance(scenario.work, Workload) else BothRun)(compiled, reference)
 
 
-def watcher(engine: str, discipline: Discipline) -> Callable[..., Any]:
+def watcher(engine: str, discipline: SwitchingMode) -> Callable[..., Any]:
     """The class, or function, of runs with an eye on one packet (see :class:`~flitlab.sim.engines.table.Engines`).
 
     Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.

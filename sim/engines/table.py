@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 
 
 class Start(Protocol):
@@ -58,7 +58,7 @@ _kernels: dict[str, Kernels] = {}
 
 
 def runs(
-    discipline: type[Discipline], alone: Alone | None = None, kernels: Kernels | None = None
+    discipline: type[SwitchingMode], alone: Alone | None = None, kernels: Kernels | None = None
 ) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
     """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
 
@@ -72,7 +72,7 @@ def runs(
         if holder is not None and holder.__module__ != loader.__module__:
             raise ValueError(f"mode {discipline.mode} has engines already, from {holder.__module__}")
         _loaders[discipline.mode] = loader
-        if discipline.changes and discipline.mode not in _changing:
+        if discipline.supports_timeline and discipline.mode not in _changing:
             _changing.append(discipline.mode)
         _alone[discipline.mode] = alone or _always_alone
         _kernels[discipline.mode] = kernels or _one_for_all
@@ -104,7 +104,7 @@ def alone(engine: str, scenario: Scenario[Any, Any]) -> str:
     return _alone[scenario.switching.mode](scenario)
 
 
-def check_runs(discipline: Discipline) -> None:
+def check_runs(discipline: SwitchingMode) -> None:
     """Raise ``ValueError`` where nothing runs a discipline; what does is not loaded for that."""
     mode = discipline.mode
     if mode not in _loaders:
@@ -117,7 +117,7 @@ def changing() -> list[str]:
     return sorted(_changing)
 
 
-def engines_of(discipline: Discipline) -> Engines:
+def engines_of(discipline: SwitchingMode) -> Engines:
     """What runs a discipline. Raises ``ValueError`` where nothing does."""
     check_runs(discipline)
     return _loaders[discipline.mode]()

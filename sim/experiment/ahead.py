@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.jit.folder import note, noted
+from flitlab.models.jit.cache import is_compiled, mark_compiled
 from flitlab.sim.config.study import Case
 from flitlab.sim.engines.table import kernels_of
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -48,7 +48,7 @@ def _noted(task: Task | None, case: Case) -> Task | None:
     def done(outcome: Outcome) -> None:
         task.done(outcome)
         if not outcome.problem:
-            note(_name(case))
+            mark_compiled(_name(case))
 
     return replace(task, done=done)
 
@@ -65,7 +65,7 @@ def preparations(bounds: CeilingRuns, points: PointRuns) -> Iterator[Task]:
     found = {_name(case): case for case in sorted(waiting, key=lambda case: -case.topology.switches)}
     needed = {_name(point.case) for point in points.missing}
     for name, case in found.items():
-        if name not in needed and not noted(name):
+        if name not in needed and not is_compiled(name):
             yield _preparation(points, case, name)
 
 
@@ -77,7 +77,7 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
     def done(outcome: Outcome) -> None:
         if not outcome.problem:  # else points will have it, too, and tell it
             points.compiled_s += outcome.result.detail["compile_s"]
-            note(name)
+            mark_compiled(name)
 
     arguments = (file, "compiled", IDLE, 1, TICK, (), points.threads)
     return Task(solve_point, arguments, done, name=f"{case.label}: kernels")

@@ -53,7 +53,7 @@ def _busiest_ns(case: Case) -> float:
     flits = total_flits(program.amount[send][apart], messages)
     most = max(float(np.bincount(ends[apart], flits).max(initial=0.0)) for ends in (source, target))
     discipline = scenario.switching
-    return most * discipline.weight(messages) * float(messages.tick_ns) * discipline.pace(scenario.topology)
+    return most * discipline.weight(messages) * float(messages.tick_ns) * discipline.flits_per_tick(scenario.topology)
 
 
 def slack_of_bound(row: Mapping[str, Any], found: Mapping[str, float | None]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import spec_class
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import Discipline
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.config.collective import Collective
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.status import Status
@@ -58,7 +58,7 @@ class Leasts:
         flits = Fraction(asked.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
         least, tick = found.at(flits, latency), messages.tick_ns
         times = [time for time in (found.upper and found.upper[0], asked.plan.reaches) if time is not None]
-        reachable = float(min(times) * flits * latency.pace * tick) if times else None
+        reachable = float(min(times) * flits * latency.flits_per_tick * tick) if times else None
         return Least(float(least.time * tick), least.by, _told(least), reachable)
 
     def proof(self, case: Case) -> "Bound | None":
@@ -68,7 +68,7 @@ class Leasts:
         except FluidError:
             return None
 
-    def _latency(self, scenario: Scenario[Discipline, Workload]) -> Latency:
+    def _latency(self, scenario: Scenario[SwitchingMode, Workload]) -> Latency:
         """The delays of a scenario, which do not depend on sizes."""
         discipline, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
         key = (scenario.topology.content_hash, repr(discipline), unit)

@@ -33,13 +33,13 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.files import replace_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
-from flitlab.models.jit import LEVEL, cache_folder
+from flitlab.models.jit import OPT_SUFFIX, cache_folder
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.discipline import FLOWS
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.spray import Spray
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
@@ -219,7 +219,7 @@ class Prices:
         self.say = say
         # the prices of another version of this file may mean something else
         here = (platform.node(), platform.machine(), processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
-        self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{LEVEL}.json"
+        self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{OPT_SUFFIX}.json"
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:

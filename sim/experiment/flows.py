@@ -30,7 +30,7 @@ def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, flo
         return {}
     if isinstance(scenario.switching, Spray):
         return _least_time(scenario, row, optimum)
-    if not isinstance(scenario.switching, Datagram) or not scenario.switching.endless:
+    if not isinstance(scenario.switching, Datagram) or not scenario.switching.long_lived:
         return {}
     nic = scenario.topology.host_capacity
     found = {"host_throughput_mcf": optimum * float(scenario.traffic.rate.mean()) / nic}

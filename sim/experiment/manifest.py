@@ -10,7 +10,7 @@ from typing import Any
 from flitlab.models.files import read_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.models.switching.discipline import PACKETS
+from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.discipline import PACKETS
+from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows

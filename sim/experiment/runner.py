@@ -12,7 +12,7 @@ import yaml
 
 from flitlab.models.files import read_file, replacing
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.status import Status

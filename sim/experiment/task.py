@@ -20,7 +20,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
+from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.models.threads import set_thread_limit
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.plugins import load_plugin
@@ -39,7 +39,7 @@ def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] 
     if scenario.counted == PROGRAMS:
         return {"max_ticks": config.max_ticks}
     if scenario.counted == FLOWS:
-        return {"window": config.measured(not scenario.switching.endless)}
+        return {"window": config.measured(not scenario.switching.long_lived)}
     warmup = None if config.warmup == "auto" else config.warmup
     if probe is not None:
         return {"warmup": warmup, "ticks": config.ticks, **probe}
@@ -219,7 +219,7 @@ def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kin
 
 def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:
     """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
-    if not scenario.switching.endless or scenario.timeline is not None:
+    if not scenario.switching.long_lived or scenario.timeline is not None:
         return {}
     session = scenario.switching.session(scenario.instance, scenario.work, load, seed)
     if session.changes:

@@ -49,7 +49,7 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     delivered = executed.delivered()
     none = delivered.less(delivered)
-    window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
+    window = (executed.ticks + 1) / scenario.switching.flits_per_tick(scenario.topology)
     detail, end = executed.detail(edges, carried), executed.ticks + 1
     if timeline is None:
         return Result(row, detail, delivered, none, window)

@@ -12,8 +12,8 @@ from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.session import Session, longest_round_trips
+from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
@@ -193,7 +193,7 @@ def _times(session: Session, after: Counters) -> tuple[Floats, Floats]:
     """(completion time in ticks, slowdown) of every flow, NaN where it is not complete."""
     start = np.minimum.reduceat(session.start, session.first[:-1])
     done = np.where(after.finished >= 0, after.finished - start, np.nan)
-    return done, done / alone_ticks(session)
+    return done, done / uncontended_ticks(session)
 
 
 def _states(session: Session, after: Counters) -> list[str]:

@@ -50,7 +50,7 @@ class Watch:
         deadlocked = getattr(self.run, "deadlocked", None)  # which not all runs can tell
         if deadlocked is not None and deadlocked():
             return f"the network is deadlocked: packets wait for each other for ever ({where})"
-        return f"no packet {self.scenario.switching.silence(ticks)}, though some wait ({where})"
+        return f"no packet {self.scenario.switching.stall_message(ticks)}, though some wait ({where})"
 
 
 def unfinished(run: ApplicationRun, scenario: Scenario[Any, Workload]) -> str:

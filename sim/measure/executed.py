@@ -58,7 +58,7 @@ class Executed:
     def of(cls, scenario: Scenario[Any, Workload], execution: Execution) -> "Executed":
         """A run of a scenario with a program that has come to its end."""
         workload = scenario.work
-        soonest = scenario.switching.soonest(scenario.topology) * execution.resolution
+        soonest = scenario.switching.min_message_ticks(scenario.topology) * execution.resolution
         path = critical_path(workload.program, workload.messages, execution, soonest)
         unit = float(workload.messages.tick_ns / execution.resolution)
         hold = holds(scenario, execution.resolution)
@@ -190,7 +190,7 @@ class Executed:
     def _use(self, edges: Ints, carried: Floats) -> Floats:
         """The part of its capacity that each channel used, float64 [intervals, channels]."""
         some = np.maximum(self._lengths(edges), 1)[:, None]
-        full = self.scenario.switching.carries(self.scenario.topology)
+        full = self.scenario.switching.channel_rate(self.scenario.topology)
         use: Floats = np.diff(carried, axis=0) / some / full
         return use
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from flitlab.models.cputime import CpuTime
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
 from flitlab.models.switching.spray import Spray
+from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import Ending, measure_program
 from flitlab.sim.measure.changing import measure_changing

@@ -83,7 +83,7 @@ class Progress:
         looks = {tick: progress for tick, progress in self._of_sends.items() if tick < end} | {end: last}
         none, found = self._flows(np.zeros_like(last)), []
         for epoch, (a, b) in enumerate(pairwise(sorted(looks))):
-            window = (b - a) / self.scenario.switching.pace(self.scenario.topology)
+            window = (b - a) / self.scenario.switching.flits_per_tick(self.scenario.topology)
             found.append(Part(epoch, self._flows(looks[b] - looks[a]), none, window))
         return tuple(found)
 

@@ -12,8 +12,8 @@ from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.transport.alone_sprayed import alone_ticks
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.spray.base import (
     ACCEPTED,
@@ -163,7 +163,7 @@ def _times(session: SpraySession, after: Counters) -> Times:
     start = session.flows.start
     both = ends(session, after.flow), after.flow[:, COMPLETE]
     sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
-    return Times(sender, receiver, sender / alone_ticks(session))
+    return Times(sender, receiver, sender / uncontended_ticks(session))
 
 
 def _ends(times: Times, milliseconds: float) -> dict[str, Any]:
@@ -188,7 +188,8 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
 
     columns = {
         "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
-        "fct_sender_us": us(np.where(session.answers, times.sender, unknown)), "fct_receiver_us": us(times.receiver),
+        "fct_sender_us": us(np.where(session.acknowledges, times.sender, unknown)),
+        "fct_receiver_us": us(times.receiver),
         "slowdown": times.slowdown, "retransmissions": after.flow[:, RESENT], "timeouts": after.flow[:, TIMEOUTS],
         "trims": after.flow[:, TRIMS], "marks": after.flow[:, MARKS],
     }  # fmt: skip

@@ -41,4 +41,4 @@ def _quiet(batches: Ints, ticks: int) -> tuple[int, int]:
 
 def patience(scenario: Scenario, flits: int) -> int:
     """Ticks in which some packet of so many flits must move if any can."""
-    return scenario.switching.patience(scenario.topology, flits)
+    return scenario.switching.deadlock_timeout(scenario.topology, flits)

@@ -44,7 +44,7 @@ def part_messages(dims, part):
     """The rounds of one part of a bucket all-gather as lists of (source, target, bytes)."""
     place = np.arange(prod(dims)).reshape(dims)
     for axis, size in bucket.part_rounds(dims, part):
-        target = np.roll(place, -part.way, axis).ravel()
+        target = np.roll(place, -part.direction, axis).ravel()
         yield list(zip(place.ravel().tolist(), target.tolist(), size.tolist(), strict=True))
 
 

@@ -301,7 +301,7 @@ def test_synchronising_means_that_nobody_is_through_before_all_have_begun(name):
         done = np.array(finished(program))
         through = [done[(program.rank == rank) & (program.step == 1)].max() for rank in range(ranks)]
         seen.append(min(through) >= late)
-    assert all(seen) == step.synchronising == COLLECTIVES[name].everybody
+    assert all(seen) == step.synchronising == COLLECTIVES[name].synchronising
     builder = Builder(ranks + 1)
     collective(builder, name, np.arange(ranks)[None], 600)
     assert not builder.build().steps[0].synchronising
@@ -359,7 +359,7 @@ def test_a_round_waits_for_the_one_before_and_for_nothing_else(plan):
             builder.calculate(1, [0, 2])
             builder.exchange([a for a, _ in pairs], [b for _, b in pairs], 10)
     with builder.on(1):
-        last = builder.mark()
+        last = builder.moment()
     builder.begin("join")
     builder.wait(last)
     program = builder.build()

@@ -167,7 +167,7 @@ RANK = "num_ranks 2\nrank 0 {{\nl1: calc 3\n{}\n}}\nrank 1 {{\n}}\n"
         ("l11 irequires l1", "no operation of this rank has that label"),
         ("l1: calc 5", "another operation of this rank has that label"),
         ("rank 1 {", "a rank inside of another"),
-        ("num_ranks 2", "num_ranks for the second time"),
+        ("num_ranks 2", "num_ranks occurs twice"),
         ("}\ncalc 5", "an operation outside of any rank"),
     ],
 )
@@ -188,7 +188,7 @@ def test_bad_lines_are_named(statement, says):
         ("num_ranks x\n", "made.goal:1: 'num_ranks x': expected a whole number"),
         ("num_ranks 1\nrank 0\n{\n}\n", "made.goal:2: 'rank 0': expected {"),
         ("num_ranks 1\nrank 1 {\n}\n", "made.goal:2: 'rank 1 {': no such rank"),
-        ("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n", "made.goal:4: 'rank 0 {': this rank has been there before"),
+        ("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n", "made.goal:4: 'rank 0 {': this rank occurs twice"),
         ("num_ranks 2\nrank 0 {\n}\n", "made.goal: rank 1 is missing; num_ranks is 2"),
         ("num_ranks 1\n}\n", "made.goal:2: '}': } without a rank"),
         ("num_ranks 1\nrank 0 {\ncalc 5\n", "made.goal:3: 'calc 5': the text ends inside of a rank"),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from flitlab.models.jit import TRIED
+from flitlab.models.jit import NUMBA_TESTED
 from tests import ROOT
 
 PROGRAM = """\
@@ -136,7 +136,7 @@ print(sum(sum(function.stats.cache_misses.values()) for function in (totals, tot
 
 @pytest.mark.parametrize("way", ["parts", "as Numba does it"])
 def test_compiled_code_does_the_same_whole_or_in_parts(way, tmp_path):
-    if way == "parts" and not TRIED:
+    if way == "parts" and not NUMBA_TESTED:
         pytest.skip("this version of Numba is not one with which parts were tried")
     (tmp_path / "sums.py").write_text(SUMS)
     (tmp_path / "rules.py").write_text(RULES)

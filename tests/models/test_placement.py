@@ -46,7 +46,7 @@ def test_hosts_are_different_and_more_ranks_are_refused(kind, ranks):
     host = make("placement", kind=kind).build(topology, idle(ranks))
     assert len(host) == ranks == len(set(host.tolist())) and host.min() >= 0 and host.max() < 32
     assert host.dtype == np.int64
-    with pytest.raises(SpecError, match="33 ranks need as many hosts; the network has 32"):
+    with pytest.raises(SpecError, match="33 ranks need 33 hosts; the network has 32"):
         make("placement", kind=kind).build(topology, idle(33))
 
 

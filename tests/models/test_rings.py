@@ -234,7 +234,7 @@ def test_placement():
     host = spec.build(topology, idle(24))
     assert host.tolist() == find_ring(topology, 1).order.tolist() == spec.build(topology, idle(24)).tolist()
     assert host.tolist() != make("placement", kind="ring", seed=3).build(topology, idle(24)).tolist()
-    assert spec.noted(topology, host) == {"hamiltonian": True, "ring_load": 1.0}
+    assert spec.validated_notes(topology, host) == {"hamiltonian": True, "ring_load": 1.0}
 
 
 def test_a_part_of_a_ring_is_closed_where_it_can_be():
@@ -292,4 +292,4 @@ def test_notes_of_a_stranger_s_placement_are_looked_at():
             return {"array": host}
 
     with pytest.raises(SpecError, match="notes must be plain"):
-        Odd(kind="odd").noted(build("torus", dims=[3, 3]), np.arange(9))
+        Odd(kind="odd").validated_notes(build("torus", dims=[3, 3]), np.arange(9))

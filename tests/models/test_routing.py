@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from flitlab.fluid.weights import routes_for
 from flitlab.models import threads
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.bit_parallel import longest_paths, shortest_ports
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.wide import longest_ways, shortest_ports
 from flitlab.models.rules.port_sets import pack_ports
-from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
+from flitlab.models.rules.route import at_destination, choose_route, next_hops, next_port
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -58,9 +58,9 @@ def walk(topology: Topology, routes: Routes, source: int, destination: int, sequ
     """(way, channels) of one packet between two hosts."""
     r, hosts = routes.tables(topology), topology.hosts
     origin, target = (int(topology.host_switch[h]) for h in (source, destination))
-    way = choose_way(r, seed, source, destination, hosts, sequence, origin, target)
+    way = choose_route(r, seed, source, destination, hosts, sequence, origin, target)
     v, channels = origin, []
-    while not at_target(r, way, len(channels), v, target):
+    while not at_destination(r, way, len(channels), v, target):
         port = next_port(r, way, seed, v, target, source, destination, hosts, sequence, len(channels))
         channels.append(int(topology.out_start[v] + port))
         v = int(topology.dst[channels[-1]])
@@ -304,19 +304,19 @@ def test_shortest_ports_lead_one_channel_nearer_in_every_word_of_targets(n, degr
     for c, (v, w) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
         allowed = ports[:, v] >> np.uint64(c - topology.out_start[v]) & np.uint64(1)
         assert np.array_equal(allowed, apart[w].astype(int) == apart[v].astype(int) - 1)
-    assert np.array_equal(longest_ways(topology, ports), apart.T)
+    assert np.array_equal(longest_paths(topology, ports), apart.T)
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_tables_made_in_several_parts_are_those_made_in_one(monkeypatch, number):
     topology = build("random_digraph", n=150, degree=4)
     whole, diameter = shortest_ports(topology)
-    expected, packed = longest_ways(topology, whole).copy(), pack_ports(whole)
+    expected, packed = longest_paths(topology, whole).copy(), pack_ports(whole)
     monkeypatch.setattr(threads, "ROWS", 64)
     monkeypatch.setattr(threads, "cores", lambda: number)
     ports, farthest = shortest_ports(topology)
     assert farthest == diameter and np.array_equal(ports, whole)
-    assert np.array_equal(longest_ways(topology, ports), expected)
+    assert np.array_equal(longest_paths(topology, ports), expected)
     assert np.array_equal(pack_ports(ports).bytes, packed.bytes)
 
 
@@ -332,10 +332,10 @@ def test_longest_ways_count_channels_and_are_none_where_a_way_does_not_end():
     ports[:, 7] = 2  # its first channel is the one back to 3
     np.fill_diagonal(ports, 0)
     around = (np.arange(n)[:, None] - np.arange(n)) % n
-    assert np.array_equal(longest_ways(ring, ports), np.minimum(around, 255))
+    assert np.array_equal(longest_paths(ring, ports), np.minimum(around, 255))
     ports[150, 7] = 1
     ports[100, 9] = 0
-    longest = longest_ways(ring, ports)
+    longest = longest_paths(ring, ports)
     for target, stuck in ((150, 7), (100, 9)):
         ends = (target - np.arange(n)) % n < target - stuck
         assert np.array_equal(longest[target], np.where(ends, around[target], 0))
@@ -345,7 +345,7 @@ def test_routes_that_only_select_otherwise_share_a_table_as_long_as_it_is_what_i
     topology = build("rrg", n=40, degree=4)
     drawn, adaptive = (routes_of(topology, "minimal", select=select) for select in ("random", "adaptive"))
     assert drawn.ports is adaptive.ports
-    assert longest_ways(topology, drawn.ports) is longest_ways(topology, adaptive.ports)
+    assert longest_paths(topology, drawn.ports) is longest_paths(topology, adaptive.ports)
     before = drawn.ports.copy()
     drawn.ports[3, [5, 6]] = drawn.ports[3, [6, 5]] + np.uint64(1)  # somebody's own routing, made of this one
     assert np.array_equal(routes_of(topology, "minimal").ports, before)
@@ -378,7 +378,7 @@ def test_only_switches_with_hosts_have_paths():
         ("dor", build("rrg", n=8, degree=3), {}, "needs the coordinates .* this rrg has none .*minimal"),
         ("updown", build("imase", n=8, degree=2), {}, "bi-directional links.*minimal, .* valiant and ugal"),
         ("updown", build("rrg", n=8, degree=3), {"roots": [9]}, "switches are numbered 0 to 7"),
-        ("updown", line(5), {"roots": [0, 4]}, "no way up and down"),
+        ("updown", line(5), {"roots": [0, 4]}, "no up\\*/down\\* path"),
         ("imase", build("rrg", n=8, degree=3), {}, "undamaged imase"),
         ("imase", build("imase", n=15, degree=2, a=2), {}, "undamaged imase"),
         ("allpath", build("torus", dims=[6]), {"hops": 2}, "farther than 2 hops .* nearest 3"),

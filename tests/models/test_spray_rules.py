@@ -28,7 +28,7 @@ from flitlab.models.rules.spray.ports import (
     chosen_port,
     make_salts,
     make_switches,
-    way_of,
+    spray_route,
 )
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
@@ -71,11 +71,11 @@ def test_the_numbers_of_the_network_are_those_of_the_specification(nscc):
     assert nscc.rules.rtt0 * us == pytest.approx(14.02272, abs=1e-9)
     assert nscc.rules.timeout * us == pytest.approx(100.656, abs=1e-9)
     assert nscc.rules.first_window == 262_926
-    assert nscc.room.tolist() == [43 * MTU] * len(nscc.room)
+    assert nscc.queue_bytes.tolist() == [43 * MTU] * len(nscc.queue_bytes)
     assert (nscc.low[0], nscc.high[0]) == (9 * MTU, 35 * MTU)
     fast = session(fabric=Fabric(nic_mbps=400_000))
     assert fast.rules.rtt0 * float(fast.tick_s) * 1e6 == pytest.approx(12.50568, abs=1e-9)
-    assert fast.room[0] == 151 * MTU
+    assert fast.queue_bytes[0] == 151 * MTU
 
 
 def test_a_message_is_full_packets_and_a_short_last_one(nscc):
@@ -87,7 +87,7 @@ def test_a_message_is_full_packets_and_a_short_last_one(nscc):
 
 
 def test_untrimmed_queues_are_five_times_as_long_and_credit_keeps_last_queues_from_marking():
-    assert session(fabric=Fabric(trim=False)).room[0] == 5 * 43 * MTU
+    assert session(fabric=Fabric(trim=False)).queue_bytes[0] == 5 * 43 * MTU
     credit = session({"kind": "rccc"})
     hosts = credit.topology.hosts
     assert (credit.low[-hosts:] > 1 << 50).all()
@@ -155,7 +155,7 @@ def test_reps_freezes_at_a_timeout_where_switches_trim(trim):
 def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
     of = session()
     degrees = np.diff(of.topology.out_start)
-    switches = make_switches(policy, 1, of.room, degrees, 2, 10, 10)
+    switches = make_switches(policy, 1, of.queue_bytes, degrees, 2, 10, 10)
     tables, salts, leaf = of.routes, np.zeros(of.topology.switches + 1, np.int64), 0
     make_salts(1, salts)
     target = int(of.topology.host_switch[127])
@@ -217,7 +217,7 @@ def test_entropies_are_shared_evenly_by_the_paths_of_a_pair(entropies):
     make_salts(1, salts)
     tables = of.routes
     for key in range(4):
-        ways = [way_of(tables, salts, entropies, 0, 31, key, entropy) for entropy in range(entropies)]
+        ways = [spray_route(tables, salts, entropies, 0, 31, key, entropy) for entropy in range(entropies)]
         assert sorted(Counter(ways).values()) == [entropies // 8] * 8
 
 
@@ -228,7 +228,7 @@ def test_entropies_are_shared_by_weight():
     threshold = np.full(len(of.routes.path_start) - 1, 1 << 30, np.uint32)  # a quarter for the first of two paths
     threshold[1::2] = (1 << 32) - 1
     tables = of.routes._replace(path_threshold=threshold)
-    ways = Counter(way_of(tables, salts, 64, 0, 31, 0, entropy) for entropy in range(64))
+    ways = Counter(spray_route(tables, salts, 64, 0, 31, 0, entropy) for entropy in range(64))
     assert sorted(ways.values()) == [16, 48]
 
 
@@ -361,7 +361,7 @@ def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
             raise AssertionError("nothing is under way, and nothing may be sent")
     assert senders.seq[0, at.FLIGHT] == 0
     assert senders.seq[0, at.AGAIN] == 0
-    assert not senders.flying.any()
+    assert not senders.in_flight.any()
     assert senders.seq[0, at.KNOWN] == 49 * 64 + 200_000
 
 
@@ -602,12 +602,12 @@ def test_queues_of_ndp_alone_hold_eight_packets_at_any_rate_and_mark_only_where_
     slow = replace(tree, capacity=capacity)
     of = session({"kind": "ndp"}, topology=slow)
     assert of.rules.weighted == 1
-    assert (of.room == 8 * MTU).all() and (of.low > 10**15).all()
+    assert (of.queue_bytes == 8 * MTU).all() and (of.low > 10**15).all()
     asked = session({"kind": "ndp"}, topology=slow, fabric=Fabric(ecn=(2, 6)))
     assert asked.low[0] == 2 * MTU and asked.high[0] == 6 * MTU
     of = session(topology=slow)
     assert of.rules.weighted == 0
-    assert of.room[5] == pytest.approx(of.room[0] / 10, abs=1) and of.low[0] < MTU * 20
+    assert of.queue_bytes[5] == pytest.approx(of.queue_bytes[0] / 10, abs=1) and of.low[0] < MTU * 20
 
 
 # refusals

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from flitlab.models.jit import TRIED, inner, njit, routine
+from flitlab.models.jit import NUMBA_TESTED, inner, njit, routine
 
-pytestmark = pytest.mark.skipif(not TRIED, reason="widths are checked with the tried version of Numba alone")
+pytestmark = pytest.mark.skipif(not NUMBA_TESTED, reason="widths are checked with the tried version of Numba alone")
 
 EARLY, LATE = np.uint32(2**32 - 5), np.uint32(7)
 RECORD = np.dtype([("tick", np.uint32), ("total", np.int64)])

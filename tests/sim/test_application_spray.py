@@ -142,7 +142,7 @@ def test_a_loss_that_nobody_repairs_is_reported():
     ("ranks", "keys", "says"),
     [
         ([[send(1, 5)], [receive(0, 5)]], {"flows": 2}, "a message of a program is one flow"),
-        ([[calc(5)], [calc(5)]], {}, "its ranks send each other nothing"),
+        ([[calc(5)], [calc(5)]], {}, "has no messages between hosts"),
     ],
 )
 def test_what_cannot_be_is_refused(ranks, keys, says):

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.wide import depends_on_itself
-from flitlab.models.rules.route import LEG_AT
+from flitlab.models.rules.route import LEG_SHIFT
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_ENTRY,
@@ -34,8 +34,16 @@ from flitlab.models.rules.tables import (
     UGAL_LOCAL,
     VIA,
 )
-from flitlab.models.rules.ugal import MINIMALLY
-from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept, last_resorts, make_rings, share
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
+from flitlab.models.rules.vc import (
+    NOT_HELD,
+    allowed_vcs,
+    is_reserved_for_others,
+    make_rings,
+    reserved_vcs,
+    share,
+    vc_score,
+)
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import DELIVERED_FLITS
 from flitlab.sim.engines.start import start
@@ -77,10 +85,10 @@ def every_route(topology: Topology, routes: Routes):
                 for middle in ends:
                     for one in walks(topology, routes.ports, s, middle):
                         for two in walks(topology, routes.ports, middle, t):
-                            yield (s, t), middle | len(one) << LEG_AT, [*one, *two]
+                            yield (s, t), middle | len(one) << LEG_SHIFT, [*one, *two]
                 if routes.select in (UGAL_LOCAL, UGAL_GLOBAL):
                     for channels in walks(topology, routes.ports, s, t):
-                        yield (s, t), MINIMALLY, channels
+                        yield (s, t), MINIMAL_ROUTE, channels
             elif s != t:
                 computed = routes.form == DIGITS
                 for channels in walks(topology, minimal_ports(topology)[0] if computed else routes.ports, s, t):
@@ -127,7 +135,7 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
     else:
         assert as_set(edges) == reference
     if routes.form == TABLE and policy == ANY:
-        assert depends_on_itself(topology, routes.ports, ends_of(topology)) != acyclic(reference)
+        assert has_dependency_cycle(topology, routes.ports, ends_of(topology)) != acyclic(reference)
     certified = certify(topology, routes, 16, allow_deadlock=True)
     if certified.policy in (ANY, LAYERED):
         assert certified.acyclic == acyclic(reference)
@@ -226,7 +234,7 @@ def test_reserve_needs_a_vc_to_spare_and_whole_packets():
     assert certified.policy == RESERVE and certified.acyclic
     with pytest.raises(SpecError, match=f"more VCs than the longest route has channels, {longest}, and there are"):
         certify(topology, routes, longest, allow_deadlock=True)
-    with pytest.raises(SpecError, match="reserve is for mode vct") as refused:
+    with pytest.raises(SpecError, match="reserve needs mode vct") as refused:
         scenario(topology, routing={"kind": "minimal", "vc_policy": "reserve"}, mode="wormhole", vcs=longest + 1)
     assert refused.value.key == "vc_policy"
 
@@ -238,13 +246,13 @@ def test_under_reserve_a_vc_of_a_hop_holds_packets_of_that_hop_only():
     longest = routes.hops_max
     vcs = longest + 2
     tables, rings = routes.tables(topology, RESERVE), make_rings(topology)
-    resorts = last_resorts(tables, RESERVE)
+    resorts = reserved_vcs(tables, RESERVE)
     assert resorts == longest
     for hop in range(longest):
         first, end = allowed_vcs(tables, 0, RESERVE, vcs, hop, rings, 0, 1, 0, 0, 0, NOT_HELD)
-        allowed = {vc for vc in range(first, end) if not is_kept(resorts, first, vc)}
+        allowed = {vc for vc in range(first, end) if not is_reserved_for_others(resorts, first, vc)}
         assert allowed == {hop, longest, longest + 1}
-        assert appeal(resorts, longest, 4, 4) > appeal(resorts, hop, 99, 4)
+        assert vc_score(resorts, longest, 4, 4) > vc_score(resorts, hop, 99, 4)
 
 
 @pytest.mark.parametrize("last", [3, 70, 126])
@@ -257,11 +265,11 @@ def test_a_circle_is_found_whichever_targets_close_it(last):
     t, v = np.indices((n, n))
     ports = np.where(v < t, up[v], down[v])
     np.fill_diagonal(ports, 0)
-    assert not depends_on_itself(ring, ports, np.arange(n))
+    assert not has_dependency_cycle(ring, ports, np.arange(n))
     ports[last] = up
     ports[last, last] = 0
-    assert depends_on_itself(ring, ports, np.arange(n))
-    assert not depends_on_itself(ring, ports, np.delete(np.arange(n), last))
+    assert has_dependency_cycle(ring, ports, np.arange(n))
+    assert not has_dependency_cycle(ring, ports, np.delete(np.arange(n), last))
 
 
 @given(topologies(), st.sampled_from(["minimal", "ecmp", "updown"]))

@@ -180,7 +180,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import Discipline, SwitchingSpec
 from flitlab.sim.engines.table import runs
 
 

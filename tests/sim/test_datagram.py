@@ -13,7 +13,6 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.datagram import precedence
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.failures import LinkFailures, with_failures
 from flitlab.models.transport.flows import Flows, _in_ticks, arriving, long_lived, together
 from flitlab.models.transport.law import law
@@ -35,6 +34,7 @@ from flitlab.models.transport.paths import PATH_DRAWS, WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
+from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
 from flitlab.sim.engines.lockstep import compare_traces
@@ -159,7 +159,7 @@ def test_first_packet_takes_the_closed_form():
     run = start("both", case)
     run.advance(case.ticks(0.1))
     assert run.counters().finished.tolist() == [3 * 801 + 3 * 1800]
-    assert alone_ticks(case).tolist() == [3 * 801 + 3 * 1800]
+    assert uncontended_ticks(case).tolist() == [3 * 801 + 3 * 1800]
 
 
 @pytest.mark.parametrize("kind", ["tcp", "dctcp"])
@@ -241,7 +241,7 @@ def test_limited_flows_have_no_more_subflows_than_their_pair_has_paths():
         run.advance(case.ticks(0.5))
     compare_traces(*(run.trace() for run in runs))
     assert runs[0].counters().subflow[:, RECEIVED].sum() == 200
-    assert (alone_ticks(case) > 0).all()
+    assert (uncontended_ticks(case) > 0).all()
 
 
 def test_nothing_overtakes_on_a_single_path():

@@ -47,7 +47,7 @@ def flows(topology: Topology, what: Program, how: Messages | None = None, routin
     return Scenario(Instance(topology, traffic, routes), Flow(**TIMES), workload)
 
 
-def posted(ranks: int, sends) -> Program:
+def message_flows(ranks: int, sends) -> Program:
     """Messages (source, destination, bytes) that are all sent at tick 0."""
     rows: list[list] = [[] for _ in range(ranks)]
     for source, destination, size in sends:
@@ -89,7 +89,7 @@ def latency(hops: int) -> int:
 @pytest.mark.parametrize("there", [0, 1, 4])
 def test_a_message_alone_takes_what_it_takes_in_vct(engine_name, there, size):
     topology = line(5, hosts=2)
-    what = posted(10, [(0, 2 * there + 1, size)])
+    what = message_flows(10, [(0, 2 * there + 1, size)])
     flits = max(1, -(-size // 8))
     case = flows(topology, what)
     assert delivered(case, engine_name) == [latency(there) + flits - 1]
@@ -100,18 +100,18 @@ def test_a_message_alone_takes_what_it_takes_in_vct(engine_name, there, size):
 
 def test_slow_channels_and_long_ones(engine_name):
     topology = replace(line(3), capacity=np.array([0.5, 1.0, 0.25, 1.0]), delay=np.array([3, 0, 4, 0]))
-    assert delivered(flows(topology, posted(3, [(0, 2, 800)])), engine_name) == [latency(2) + 7 + 100 / 0.25 - 1]
+    assert delivered(flows(topology, message_flows(3, [(0, 2, 800)])), engine_name) == [latency(2) + 7 + 100 / 0.25 - 1]
 
 
 def test_two_messages_have_half_a_channel_each(engine_name):
     topology = line(2, hosts=2)
-    ends = delivered(flows(topology, posted(4, [(0, 2, 800), (1, 3, 1600)])), engine_name)
+    ends = delivered(flows(topology, message_flows(4, [(0, 2, 800), (1, 3, 1600)])), engine_name)
     # 100 flits of each at 1/2, then 100 more alone
     assert ends.tolist() == [latency(1) + 200 - 1, latency(1) + 300 - 1]
 
 
 def test_half_duplex_links_are_shared_by_both_directions(engine_name):
-    there_and_back = posted(4, [(0, 2, 800), (3, 1, 800)])
+    there_and_back = message_flows(4, [(0, 2, 800), (3, 1, 800)])
     case = flows(line(2, hosts=2), there_and_back)
     assert delivered(case, engine_name).tolist() == [latency(1) + 100 - 1] * 2
     half = replace(case, switching=replace(case.switching, half_duplex=True))
@@ -122,7 +122,7 @@ def test_half_duplex_links_are_shared_by_both_directions(engine_name):
 
 
 def test_half_duplex_links_of_hosts_are_shared_by_both_directions(engine_name):
-    there_and_back = posted(2, [(0, 1, 800), (1, 0, 800)])
+    there_and_back = message_flows(2, [(0, 1, 800), (1, 0, 800)])
     case = flows(line(1, hosts=2), there_and_back)
     half = replace(case, switching=replace(case.switching, half_duplex=True))
     hosts = replace(half, switching=replace(half.switching, half_duplex_hosts=True))
@@ -141,7 +141,7 @@ def test_parking_lot(engine_name, local):
     sends = [(0, 3 * hosts, 80000)]
     for channel, count in enumerate(local):
         sends += [(channel * hosts + 1 + i, (channel + 1) * hosts + 1 + i, 80000) for i in range(count)]
-    case = flows(topology, posted(4 * hosts, sends))
+    case = flows(topology, message_flows(4 * hosts, sends))
     run = start(engine_name, case, 1.0, 1)
     run.advance(1)
     rates = run.flowing().rate
@@ -307,7 +307,7 @@ def test_all_flits_are_carried(engine_name, routing):
 @pytest.mark.long
 def test_shares_are_those_of_the_split_ceiling():
     topology = build("torus", dims=[4, 4])
-    case = flows(topology, posted(16, [(0, 10, 8)]), routing={"kind": "minimal"})
+    case = flows(topology, message_flows(16, [(0, 10, 8)]), routing={"kind": "minimal"})
     network = make_network(case, 1)
     way = make_way(network, topology.switches)
     count, ticks = find_way(network, way, 0, 10, 0, 3, 1)
@@ -321,7 +321,7 @@ def test_shares_are_those_of_the_split_ceiling():
 
 @pytest.mark.parametrize("routing", [{"kind": "minimal", "select": "adaptive"}, {"kind": "ugal"}], ids=str)
 def test_routing_by_congestion_is_refused(engine_name, routing):
-    case = flows(build("torus", dims=[3, 3]), posted(9, [(0, 1, 8)]), routing=routing)
+    case = flows(build("torus", dims=[3, 3]), message_flows(9, [(0, 1, 8)]), routing=routing)
     with pytest.raises(ValueError, match="mode 'flow' takes a routing that draws its ways"):
         start(engine_name, case, 1.0, 1)
 
@@ -349,7 +349,7 @@ def shifts(ranks: int, rounds, size: int) -> Program:
     return program(rows)
 
 
-AT_ONCE = posted(16, [(a, b, 4_000) for a in range(16) for b in range(16) if a != b])
+AT_ONCE = message_flows(16, [(a, b, 4_000) for a in range(16) for b in range(16) if a != b])
 
 
 @pytest.mark.long
@@ -377,7 +377,7 @@ def test_large_messages_take_what_they_take_in_vct(topology, what, part, routing
 def test_small_messages_share_where_packets_take_turns():
     """Of 4 messages of a packet of 4 flits, flows end together; packets come one after another, the last with them."""
     topology = line(2, hosts=4)
-    case = flows(topology, posted(8, [(0, 4 + k, 32) for k in range(4)]))
+    case = flows(topology, message_flows(8, [(0, 4 + k, 32) for k in range(4)]))
     packets = replace(scenario(topology), work=case.work)
     assert delivered(case).tolist() == [latency(1) + 16 - 1] * 4
     assert delivered(packets).tolist() == [latency(1) + 4 * (k + 1) - 1 for k in range(4)]
@@ -387,7 +387,7 @@ def test_room_grows_with_the_messages_under_way():
     """Thousands at once, more than there is room for at first, over channels that all have their turn."""
     topology = build("torus", dims=[4, 4], hosts=4)
     sends = [(a, b, 400) for a in range(64) for b in range(64) if a != b]
-    case = flows(topology, posted(64, sends), routing={"kind": "minimal"})
+    case = flows(topology, message_flows(64, sends), routing={"kind": "minimal"})
     run = start("compiled", case, 1.0, 1)
     run.advance(1)
     assert len(run.flowing().send) == len(sends)
@@ -406,7 +406,7 @@ def all_pairs(ranks: int, most_bytes: int) -> list:
 def test_rates_are_fair_where_hundreds_of_channels_are_full(routing):
     """All messages of an all-to-all have their rates found at once, and every one that ends changes those of many."""
     topology = build("mddp", n=64, degree=6)
-    case = flows(topology, posted(64, all_pairs(64, 20_000)), routing=routing)
+    case = flows(topology, message_flows(64, all_pairs(64, 20_000)), routing=routing)
     run = start("compiled", case, 1.0, 1)
     under_way = []
     for now in (1, 5_000, 20_000, 40_000):
@@ -418,7 +418,7 @@ def test_rates_are_fair_where_hundreds_of_channels_are_full(routing):
 
 def test_engines_agree_where_every_end_changes_many_rates():
     topology = replace(build("mddp", n=12, degree=3), host_capacity=2.5)  # rates beyond 1 and 2 flits a tick
-    run = start("both", flows(topology, posted(12, all_pairs(12, 4_000))), 1.0, 1)
+    run = start("both", flows(topology, message_flows(12, all_pairs(12, 4_000))), 1.0, 1)
     run.advance(END)
     run.execution()
     assert run.done()

@@ -122,14 +122,14 @@ COMPILED = CONFIG.replace("engine: reference", "engine: compiled").replace("[lat
 @pytest.mark.long
 def test_without_a_home_nothing_is_written_elsewhere(tmp_path):
     """A user without an entry in the list of users and without HOME, whose home Python calls ``~``."""
-    from flitlab.models.jit import folder
+    from flitlab.models.jit import cache
 
     script = (
         "import os.path; os.path.expanduser = lambda path: path\n"
-        "from flitlab.models.jit import folder; print(folder.cache_folder(), folder.numba.config.CACHE_DIR)"
+        "from flitlab.models.jit import cache; print(cache.cache_folder(), cache.numba.config.CACHE_DIR)"
     )
     code, out, _ = simrun(tmp_path, f"{sys.executable} -c '{script}'", FLITLAB_CACHE=None, NUMBA_CACHE_DIR="")
-    place = f"/nonexistent/.cache/flitlab/{folder.cache_folder().name}"
+    place = f"/nonexistent/.cache/flitlab/{cache.cache_folder().name}"
     assert code == 0 and out.split()[0] == place and not list(tmp_path.glob("~*"))
 
 

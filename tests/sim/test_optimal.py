@@ -18,11 +18,11 @@ from flitlab.models.paths.bounded import all_paths_within, sampled_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
 from flitlab.models.routing.optimal import Optimal
 from flitlab.models.routing.planned import equal_thresholds, thresholds
-from flitlab.models.routing.sound import sound_routes
-from flitlab.models.routing.ways import LAST_WORD
-from flitlab.models.rules.route import choose_way, next_port, path_share
+from flitlab.models.routing.route_set import LAST_WORD
+from flitlab.models.routing.validation import validate_routes
+from flitlab.models.rules.route import choose_route, next_port, path_share
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.ugal import lesser_path
+from flitlab.models.rules.ugal import cheaper_path
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.api import Experiment
 from flitlab.sim.config.errors import ConfigError
@@ -133,7 +133,7 @@ def test_packets_draw_paths_by_weight_and_equal_shares_as_ever():
     pair = int(np.argmax(np.diff(table.pair_start)))
     first, end = table.pair_start[pair : pair + 2].tolist()
     origin, target = divmod(pair, GRAPH.switches)
-    ways = [choose_way(r, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for sequence in range(20_000)]
+    ways = [choose_route(r, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for sequence in range(20_000)]
     drawn = np.bincount(np.array(ways) - first, minlength=end - first) / len(ways)
     assert end - first > 1 and np.abs(drawn - table.shares[first:end]).max() < 0.015
     assert [path_share(r, p, first, end) for p in range(first, end)] == table.shares[first:end].tolist()
@@ -141,7 +141,7 @@ def test_packets_draw_paths_by_weight_and_equal_shares_as_ever():
     same = r._replace(path_threshold=thresholds(table.pair_start, np.repeat(1 / np.maximum(counts, 1), counts)))
     alike = r._replace(path_threshold=r.path_threshold[:0])
     for sequence in range(200):
-        drawn_by = [choose_way(one, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for one in (same, alike)]
+        drawn_by = [choose_route(one, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for one in (same, alike)]
         assert drawn_by[0] == drawn_by[1]
 
 
@@ -167,9 +167,9 @@ def test_tables_with_shares_that_are_none_are_refused():
         threshold = table.threshold.copy()
         threshold[place] = value
         with pytest.raises(FaultyError, match=f"threshold {value} of a path from switch {pair // 16} to"):
-            sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=threshold)))
+            validate_routes(GRAPH, replace(routes, paths=table._replace(threshold=threshold)))
     with pytest.raises(FaultyError, match="threshold must be uint32"):
-        sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=table.shares)))
+        validate_routes(GRAPH, replace(routes, paths=table._replace(threshold=table.shares)))
 
 
 def test_weights_are_a_part_of_the_content():
@@ -290,9 +290,9 @@ def test_thresholds_of_next_hops_that_are_none_are_refused(never_listed):
     threshold = routes.port_threshold.copy()
     threshold[t, v] = 0
     with pytest.raises(FaultyError, match=f"thresholds of switch {v} for switch {t} are"):
-        sound_routes(DENSE, replace(routes, port_threshold=threshold))
+        validate_routes(DENSE, replace(routes, port_threshold=threshold))
     with pytest.raises(FaultyError, match="select RANDOM or HASH"):
-        sound_routes(DENSE, replace(routes, select=ADAPTIVE))
+        validate_routes(DENSE, replace(routes, select=ADAPTIVE))
 
 
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
@@ -314,9 +314,9 @@ def test_a_shorter_path_and_a_shorter_queue_are_better():
     r = optimal(GRAPH, demand_of(GRAPH, "longest_matching"), select="adaptive").tables(GRAPH)
     table = np.diff(r.path_start)
     short, long = int(table.argmin()), int(table.argmax())
-    assert lesser_path(r, long, short, 0, 0, 4) == short == lesser_path(r, short, long, 0, 0, 4)
-    assert lesser_path(r, short, long, 99, 0, 4) == long
-    assert lesser_path(r, short, short, 7, 7, 4) == short
+    assert cheaper_path(r, long, short, 0, 0, 4) == short == cheaper_path(r, short, long, 0, 0, 4)
+    assert cheaper_path(r, short, long, 99, 0, 4) == long
+    assert cheaper_path(r, short, short, 7, 7, 4) == short
 
 
 def test_what_decides_by_queues_fixes_no_split():

@@ -12,7 +12,7 @@ from flitlab.fluid.kinds.spec import asked
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.models.rules.route import choose_way, middle_of, next_port
+from flitlab.models.rules.route import choose_route, intermediate_of, next_port
 from flitlab.models.rules.tables import RISING
 from flitlab.models.topology.distances import distances
 from flitlab.sim.api import Experiment
@@ -99,8 +99,8 @@ def test_each_leg_is_drawn_by_the_weights_for_its_end():
     for origin in (0, 3):
         drawn, by_weight = np.zeros(4), np.zeros(4)
         for sequence in range(6000):
-            way = choose_way(r, 1, origin, target, RANDOM.hosts, sequence, origin, target)
-            middle = middle_of(way)
+            way = choose_route(r, 1, origin, target, RANDOM.hosts, sequence, origin, target)
+            middle = intermediate_of(way)
             if middle == origin:
                 continue
             drawn[next_port(r, way, 1, origin, target, origin, target, RANDOM.hosts, sequence, 0)] += 1

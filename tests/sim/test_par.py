@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.route import LEG_AT, at_target, next_port, way_from
+from flitlab.models.rules.route import LEG_SHIFT, at_destination, next_port, route_from
 from flitlab.models.rules.tables import GROUPS, HOP, RISING, UGAL_LOCAL
-from flitlab.models.rules.ugal import MINIMALLY, thinks_again
+from flitlab.models.rules.ugal import MINIMAL_ROUTE, revises_route
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.errors import ConfigError
@@ -67,15 +67,15 @@ def dependencies(topology, r, policy: int, vcs: int) -> nx.DiGraph:
     """Who may wait for whom, by following every packet from everywhere over every switch, deciding again as it may."""
     graph, rings, unused = nx.DiGraph(), make_rings(topology), np.int64(0)
     n = topology.switches
-    ways = [int(MINIMALLY), *range(n)]  # of a VIA way, its intermediate switch
+    ways = [int(MINIMAL_ROUTE), *range(n)]  # of a VIA way, its intermediate switch
 
     def follow(way: int, revised: int | None, s: int, t: int) -> None:
         here, hop, held, channels = s, 0, [], []
         while True:
             again = int(topology.notes["group_size"])
-            if revised is not None and hop == 1 and here != t and here // again == s // again and way == MINIMALLY:
-                way = revised | (1 + int(r.leg[here, revised])) << int(LEG_AT)
-            if at_target(r, way, hop, here, t):
+            if revised is not None and hop == 1 and here != t and here // again == s // again and way == MINIMAL_ROUTE:
+                way = revised | (1 + int(r.leg[here, revised])) << int(LEG_SHIFT)
+            if at_destination(r, way, hop, here, t):
                 break
             port = int(next_port(r, way, 1, here, t, 0, 0, 1, 0, hop))
             channel = int(topology.out_start[here]) + port
@@ -94,9 +94,9 @@ def dependencies(topology, r, policy: int, vcs: int) -> nx.DiGraph:
 
     for s, t in product(range(n), repeat=2):
         for middle in ways:
-            follow(middle | int(r.leg[s, middle]) << int(LEG_AT) if middle else int(MINIMALLY), None, s, t)
+            follow(middle | int(r.leg[s, middle]) << int(LEG_SHIFT) if middle else int(MINIMAL_ROUTE), None, s, t)
         for middle in range(n):
-            follow(int(MINIMALLY), middle, s, t)
+            follow(int(MINIMAL_ROUTE), middle, s, t)
     return graph
 
 
@@ -143,9 +143,9 @@ switching: {mode: vct, vcs: 7}
     ("change", "expected"),
     [
         ("topology={kind: torus, dims: [4, 4]}", "routing.legs: dragonfly needs the complete groups of a dragonfly"),
-        ("switching={mode: wormhole, vcs: 7}", "par decides when a packet has been read, and serves mode vct only"),
-        ("switching={mode: ideal}", "par decides when a packet has been read, and serves mode vct only"),
-        ("switching={mode: datagram}", "par decides when a packet has been read, and serves mode vct only"),
+        ("switching={mode: wormhole, vcs: 7}", "par decides again at the second switch and needs switching.mode: vct"),
+        ("switching={mode: ideal}", "par decides again at the second switch and needs switching.mode: vct"),
+        ("switching={mode: datagram}", "par decides again at the second switch and needs switching.mode: vct"),
         ("routing.legs=minimal", "routing.legs = minimal: is not one of the choices"),
         ("switching.vcs=4", "vc_policy groups needs 5"),
         ("topology.hosts_per_switch=[1, 0]", "topology.hosts_per_switch"),
@@ -167,14 +167,14 @@ def test_routers_without_hosts_are_refused():
 def test_who_decides_again():
     topology, routes = small()
     r = routes.tables(topology, GROUPS)
-    assert thinks_again(r, MINIMALLY, 1, 0, 1, 5)
-    assert not thinks_again(r, MINIMALLY, 0, 0, 0, 5)  # that was the first decision
-    assert not thinks_again(r, MINIMALLY, 2, 0, 1, 5)
-    assert not thinks_again(r, MINIMALLY, 1, 0, 1, 1)  # at its destination
-    assert not thinks_again(r, MINIMALLY, 1, 0, 3, 5)  # in another group
-    assert not thinks_again(r, 4 | 2 << LEG_AT, 1, 0, 1, 5)  # on its way to switch 4
-    via = {way_from(r, 7, 2, topology.hosts, sequence, 1, 1) for sequence in range(300)}
-    assert via == {m | (1 + int(r.leg[1, m])) << LEG_AT for m in range(topology.switches)}
+    assert revises_route(r, MINIMAL_ROUTE, 1, 0, 1, 5)
+    assert not revises_route(r, MINIMAL_ROUTE, 0, 0, 0, 5)  # that was the first decision
+    assert not revises_route(r, MINIMAL_ROUTE, 2, 0, 1, 5)
+    assert not revises_route(r, MINIMAL_ROUTE, 1, 0, 1, 1)  # at its destination
+    assert not revises_route(r, MINIMAL_ROUTE, 1, 0, 3, 5)  # in another group
+    assert not revises_route(r, 4 | 2 << LEG_SHIFT, 1, 0, 1, 5)  # on its way to switch 4
+    via = {route_from(r, 7, 2, topology.hosts, sequence, 1, 1) for sequence in range(300)}
+    assert via == {m | (1 + int(r.leg[1, m])) << LEG_SHIFT for m in range(topology.switches)}
 
 
 def measure(routing: dict, load: float, vcs: int, traffic: dict | None = None) -> tuple[float, float, int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.route import choose_way, next_hops
+from flitlab.models.rules.route import choose_route, next_hops
 from flitlab.models.rules.tables import HOP, POLARIZED, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
 from flitlab.models.switching.ideal import Ideal
@@ -37,7 +37,7 @@ def test_every_walk_arrives_and_rises(topology, extra):
     r, far, rings = routes.tables(topology, RISING), distances(topology).astype(int), make_rings(topology)
     for s in range(topology.switches):
         for t in range(topology.switches):
-            way = choose_way(r, 1, s, t, topology.switches, 0, s, t)
+            way = choose_route(r, 1, s, t, topology.switches, 0, s, t)
             states = {(s, NOT_HELD)}
             for hop in range(hops + 1):
                 states = {(v, held) for v, held in states if v != t}
@@ -158,7 +158,7 @@ def test_wormhole_is_refused():
     topology = build("rrg", n=10, degree=3, seed=2)
     routes = make("routing", kind="polarized").build(topology)
     refused = {
-        mode: [error.key for error in spec_class("switching", mode)(mode=mode, vcs=8).refusals(topology, routes, (4,))]
+        mode: [error.key for error in spec_class("switching", mode)(mode=mode, vcs=8).errors(topology, routes, (4,))]
         for mode in ("vct", "wormhole")
     }
     assert refused == {"vct": [], "wormhole": ["routing.kind"]}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flitlab.models.routing import minimal
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.tables import DIGITS, ESCAPE_VC, TABLE
-from flitlab.models.rules.vc import appeal
+from flitlab.models.rules.vc import vc_score
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.start import start
@@ -161,9 +161,9 @@ def test_escape_channels_keep_long_packets_moving(mode, flits):
 
 def test_the_escape_vc_is_the_last_choice():
     for flits in (1, 4):
-        escape = [appeal(1, ESCAPE_VC, credits, flits) for credits in range(9)]
-        other = [appeal(1, ESCAPE_VC + 1, credits, flits) for credits in range(9)]
+        escape = [vc_score(1, ESCAPE_VC, credits, flits) for credits in range(9)]
+        other = [vc_score(1, ESCAPE_VC + 1, credits, flits) for credits in range(9)]
         assert escape == list(range(9))  # flit by flit
         assert [worth > 0 for worth in other] == [credits >= flits for credits in range(9)]  # whole packets
         assert other == sorted(other) and min(other[flits:]) > max(escape)
-        assert [appeal(0, 1, credits, flits) for credits in range(9)] == list(range(9))
+        assert [vc_score(0, 1, credits, flits) for credits in range(9)] == list(range(9))

@@ -9,14 +9,14 @@ import pytest
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray.layout import FLIGHT
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.spray import base
 from flitlab.sim.measure.datagram import Window
-from flitlab.sim.measure.spray import alone_ticks, measure_sprayed
+from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
 
 TREE = make("topology", kind="fat_tree", k=8).build()
 SMALL = make("topology", kind="fat_tree", k=4).build()
@@ -62,7 +62,7 @@ def test_a_flow_alone_takes_the_time_of_the_closed_form(size, target, mbps, publ
     ticks = (packets + hops - 2) * full + last if packets > 2 else hops * last
     ticks += hops * link + hops * (control + link)
     found, counters = completed(of)
-    assert counters.flow[0, base.FINISHED] - 7 == ticks == alone_ticks(of)[0]
+    assert counters.flow[0, base.FINISHED] - 7 == ticks == uncontended_ticks(of)[0]
     assert found[0] == pytest.approx(published, abs=5e-4)  # to the digits that are published
     if size == 2_000_000 and mbps == 100_000:
         assert counters.flow[0, base.ACKS] == 124
@@ -94,7 +94,7 @@ def test_no_flow_of_a_permutation_beats_the_same_flow_alone(kind):
     flows = [(host, (host + 8) % 16, 200_000, 1000 * host) for host in range(16)]
     of = session(flows, {"kind": kind, "paths": 32}, topology=SMALL)
     found, counters = completed(of)
-    alone = alone_ticks(of) * float(of.tick_s) * 1e6
+    alone = uncontended_ticks(of) * float(of.tick_s) * 1e6
     assert (found >= alone - 1e-9).all()
     assert found.mean() < 1.6 * alone.mean()
     assert counters.link[:, base.DROPS].sum() == 0
@@ -124,7 +124,7 @@ def test_a_short_last_packet_overtakes_the_others_on_another_route():
         rules = of.rules._replace(seed=seed)
         one = replace(of, rules=rules, transports=(rules,))
         found.add(int(completed(one)[1].flow[0, base.FINISHED]))
-        assert alone_ticks(one)[0] == completed(one)[1].flow[0, base.FINISHED]
+        assert uncontended_ticks(one)[0] == completed(one)[1].flow[0, base.FINISHED]
     least = 6 * (4150 + 12_500) + 4150 + 6 * (64 + 12_500)
     assert found == {least, least + 164}
 
@@ -154,7 +154,7 @@ def test_whole_paths_carry_what_next_hops_do(routing):
     flows = [(host, (host + 8) % 16, 200_000, 0) for host in range(16)]
     of = session(flows, {"kind": "nscc", "paths": 16}, topology=SMALL, routing=routing)
     found, _ = completed(of)
-    assert found.mean() < 1.6 * alone_ticks(of).mean() * float(of.tick_s) * 1e6
+    assert found.mean() < 1.6 * uncontended_ticks(of).mean() * float(of.tick_s) * 1e6
 
 
 def test_a_slow_channel_has_a_queue_as_much_shorter_and_delays_who_does_not_heed_it():
@@ -163,7 +163,7 @@ def test_a_slow_channel_has_a_queue_as_much_shorter_and_delays_who_does_not_heed
     capacity[slow] = 0.25
     of = session([(0, 15, 100_000, 0)], {"kind": "nscc"}, topology=replace(SMALL, capacity=capacity))
     whole = session([(0, 15, 100_000, 0)], {"kind": "nscc"}, topology=SMALL)
-    assert of.room[slow] == -(-whole.room[slow] // 4)
+    assert of.queue_bytes[slow] == -(-whole.queue_bytes[slow] // 4)
     assert of.ratio[slow] == 4 * of.ratio[slow - 1]
 
 
@@ -186,14 +186,14 @@ def test_a_trace_is_followed_line_by_line(tmp_path):
     traffic = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
     routing = make("routing", kind="ecmp", ways=16)
     switching = make("switching", mode="spray")
-    setting = Setting(SMALL, routing.build(SMALL), routing=routing)
+    setting = SwitchingContext(SMALL, routing.build(SMALL), routing=routing)
     instance = Instance(SMALL, traffic, setting.routes)
     of = switching.build(setting).session(instance, Source(), 1.0, 1)
     assert of.flows.source.tolist() == [0, 5]
     assert of.flows.bytes.tolist() == [100_000, 20_000]
     assert of.flows.start.tolist() == [0, 18_750]
     found, _ = completed(of)
-    assert found == pytest.approx(alone_ticks(of) * 8e-5)
+    assert found == pytest.approx(uncontended_ticks(of) * 8e-5)
     (tmp_path / "flows.csv").write_text("tick,src,dst,bytes\n7,5,11,20000\n")
     again = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
     assert again.content_hash != traffic.content_hash

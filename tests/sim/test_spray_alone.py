@@ -16,10 +16,10 @@ from flitlab.models.registry import make
 from flitlab.models.rules.spray.layout import make_senders
 from flitlab.models.rules.spray.spread import choose_entropy, first_entropy
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.alone_sprayed import alone_ticks
 from flitlab.models.transport.fabric import AT_SWITCH, Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.spraying import SPREADS
+from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.spray.base import ends
 from tests.scenarios import build
@@ -123,7 +123,7 @@ def test_a_lone_flow_takes_the_time_of_its_packets_along_its_path(name, number):
         sizes = [MTU] * (int(of.flows.packets[0]) - 1) + [int(of.flows.last_size[0])]
         expected = arrival(links(topology, source, target), sizes)
         expected += arrival(links(topology, target, source), [ANSWER])
-        assert alone_ticks(of).tolist() == [pytest.approx(expected, abs=0.5)]
+        assert uncontended_ticks(of).tolist() == [pytest.approx(expected, abs=0.5)]
         found = run(of)[0] - expected
         if int(of.flows.last_size[0]) < ANSWER * max(per_byte for per_byte, _ in links(topology, target, source)):
             assert -0.5 < found < 12 * ANSWER  # the last answer may wait for the one before it
@@ -147,7 +147,7 @@ def test_the_windows_of_a_directed_ring_are_not_those_of_a_round_trip_that_no_pa
     assert of.rules.rtt0 == 8 * LINK + 5 * MTU + 3 * ANSWER
     assert of.rules.first_window == pytest.approx(1.5 * of.rules.rtt0)
     packets = -(-of.rules.rtt0 // MTU)
-    assert of.room.tolist() == [packets * MTU] * 12
+    assert of.queue_bytes.tolist() == [packets * MTU] * 12
     assert (of.low[0], of.high[0]) == (np.ceil(0.2 * packets) * MTU, np.ceil(0.8 * packets) * MTU)
 
 
@@ -195,7 +195,7 @@ def test_a_lone_flow_of_few_packets_has_a_slowdown_of_one_where_paths_are_severa
     for size in (1, 4_087, 5_000, 8_200, 9_000, 12_300):
         source, target = draw.sample(range(topology.hosts), 2)
         of = session(topology, [(source, target, size, 0)], {"kind": "nscc", "spread": spread}, seed=size)
-        assert run(of).tolist() == alone_ticks(of).tolist()
+        assert run(of).tolist() == uncontended_ticks(of).tolist()
 
 
 def test_a_lone_flow_of_many_packets_has_a_slowdown_of_one_where_paths_are_alike():
@@ -205,7 +205,7 @@ def test_a_lone_flow_of_many_packets_has_a_slowdown_of_one_where_paths_are_alike
             of = session(
                 topology, [(0, 13, 300_000, 0)], {"kind": "nscc", "spread": spread}, fabric=Fabric(at_switch=at_switch)
             )
-            assert run(of).tolist() == alone_ticks(of).tolist()
+            assert run(of).tolist() == uncontended_ticks(of).tolist()
 
 
 def test_a_flow_of_one_path_is_compared_with_that_one():
@@ -216,7 +216,7 @@ def test_a_flow_of_one_path_is_compared_with_that_one():
     times = set()
     for seed in range(12):
         of = session(topology, [(0, 7, 40_000, 0)], {"kind": "nscc", "paths": 1}, seed=seed)
-        assert run(of).tolist() == alone_ticks(of).tolist()
+        assert run(of).tolist() == uncontended_ticks(of).tolist()
         times.add(int(run(of)[0]))
     assert len(times) > 1
 
@@ -227,8 +227,8 @@ def test_hosts_that_are_faster_than_their_paths_together_wait_for_these():
     fabric = Fabric(queue_bytes=10**7, at_switch="round_robin")  # which divides packets evenly
     of = session(replace(square, host_capacity=3.0), [(0, 2, 400_000, 0)], ENDLESS, fabric=fabric)
     bytes_on_wire = 400_000 + 98 * 64
-    assert alone_ticks(of)[0] > bytes_on_wire * 3 / 2
-    assert 1 <= run(of)[0] / alone_ticks(of)[0] < 1.01
+    assert uncontended_ticks(of)[0] > bytes_on_wire * 3 / 2
+    assert 1 <= run(of)[0] / uncontended_ticks(of)[0] < 1.01
 
 
 @pytest.mark.parametrize("number", range(60))
@@ -239,10 +239,10 @@ def test_no_flow_has_a_slowdown_below_one(number):
     engine.advance(1_500_000)
     ended = ends(of, engine.counters().flow)
     took = (ended - of.flows.start)[ended >= 0]
-    assert (took >= alone_ticks(of)[ended >= 0]).all()
+    assert (took >= uncontended_ticks(of)[ended >= 0]).all()
 
 
 def test_a_constant_rate_is_part_of_what_a_flow_takes_alone():
     of = session(build("fat_tree", hosts=2, k=4), [(0, 15, 400_000, 0)], {"kind": "none", "rate": 0.5})
-    assert run(of).tolist() == alone_ticks(of).tolist()
+    assert run(of).tolist() == uncontended_ticks(of).tolist()
     assert run(of)[0] > 2 * 97 * MTU

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import PathTable, Routes
-from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.ports import make_salts, spray_port
 from flitlab.models.timeline.epochs import make_timeline
@@ -168,7 +168,7 @@ def test_a_link_that_slows_has_the_queue_and_the_marks_of_one_that_was_always_sl
         compared += 1
         (change,) = happening(now, routes, routing, [event]).changes
         for field in ("ratio", "room", "low", "high"):
-            np.testing.assert_array_equal(getattr(change.lines, field), getattr(then, field)[change.other])
+            np.testing.assert_array_equal(getattr(change.settings, field), getattr(then, field)[change.other])
     assert compared > 10
 
 

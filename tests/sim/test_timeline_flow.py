@@ -23,7 +23,16 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import Ending, UnfinishedError, measure_program
 from flitlab.sim.report.folder.frames import read_csv
 from tests.scenarios import line
-from tests.sim.test_flow import assert_max_min_fair, capacity_of, delivered, flows, latency, messages, posted, walks
+from tests.sim.test_flow import (
+    assert_max_min_fair,
+    capacity_of,
+    delivered,
+    flows,
+    latency,
+    message_flows,
+    messages,
+    walks,
+)
 from tests.sim.test_timeline_datagram import events_of
 
 SPEC = make("routing", kind="ecmp", ways=2, routed="source", per="flow")
@@ -35,13 +44,13 @@ def happening(case: Scenario, events: list[dict], spec=None) -> Scenario:
     """A scenario to whose network this happens; its routing is found anew by ``spec``."""
     parsed = [Event.model_validate(event) for event in events]
     found = make_timeline(case.topology, parsed, spec or SPEC, case.routes, Fraction(1))
-    case.switching.endures(found, case.routes)
+    case.switching.check_timeline(found, case.routes)
     return replace(case, timeline=found)
 
 
 def sent(topology: Topology, sends, spec=SPEC) -> Scenario:
     """Messages (source, destination, bytes) from tick 0, rank r on host r; a flit has 8 bytes."""
-    return flows(topology, posted(topology.hosts, sends), routing=spec.model_dump())
+    return flows(topology, message_flows(topology.hosts, sends), routing=spec.model_dump())
 
 
 def test_a_message_whose_link_slows_by_half_at_half_time_takes_half_as_long_again(engine_name):

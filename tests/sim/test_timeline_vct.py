@@ -39,7 +39,7 @@ def happening(case: Scenario, events: list[dict], routing: dict | None = None) -
     parsed = [Event.model_validate(event) for event in events]
     spec = make("routing", **(routing or {"kind": "minimal"}))
     found = make_timeline(case.topology, parsed, spec, case.routes, None)
-    case.switching.endures(found, case.routes)
+    case.switching.check_timeline(found, case.routes)
     return replace(case, timeline=found)
 
 

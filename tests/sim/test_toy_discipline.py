@@ -135,7 +135,7 @@ NOBODY = '''
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 from flitlab.models.registry import register
-from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import Discipline, SwitchingSpec
 
 @dataclass(frozen=True)
 class Nobody(Discipline):

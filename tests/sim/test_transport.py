@@ -73,7 +73,7 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
         ("switching.queue_packets=0", "switching.queue_packets = 0: must be greater than or equal to 1"),
         ("switching.queue_bytes=500", "switching.packet_bytes: a packet does not fit into a queue of 500 bytes"),
         ("measure.window=[0.05, 0.2]", "measure.window = .*: must be two times in seconds, ascending, within the 0.1"),
-        ("measure.seconds=1e5", "measure.seconds = 100000.0: at a tick of 125 ns a run may take 68719.5 s"),
+        ("measure.seconds=1e5", "measure.seconds = 100000.0: at a tick of 125 ns a run may take at most 68719.5 s"),
         ("transport.ack_bytes=0", "transport.ack_bytes = 0: must be greater than or equal to 1"),
         ("traffic.arrivals=together", "traffic.arrivals = together: needs traffic.sizes"),
         ("traffic.sizes={kind: fixed}", "traffic.sizes.bytes: missing: kind fixed needs it"),
@@ -90,7 +90,9 @@ def test_what_cannot_be_is_refused(tmp_path, change, expected):
 
 def test_no_subflow_has_more_packets_than_numbers_of_32_bits(tmp_path):
     """Ten bytes of 125 ns each, 2**32 times."""
-    with pytest.raises(ConfigError, match=r"measure.seconds = .*: at a tick of 125 ns a run may take 5368.71 s"):
+    with pytest.raises(
+        ConfigError, match=r"measure.seconds = .*: at a tick of 125 ns a run may take at most 5368.71 s"
+    ):
         study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5369"])
     study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5368"])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.tables import LEGS, RISING
-from flitlab.models.rules.ugal import better_way
+from flitlab.models.rules.ugal import choose_leg_count
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
 from flitlab.sim.engines.start import start
@@ -138,14 +138,16 @@ def test_who_waits_less_is_told_from_queue_times_hops_or_from_all_queues(mode, m
         via = 6 | 2 << 24  # from 0 over 6 to 3: 2 + 3 channels, against 3
         for one in range(12):
             for two in range(12):
-                assert better_way(r, via, 0, 3, one, two) == (0 if minimal * one <= other * two + threshold else via)
+                assert choose_leg_count(r, via, 0, 3, one, two) == (
+                    0 if minimal * one <= other * two + threshold else via
+                )
 
 
 def test_between_hosts_of_one_switch_nothing_is_queued():
     ring = build("torus", dims=[8])
     for mode in ("local", "global"):
         r = make("routing", kind="ugal", mode=mode).build(ring).tables(ring)
-        assert better_way(r, 6 | 2 << 24, 4, 4, 0, 100) == 0
+        assert choose_leg_count(r, 6 | 2 << 24, 4, 4, 0, 100) == 0
 
 
 def test_certificate_is_that_of_valiant():

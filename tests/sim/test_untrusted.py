@@ -22,7 +22,7 @@ import yaml
 from matplotlib import pyplot
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.jit.folder import cache_folder
+from flitlab.models.jit.cache import cache_folder
 from flitlab.sim.api import Experiment
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import COMMANDS

@@ -12,7 +12,7 @@ import yaml
 from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import PathTable, Routes, RoutingSpec
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.rules.tables import ADAPTIVE, HOP, LAYERED, TABLE, VIA
 from flitlab.models.testing import check_routing, check_topology
 from flitlab.models.topology.graph import Grid, Topology
@@ -130,7 +130,7 @@ def test_a_wrong_hops_max_is_shown(hops_max, said):
 def test_a_hops_max_that_is_too_large_is_counted():
     topology = build("torus", dims=[4])
     claimed = replace(routes_of(topology), hops_max=3)
-    assert sound_routes(topology, claimed).hops_max == 2
+    assert validate_routes(topology, claimed).hops_max == 2
     assert certify(topology, replace(claimed, vc_policy=HOP), vcs=2).note.endswith("longest route 2, VCs 2")
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from flitlab.fluid.collective.collective import Ranks
 from flitlab.fluid.collective.network import Network
 from flitlab.models.application.matching import check
-from flitlab.models.application.placement import host_faults
+from flitlab.models.application.placement import host_errors
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.schedule import KINDS, CollectiveName, Schedule
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.validation import validate_routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
 from flitlab.models.validation import (
@@ -120,8 +120,8 @@ class AlgorithmSpec(Spec):
         require_type(plan.program, Program, "plan", "program")
         check(plan.program)
         raise_errors(_plan_faults(plan, question.count))
-        raise_errors(host_faults(plan.host, plan.program.ranks, topology.hosts))
-        routes = None if plan.routes is None else sound_routes(topology, plan.routes, copy=True, by="plan")
+        raise_errors(host_errors(plan.host, plan.program.ranks, topology.hosts))
+        routes = None if plan.routes is None else validate_routes(topology, plan.routes, copy=True, method="plan")
         return copy_fields(Plan, plan, host=contiguous(plan.host, np.int64, copy=True), routes=routes)
 
 

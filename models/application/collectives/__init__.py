@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective operations as rounds of messages, one file for each; ``choose`` says which algorithm is taken when."""
+"""Collective operations as rounds of messages, one file each; ``choose`` selects algorithms."""

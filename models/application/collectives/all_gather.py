@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-gather: everybody gets what each has.
+"""All-gather: every member gets the data of all.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.1.
 """
@@ -10,26 +10,49 @@ from flitlab.models.application.collectives.communicator import Communicator, Fo
 
 
 def parts(comm: Communicator, size: int) -> np.ndarray:
-    """Where the parts of all members, of ``size`` bytes each, begin and end."""
+    """Where the parts of all members, of ``size`` bytes each, begin and end.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     return np.arange(comm.size + 1) * size
 
 
 def ring(comm: Communicator, size: int) -> None:
-    """p - 1 rounds: to the next member what came from the one before."""
+    """p - 1 rounds: forward to the next member what came from the previous one.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     ring_parts(comm, parts(comm, size))
 
 
 def ring_parts(comm: Communicator, bounds: np.ndarray) -> None:
-    """The ring where member i has bytes bounds[i] .. bounds[i + 1] - 1."""
+    """The ring where member i has bytes bounds[i] .. bounds[i + 1] - 1.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    bounds: int64 [parts + 1], where the bytes of each part begin and end.
+    """
     length = np.diff(bounds)
     for k in range(comm.size - 1):
         comm.exchange(comm.members, (comm.members + 1) % comm.size, length[(comm.members - k) % comm.size])
 
 
 def bruck(comm: Communicator, size: int) -> None:
-    """ceil(log2 p) rounds: to the member 1, 2, 4, ... before all that one has and it lacks.
+    """ceil(log2 p) rounds: to the member 1, 2, 4, ... before, all data that it lacks.
 
     Source: Bruck et al. 1997, doi:10.1109/71.642949.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
     """
     for distance in distances(comm.size):
         count = min(distance, comm.size - distance)
@@ -42,7 +65,13 @@ def recursive_doubling(comm: Communicator, size: int) -> None:
 
 
 def doubling_parts(comm: Communicator, bounds: np.ndarray) -> None:
-    """Recursive doubling where member i has bytes bounds[i] .. bounds[i + 1] - 1."""
+    """Recursive doubling where member i has bytes bounds[i] .. bounds[i + 1] - 1.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    bounds: int64 [parts + 1], where the bytes of each part begin and end.
+    """
     folded = fold(comm.size)
     silent = folded.silent
     own = bounds[silent + 1] - bounds[silent]
@@ -52,7 +81,14 @@ def doubling_parts(comm: Communicator, bounds: np.ndarray) -> None:
 
 
 def doubling(comm: Communicator, folded: Fold, bounds: np.ndarray) -> None:
-    """Recursive doubling among actors of which the j-th has bytes bounds[j] .. bounds[j + 1] - 1."""
+    """Recursive doubling among actors; actor j has bytes bounds[j] .. bounds[j + 1] - 1.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    folded: the acting members.
+    bounds: int64 [parts + 1], where the bytes of each part begin and end.
+    """
     actors = np.arange(len(folded.actor))
     for distance in distances(len(actors)):
         base = actors // distance * distance

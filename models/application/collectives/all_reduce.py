@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce: everybody gets the reduction of what all have.
+"""All-reduce: every member gets the reduction of all data.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.5; the ring: Patarasuk and Yuan
 2009, doi:10.1016/j.jpdc.2008.09.002.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-to-all: everybody has something for each of the others.
+"""All-to-all: every member sends different data to each of the others.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.3.
 """
@@ -11,17 +11,22 @@ from flitlab.models.application.collectives.communicator import Communicator, di
 from flitlab.models.arrays import Ints
 
 BATCH = 32
-"""Messages that a member of :func:`scattered` has under way at a time (MPICH's MPIR_CVAR_ALLTOALL_THROTTLE)."""
+"""Messages of a member of :func:`scattered` in flight at a time (MPICH's MPIR_CVAR_ALLTOALL_THROTTLE)."""
 
 
 def bruck(comm: Communicator, size: int) -> None:
-    """ceil(log2 p) rounds: to the member 1, 2, 4, ... after all that has that distance in its way.
+    """ceil(log2 p) rounds: to the member 1, 2, 4, ... after, all data whose remaining offset has that bit.
 
     Source: Bruck et al. 1997, doi:10.1109/71.642949.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
     """
-    way = np.arange(comm.size)
+    offset = np.arange(comm.size)
     for distance in distances(comm.size):
-        comm.exchange(comm.members, (comm.members + distance) % comm.size, np.count_nonzero(way & distance) * size)
+        comm.exchange(comm.members, (comm.members + distance) % comm.size, np.count_nonzero(offset & distance) * size)
 
 
 def pairwise(comm: Communicator, size: npt.ArrayLike) -> None:
@@ -36,17 +41,27 @@ def pairwise(comm: Communicator, size: npt.ArrayLike) -> None:
 
 
 def linear(comm: Communicator, size: npt.ArrayLike) -> None:
-    """One round: everybody sends all its messages, to members i + 1, i + 2, ..., without waiting.
+    """One round: every member sends all its messages, to members i + 1, i + 2, ..., without waiting.
 
     size: bytes of every message, or int64 [p, p], from member to member.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
     """
     _in_batches(comm, size, comm.size)
 
 
 def scattered(comm: Communicator, size: npt.ArrayLike) -> None:
-    """Messages of :func:`linear` in rounds of ``BATCH`` of them, so that nobody floods those who are late.
+    """The messages of :func:`linear` in rounds of ``BATCH``, so that late members are not flooded.
 
     size: bytes of every message, or int64 [p, p], from member to member.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
     """
     _in_batches(comm, size, BATCH)
 
@@ -54,9 +69,9 @@ def scattered(comm: Communicator, size: npt.ArrayLike) -> None:
 def _in_batches(comm: Communicator, size: npt.ArrayLike, batch: int) -> None:
     comm.expect(comm.size * (comm.size - 1))
     for first in range(1, comm.size, batch):
-        ahead = np.arange(first, min(first + batch, comm.size))
-        source = np.repeat(comm.members, len(ahead))
-        target = (source + np.tile(ahead, comm.size)) % comm.size
+        offsets = np.arange(first, min(first + batch, comm.size))
+        source = np.repeat(comm.members, len(offsets))
+        target = (source + np.tile(offsets, comm.size)) % comm.size
         comm.exchange(source, target, _between(comm, size, source, target))
 
 

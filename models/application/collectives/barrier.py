@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Barrier: nobody goes on before everybody has come."""
+"""Barrier: no member continues before all have arrived."""
 
 from flitlab.models.application.collectives.communicator import Communicator, distances
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bucket algorithm: ranks form a torus, and every direction of every dimension carries a part of its own.
+"""The bucket algorithm: ranks form a torus, and every direction of every dimension carries a part of the data.
 
-A part is gathered round the rings of one dimension, then what has come together round those of the next one, and so on.
-Each part begins in another dimension and has its own direction, so that all channels of a torus carry something in
-every round. On one whose sides are equal, with a rank on every switch, nothing is faster. Where sides differ, parts
-would meet in a dimension and leave another one idle. There the data is cut into more parts, of which some begin later.
+A part is gathered round the rings of one dimension, then the result round those of the next one, and so on. Each part
+starts in another dimension and has its own direction, so that all channels of a torus are busy in every round. On a
+torus with equal sides and a rank on every switch this is optimal. With different sides, parts would meet in a dimension
+and leave another one idle. There the data is cut into more parts, some of which start later.
 
 Source: Jain and Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010 (equal
 sides).
@@ -22,56 +22,75 @@ from flitlab.models.application.collectives.communicator import Communicator, sh
 from flitlab.models.arrays import Floats, Ints
 
 STARTS = 64
-"""Rounds, evenly spaced, in which a part may begin, about."""
+"""Approximate number of rounds, evenly spaced, in which a part may start."""
 
 TINY = 1e-9
-"""A share of the data up to this is none."""
+"""Shares of the data up to this count as none."""
 
 Messages = tuple[Ints, Ints, Ints]
 """Sources, targets and bytes of messages, int64 each."""
 
 
 def all_gather(comm: Communicator, size: int) -> None:
-    """Each side of the torus takes a round less than it has members: p - 1 rounds if they form a ring.
+    """Each side of the torus takes a round less than it has members: p - 1 rounds for a ring.
 
-    Where sides differ there are twice as many.
+    With different sides there are twice as many rounds.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
     """
     for source, target, length in _joint(comm.dims, np.full(comm.size, size)):
         comm.exchange(source, target, length)
 
 
 def reduce_scatter(comm: Communicator, size: int) -> None:
-    """The all-gather backwards: what it takes from a member to all is reduced on its way from all to the member."""
+    """The reversed all-gather: data from all members is reduced on its way to each.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     for source, target, length in reversed(_joint(comm.dims, np.diff(shares(size, comm.size)))):
         comm.exchange(target, source, length)
         comm.reduce(comm.members, np.bincount(source, length, comm.size))
 
 
 def all_reduce(comm: Communicator, size: int) -> None:
-    """Reduce-scatter, then all-gather of what every member has then."""
+    """Reduce-scatter, then all-gather of the results.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     reduce_scatter(comm, size)
     for source, target, length in _joint(comm.dims, np.diff(shares(size, comm.size))):
         comm.exchange(source, target, length)
 
 
 def _joint(dims: tuple[int, ...], length: Ints) -> list[Messages]:
-    """The messages of each round of an all-gather; what parts have for the same neighbour travels together."""
+    """The messages of each round of an all-gather; parts for the same neighbour travel together."""
     members = np.arange(len(length))
-    place = members.reshape(dims)
-    found = []
+    grid = members.reshape(dims)
+    rounds = []
     for sizes in _carried(dims, length):
-        targets = [np.roll(place, -way, axis).ravel() for axis, way in sizes]
-        found.append((np.tile(members, len(sizes)), np.concatenate(targets), np.concatenate(list(sizes.values()))))
-    return found
+        targets = [np.roll(grid, -direction, axis).ravel() for axis, direction in sizes]
+        rounds.append((np.tile(members, len(sizes)), np.concatenate(targets), np.concatenate(list(sizes.values()))))
+    return rounds
 
 
 def _carried(dims: tuple[int, ...], length: Ints) -> list[dict[tuple[int, int], Ints]]:
     """For each round: dimension and direction -> bytes that each member sends to its neighbour there."""
-    some = parts(dims, length)
-    rounds: list[dict[tuple[int, int], Ints]] = [{} for _ in range(_rounds(dims) + max(part.start for part in some))]
-    for part in some:
+    data_parts = parts(dims, length)
+    rounds: list[dict[tuple[int, int], Ints]] = [
+        {} for _ in range(_rounds(dims) + max(part.start for part in data_parts))
+    ]
+    for part in data_parts:
         for t, (axis, size) in enumerate(part_rounds(dims, part), part.start):
-            key = axis, part.way if dims[axis] > 2 else 1  # round a ring of two both ways are one
+            key = axis, part.direction if dims[axis] > 2 else 1  # in a ring of two both directions are one
             rounds[t][key] = rounds[t].get(key, np.zeros_like(size)) + size
     return [sizes for sizes in rounds if sizes]
 
@@ -80,36 +99,46 @@ def _rounds(dims: tuple[int, ...]) -> int:
     return sum(dims) - len(dims)
 
 
-class Part(NamedTuple):
+class DataPart(NamedTuple):
     """A part of all members' data.
 
-    start: the round in which it begins. first: the dimension in which it does. way: its direction, 1 or -1. size: bytes
-    of each member's data that belong to it, int64 [p].
+    start: its first round. first: its first dimension. direction: 1 or -1. size: bytes of each member's data in the
+    part, int64 [p].
     """
 
     start: int
     first: int
-    way: int
+    direction: int
     size: Ints
 
 
-def parts(dims: tuple[int, ...], length: Ints) -> list[Part]:
-    """All parts of the data of members that have ``length`` bytes each, int64 [p]."""
-    ways = (1, -1) if max(dims) > 2 else (1,)
+def parts(dims: tuple[int, ...], length: Ints) -> list[DataPart]:
+    """All parts of the data.
+
+    Parameters
+    ----------
+    dims: sides of the torus.
+    length: int64 [p], bytes of each member.
+
+    Returns
+    -------
+    The parts.
+    """
+    directions = (1, -1) if max(dims) > 2 else (1,)
     weight = weights(dims)
-    kinds = [(start, first, way) for start, first in np.argwhere(weight > 0).tolist() for way in ways]
-    ends = np.rint(np.outer(np.cumsum([weight[kind[:2]] for kind in kinds]) / len(ways), length)).astype(np.int64)
+    kinds = [(start, first, direction) for start, first in np.argwhere(weight > 0).tolist() for direction in directions]
+    ends = np.rint(np.outer(np.cumsum([weight[kind[:2]] for kind in kinds]) / len(directions), length)).astype(np.int64)
     ends[-1] = length
     sizes = np.diff(ends, axis=0, prepend=0)
-    return [Part(*kind, size) for kind, size in zip(kinds, sizes, strict=True)]
+    return [DataPart(*kind, size) for kind, size in zip(kinds, sizes, strict=True)]
 
 
-def part_rounds(dims: tuple[int, ...], part: Part) -> Iterator[tuple[int, Ints]]:
-    """Each round of the all-gather of one part: the dimension, and the bytes that each member sends on, int64 [p]."""
+def part_rounds(dims: tuple[int, ...], part: DataPart) -> Iterator[tuple[int, Ints]]:
+    """Each round of the all-gather of one part: the dimension, and the bytes that each member sends, int64 [p]."""
     have = part.size.reshape(dims)
     for axis in _order(dims, part.first):
         for k in range(dims[axis] - 1):
-            yield axis, np.roll(have, part.way * k, axis).ravel()
+            yield axis, np.roll(have, part.direction * k, axis).ravel()
         have = np.broadcast_to(have.sum(axis, keepdims=True), dims)
 
 
@@ -119,10 +148,10 @@ def _order(dims: tuple[int, ...], first: int) -> list[int]:
 
 @lru_cache
 def weights(dims: tuple[int, ...]) -> Floats:
-    """What share of the data begins in each round and dimension, float64 [rounds, dimensions].
+    """The share of the data that starts in each round and dimension, float64 [rounds, dimensions].
 
-    If all sides are equal: all in the first round, in equal parts. Otherwise, as a linear program has it, so that the
-    rounds take least together if each takes as long as its busiest channel, and twice as many as with equal shares do.
+    With equal sides: all in the first round, in equal parts. Otherwise a linear program minimises the total time of the
+    rounds, each as long as its busiest channel, for twice as many rounds.
     """
     count, rounds = len(dims), _rounds(dims)
     if len(set(dims)) == 1:
@@ -130,9 +159,9 @@ def weights(dims: tuple[int, ...]) -> Floats:
     starts = range(0, rounds + 1, -(-rounds // STARTS))
     above, cost = _program(dims, starts)
     shares_only = (cost == 0).astype(float)[None]
-    found = linprog(cost, above, np.zeros(above.shape[0]), shares_only, [1.0]).x[: count * len(starts)]
+    solution = linprog(cost, above, np.zeros(above.shape[0]), shares_only, [1.0]).x[: count * len(starts)]
     weight = np.zeros((rounds + 1, count))
-    weight[starts.start : starts.stop : starts.step] = np.where(found > TINY, found, 0.0).reshape(-1, count)
+    weight[starts.start : starts.stop : starts.step] = np.where(solution > TINY, solution, 0.0).reshape(-1, count)
     normal: Floats = weight / weight.sum()
     return normal
 
@@ -141,7 +170,7 @@ def _program(dims: tuple[int, ...], starts: range) -> tuple[csr_array, Floats]:
     """Rows that must not be positive, and costs, of the linear program.
 
     Columns are the shares by start and first dimension, then the times of the rounds. A row is a dimension in a round:
-    what its channels carry less what the round takes.
+    the load of its channels less the time of the round.
     """
     count, last = len(dims), _rounds(dims) + starts[-1]
     rows, columns, values = [], [], []

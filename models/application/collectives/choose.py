@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which algorithm a collective uses, as an MPI library chooses it.
+"""The choice of collective algorithms, as in an MPI library.
 
 The limits are those of MPICH, on which MVAPICH2 is built: Thakur, Rabenseifner and Gropp 2005,
 doi:10.1177/1094342005051521, section 4, and the defaults of MPICH's control variables where the text gives none.
@@ -31,15 +31,15 @@ from flitlab.models.registry import SpecError
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective: its algorithms by name, and which is taken for so many ranks and bytes.
+    """A collective: its algorithms by name, and the choice for a number of ranks and bytes.
 
-    size: of what a rank has to give; of an all-to-all, to each of the others. everybody: no rank is through with it
+    size: bytes that a rank contributes; of an all-to-all, to each of the others. synchronising: no rank completes it
     before all have begun.
     """
 
     algorithms: dict[str, Callable[[Communicator, int], None]]
     choice: Callable[[int, int], str]
-    everybody: bool = False
+    synchronising: bool = False
 
 
 def _power(ranks: int) -> bool:
@@ -65,7 +65,7 @@ def _all_to_all(ranks: int, size: int) -> str:
 
 
 BEST = "best"
-"""In place of an algorithm: the one that takes the least time on the network, where that is known."""
+"""In place of an algorithm: the one with the least time on the network, if that is known."""
 
 COLLECTIVES = {
     "all_gather": Collective(
@@ -77,7 +77,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.all_gather,
         },
         _all_gather,
-        everybody=True,
+        synchronising=True,
     ),
     "all_reduce": Collective(
         {
@@ -88,7 +88,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.all_reduce,
         },
         lambda ranks, size: "recursive_doubling" if size <= 2048 else "rabenseifner",
-        everybody=True,
+        synchronising=True,
     ),
     "all_to_all": Collective(
         {
@@ -98,10 +98,10 @@ COLLECTIVES = {
             "pairwise": all_to_all.pairwise,
         },
         _all_to_all,
-        everybody=True,
+        synchronising=True,
     ),
     "barrier": Collective(
-        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", everybody=True
+        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", synchronising=True
     ),
     "broadcast": Collective(
         {
@@ -122,7 +122,7 @@ COLLECTIVES = {
             "hierarchical": hierarchical.reduce_scatter,
         },
         lambda ranks, size: "recursive_halving" if size < 524288 else "pairwise",
-        everybody=True,
+        synchronising=True,
     ),
     "scatter": Collective({"binomial": tree.scatter}, lambda ranks, size: "binomial"),
 }
@@ -141,84 +141,106 @@ def collective(
     dims: Sequence[int] = (),
     group: int | None = None,
 ) -> None:
-    """A step in which groups of ranks do a collective.
+    """A step in which groups of ranks run a collective.
 
-    groups: int64 [groups, ranks of a group], the root of each first. size: bytes that a rank has to give (of a scatter
-    and a broadcast: the root; of an all-to-all: to each other rank). algorithm: its name, by default chosen by ranks
-    and size; ``best``: the one with the least time by the builder's estimate, which is that of all groups at once.
-    ns_per_byte: of a reduction. label: the step's name, by default the collective's.
-    key: the parameter that says which algorithm. dims: of ``bucket``, the sides of the torus that the ranks of a group
-    form, the last coordinate changing fastest; by default they form a ring. group: of ``hierarchical``, how many ranks
-    in a row are close together; by default :func:`group_of`.
+    Parameters
+    ----------
+    builder: collects the rounds.
+    name: key of :data:`COLLECTIVES`.
+    groups: int64 [groups, ranks of a group], the root of each first.
+    size: bytes that a rank contributes (scatter and broadcast: the root; all-to-all: to each other rank).
+    algorithm: its name; None: by ranks and size; ``best``: least time of all groups by the builder's estimate.
+    ns_per_byte: time of a reduction.
+    label: name of the step; None: that of the collective.
+    key: configuration key of the algorithm, for errors.
+    dims: of ``bucket``, sides of the torus that the ranks of a group form, last coordinate fastest; empty: a ring.
+    group: of ``hierarchical``, consecutive ranks that are close together; None: :func:`group_of`.
 
-    Raises ``SpecError`` for an algorithm that the collective does not have, and dims or a group that do not fit the
-    ranks.
+    Raises
+    ------
+    SpecError: an unknown algorithm; dims or a group that do not fit the ranks.
     """
-    found = COLLECTIVES[name]
+    definition = COLLECTIVES[name]
     ranks = groups.shape[1]
-    usual = found.choice(ranks, size)
-    taken = usual if algorithm in (None, BEST) else algorithm
-    if taken not in found.algorithms:
-        raise SpecError(f"is no algorithm of {name}", key, [*found.algorithms, BEST])
+    default = definition.choice(ranks, size)
+    chosen = default if algorithm in (None, BEST) else algorithm
+    if chosen not in definition.algorithms:
+        raise SpecError(f"is no algorithm of {name}", key, [*definition.algorithms, BEST])
     if prod(dims or (ranks,)) != ranks:
         raise SpecError(f"the product must be the number of ranks, {ranks}", "dims")
     if ranks % (group or 1):
         raise SpecError(f"must divide the number of ranks, {ranks}", "group", list(map(str, divisors(ranks))))
     sides = tuple(int(side) for side in dims if side > 1) or (ranks,)
 
-    def carry_out(by: str, into: Builder) -> None:
-        into.begin(label or name, by, size, ranks, found.everybody and ranks == builder.ranks)
-        communicator = Communicator(into, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks))
-        found.algorithms[by](communicator, size)
+    def carry_out(chosen_algorithm: str, target: Builder) -> None:
+        target.begin(label or name, chosen_algorithm, size, ranks, definition.synchronising and ranks == builder.ranks)
+        communicator = Communicator(target, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks))
+        definition.algorithms[chosen_algorithm](communicator, size)
 
     if algorithm == BEST:
         key_of = (name, groups.tobytes(), groups.shape, size, ns_per_byte, sides, group)
-        taken = best_of([usual, *found.algorithms], carry_out, builder, key_of)
-    carry_out(taken, builder)
+        chosen = best_of([default, *definition.algorithms], carry_out, builder, key_of)
+    carry_out(chosen, builder)
 
 
 def best_of(
     algorithms: Iterable[str], carry_out: Callable[[str, Builder], None], builder: Builder, key: tuple[Hashable, ...]
 ) -> str:
-    """The algorithm that takes the least time by the builder's estimate; of equal ones, and without any, the first.
+    """The algorithm with the least estimated time; without an estimate, and on ties, the first.
 
-    carry_out: adds the rounds of an algorithm to a builder; ``SpecError`` says that it is none for these ranks. key:
-    what the answer depends on, which a builder is asked for once.
+    Parameters
+    ----------
+    algorithms: their names.
+    carry_out: adds the rounds of an algorithm to a builder; raises ``SpecError`` if it does not fit the ranks.
+    builder: collects the rounds.
+    key: all inputs of the answer, which the builder caches.
+
+    Returns
+    -------
+    Its name.
     """
     if builder.ticks is None:
         return next(iter(algorithms))
     if key not in builder.chosen:
         times: dict[str, float] = {}
         for name in dict.fromkeys(algorithms):
-            alone = Builder(builder.ranks)
+            trial = Builder(builder.ranks)
             try:
-                carry_out(name, alone)
+                carry_out(name, trial)
             except SpecError:
                 continue
-            times[name] = builder.ticks(alone)
+            times[name] = builder.ticks(trial)
         builder.chosen[key] = min(times, key=lambda name: times[name])
     return builder.chosen[key]
 
 
 @cache
 def group_of(ranks: int) -> int:
-    """How many ranks are a group where nobody says it: the greatest divisor of their number up to its root."""
+    """The default number of ranks of a group: the greatest divisor of their number up to its root."""
     return max(side for side in divisors(ranks) if side * side <= ranks)
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors of a number, in order."""
+    """All divisors of a number, ascending."""
     return [side for side in range(1, number + 1) if number % side == 0]
 
 
 def all_to_all_v(
     builder: Builder, groups: Ints, sizes: Ints, algorithm: str | None = None, label: str | None = None
 ) -> None:
-    """A step in which every rank of a group has something else for each of the others.
+    """A step in which every rank of a group sends different data to each of the others.
 
+    Parameters
+    ----------
+    builder: collects the rounds.
+    groups: int64 [groups, ranks of a group].
     sizes: int64 [ranks of a group, ranks of a group], bytes from member to member; empty messages are sent too.
-    algorithm: ``scattered`` (the default, as in MPICH), ``linear``, ``pairwise`` or ``best``. Otherwise as
-    :func:`collective`.
+    algorithm: ``scattered`` (the default, as in MPICH), ``linear``, ``pairwise`` or ``best``.
+    label: name of the step.
+
+    Raises
+    ------
+    SpecError: an unknown algorithm.
     """
     algorithms = {"scattered": all_to_all.scattered, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
     taken = "scattered" if algorithm in (None, BEST) else algorithm

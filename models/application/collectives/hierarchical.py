@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives in two levels: within groups of members, such as the hosts of a switch or a pod, and between groups.
 
-The first member of each group speaks for it. It gets what the group has along a binomial tree, goes round a ring with
-those who speak for the others, and sends what comes of that along the tree again. So little is sent between groups, and
-those who speak send and receive for all.
+The first member of each group is its leader. It collects the group's data along a binomial tree, runs a ring with the
+other leaders, and distributes the result along the tree. So groups exchange little, and leaders send and receive for
+all.
 
 Source: Karonis et al., Exploiting hierarchy in parallel computer networks to optimize collective operation performance,
 IPDPS 2000.
@@ -20,7 +20,13 @@ from flitlab.models.arrays import Ints
 
 
 def all_gather(comm: Communicator, size: int) -> None:
-    """Gather in groups, a ring between them, broadcast in groups of all that there is."""
+    """Gather within groups, a ring between them, broadcast of the result within groups.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     inside = comm.among(_groups(comm))
     tree.gather(inside, size)
     gathers.ring(comm.among(_groups(comm)[:, 0]), inside.size * size)
@@ -28,7 +34,13 @@ def all_gather(comm: Communicator, size: int) -> None:
 
 
 def reduce_scatter(comm: Communicator, size: int) -> None:
-    """Reduce in groups, a ring between them that brings each group its part, scatter in groups."""
+    """Reduce within groups, a ring between them that gives each group its part, scatter within groups.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     groups = _groups(comm)
     inside = comm.among(groups)
     tree.reduce(inside, size)
@@ -39,7 +51,13 @@ def reduce_scatter(comm: Communicator, size: int) -> None:
 
 
 def all_reduce(comm: Communicator, size: int) -> None:
-    """Reduce in groups, a ring all-reduce between them, broadcast in groups."""
+    """Reduce within groups, a ring all-reduce between them, broadcast within groups.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     inside = comm.among(_groups(comm))
     tree.reduce(inside, size)
     reductions.ring(comm.among(_groups(comm)[:, 0]), size)

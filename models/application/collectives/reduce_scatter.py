@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reduce-scatter: everybody gets its part of the reduction of what all have.
+"""Reduce-scatter: every member gets its part of the reduction of all data.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.4.
 """
@@ -10,7 +10,13 @@ from flitlab.models.application.collectives.communicator import Communicator, Fo
 
 
 def ring(comm: Communicator, size: int) -> None:
-    """p - 1 rounds: to the next member the part that, going round, ends with the member it is for."""
+    """p - 1 rounds: forward to the next member the part that finally reaches its owner.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     length = np.diff(shares(size, comm.size))
     for k in range(comm.size - 1):
         comm.exchange(comm.members, (comm.members + 1) % comm.size, length[(comm.members - 1 - k) % comm.size])
@@ -36,13 +42,27 @@ def recursive_halving(comm: Communicator, size: int) -> None:
 
 
 def fold_in(comm: Communicator, folded: Fold, size: int) -> None:
-    """Members who do not act give all that they have to those who act for them."""
+    """Members that do not act give all their data to those that act for them.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    folded: the acting members.
+    size: bytes.
+    """
     comm.exchange(folded.silent, folded.silent + 1, size)
     comm.reduce(folded.silent + 1, size)
 
 
 def halving(comm: Communicator, folded: Fold, bounds: np.ndarray) -> None:
-    """Recursive halving among actors of which the j-th is to have bytes bounds[j] .. bounds[j + 1] - 1."""
+    """Recursive halving among actors; actor j ends with bytes bounds[j] .. bounds[j + 1] - 1.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    folded: the acting members.
+    bounds: int64 [parts + 1], where the bytes of each part begin and end.
+    """
     actors = np.arange(len(folded.actor))
     for distance in reversed(distances(len(actors))):
         mine, theirs = (who // distance * distance for who in (actors, actors ^ distance))

@@ -11,7 +11,12 @@ from flitlab.models.arrays import Ints
 
 
 def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(parent, child) members of each level, from the root's first child on; child - parent is the same in a level."""
+    """(parent, child) members of each level, from the root's first child on; child - parent is constant in a level.
+
+    Parameters
+    ----------
+    size: bytes.
+    """
     members = np.arange(size)
     levels = []
     for distance in reversed(distances(size)):
@@ -21,27 +26,49 @@ def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def below(size: int, parent: np.ndarray, child: Ints) -> Ints:
-    """int64: the member after the last of the subtree of each child, which are child .. below - 1."""
+    """The end of the subtree of each child, int64: it consists of members child .. below - 1.
+
+    Parameters
+    ----------
+    size: members.
+    parent: int64, parents.
+    child: int64, children.
+    """
     below: Ints = np.minimum(2 * child - parent, size)
     return below
 
 
 def broadcast(comm: Communicator, size: int) -> None:
-    """ceil(log2 p) rounds in which all who have the message send it on."""
+    """ceil(log2 p) rounds in which all members with the message send it on.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     for parent, child in branches(comm.size):
         comm.exchange(parent, child, size)
 
 
 def reduce(comm: Communicator, size: int) -> None:
-    """The broadcast backwards: what members have is reduced on its way to the root."""
+    """The reversed broadcast: data is reduced on its way to the root.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
     for parent, child in reversed(branches(comm.size)):
         comm.exchange(child, parent, size)
         comm.reduce(parent, size)
 
 
 def scatter_parts(comm: Communicator, bounds: np.ndarray) -> None:
-    """Member i gets bytes bounds[i] .. bounds[i + 1] - 1 of the root; whole subtrees' parts travel together.
+    """Member i gets bytes bounds[i] .. bounds[i + 1] - 1 of the root; the parts of a subtree travel together.
 
+    Parameters
+    ----------
+    comm: the communicator.
     bounds: int64 [members + 1], or [groups, members + 1] where groups differ.
     """
     for parent, child in branches(comm.size):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which host runs which rank: one file for each way to decide it."""
+"""Placements of ranks on hosts: one file each."""

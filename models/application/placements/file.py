@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks where the user wants them."""
+"""Placement from a file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks in whole groups of switches."""
+"""Placement by whole groups of switches."""
 
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
@@ -16,12 +16,11 @@ from flitlab.models.traffic.draw import generator
 
 @register("placement", "groups")
 class Groups(PlacementSpec):
-    """Ranks fill one group of switches after the other, those first of which most hosts are free.
+    """Ranks fill one group of switches after the other, those with most free hosts first.
 
-    A group is ``switches`` in a row, as they are numbered: a group of a dragonfly, a pod or a rack; by default what a
-    dragonfly has. Of groups with equally many free hosts the first is taken, or with ``order: random`` one drawn from
-    ``seed``; in a group the ranks have its free hosts in order. So several jobs have groups of their own as long as
-    there are any.
+    A group is ``switches`` consecutive ones: a group of a dragonfly, a pod or a rack; by default a dragonfly's group.
+    Ties go to the first group or, with ``order: random``, to one drawn from ``seed``; within a group the ranks take its
+    free hosts in order. So several jobs have groups of their own while there are any.
 
     Example: ``placement: {kind: groups, switches: 4, order: random, seed: 2}``
 
@@ -34,13 +33,13 @@ class Groups(PlacementSpec):
     seed: int = Field(default=1, ge=0)
 
     def hosts(self, topology: Topology, program: Program) -> Ints:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         group = topology.host_switch // self._size(topology)
         free = np.bincount(group)
-        turn = np.arange(len(free)) if self.order == "linear" else generator(self.seed).permutation(len(free))
-        place = np.empty(len(free), np.int64)
-        place[np.lexsort((turn, -free))] = np.arange(len(free))
-        return np.argsort(place[group], kind="stable")[: program.ranks]
+        order = np.arange(len(free)) if self.order == "linear" else generator(self.seed).permutation(len(free))
+        rank_of_group = np.empty(len(free), np.int64)
+        rank_of_group[np.lexsort((order, -free))] = np.arange(len(free))
+        return np.argsort(rank_of_group[group], kind="stable")[: program.ranks]
 
     def _size(self, topology: Topology) -> int:
         size = self.switches or topology.notes.get("group_size")

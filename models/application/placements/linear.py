@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks as hosts are numbered."""
+"""Placement in the order of host numbers."""
 
 import numpy as np
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -17,5 +17,5 @@ class Linear(PlacementSpec):
     """
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         return np.arange(program.ranks)

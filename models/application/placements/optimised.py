@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that talk much, close together."""
+"""Placement that minimises the distance of communicating ranks."""
 
 import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.arrays import Integers
 from flitlab.models.jit import inner, routine
@@ -15,26 +15,26 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 MOST_SWITCHES = 10_000
-"""Switches between which all distances are looked at."""
+"""Switches for which all distances are computed."""
 
 WORK = 1_000_000_000
-"""Pairs of ranks that are looked at, about; some seconds."""
+"""Approximate number of evaluated pairs of ranks; some seconds."""
 
 START = 0.5
-"""The threshold at first, in what an exchange typically adds or gains."""
+"""The initial threshold, in typical gains of an exchange."""
 
 BLOCK = 1 << 22
-"""Operations that are looked at together."""
+"""Operations that are read together."""
 
 
 @register("placement", "optimised")
 class Optimised(PlacementSpec):
-    """Ranks are exchanged until the sum over all messages of bytes times hops is small; it is never above ``linear``'s.
+    """Ranks are exchanged until the sum over all messages of bytes times hops is small; never above that of ``linear``.
 
-    Hops are those of shortest paths between switches. Finding the best placement is a quadratic assignment problem,
-    which nobody can solve at these sizes; this is threshold accepting, from ``linear``: ``sweeps`` times as many random
-    exchanges as there are pairs of a rank and a host (fewer where that would take more than some seconds) are made if
-    they add less than a threshold, which falls to 0; then all exchanges that gain something. ``seed`` draws them.
+    Hops are those of shortest paths between switches. The best placement is a quadratic assignment problem, unsolvable
+    at these sizes. This is threshold accepting, from ``linear``: ``sweeps`` times as many random exchanges as there are
+    pairs of a rank and a host (fewer where that would take more than some seconds) are made if they add less than a
+    threshold, which falls to 0; then all exchanges with a gain. ``seed`` draws them.
 
     Example: ``placement: {kind: optimised, seed: 1}``
 
@@ -46,22 +46,22 @@ class Optimised(PlacementSpec):
     sweeps: int = Field(default=100, ge=1, le=100_000)
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         if topology.switches > MOST_SWITCHES:
             raise SpecError(f"{topology.switches} switches; at most {MOST_SWITCHES} are optimised for", "kind")
         between = bytes_between(program)
         both = sparse.csr_array(between + 1j * between.T)  # of every rank: bytes out (real) and in (imaginary)
         links = tuple(part.astype(np.int64) for part in (both.indptr, both.indices, both.data.real, both.data.imag))
-        place = topology.host_switch
+        host_switch = topology.host_switch
         hops = distances(topology).astype(np.int16)
         most = int(WORK * program.ranks / (2 * both.nnz + program.ranks))
         proposals = min(self.sweeps * program.ranks * topology.hosts, most)
         host, holder = _linear(program.ranks, topology.hosts)
-        gain = _accept(links, place, hops, host, holder, proposals, self.seed)
-        gain += _descend(links, place, hops, host, holder, most)
+        gain = _accept(links, host_switch, hops, host, holder, proposals, self.seed)
+        gain += _descend(links, host_switch, hops, host, holder, most)
         if gain < 0:
             host, holder = _linear(program.ranks, topology.hosts)
-            _descend(links, place, hops, host, holder, most)
+            _descend(links, host_switch, hops, host, holder, most)
         return host
 
 
@@ -73,7 +73,12 @@ def _linear(ranks: int, hosts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bytes_between(program: Program) -> sparse.csr_array:
-    """int64 [ranks, ranks]: bytes of all messages from each rank to each other one."""
+    """Bytes of all messages from each rank to each other one: int64 [ranks, ranks].
+
+    Parameters
+    ----------
+    program: the program.
+    """
     shape = (program.ranks, program.ranks)
     total = sparse.csr_array(shape, dtype=np.int64)
     for first in range(0, program.operations, BLOCK):
@@ -89,80 +94,82 @@ def bytes_between(program: Program) -> sparse.csr_array:
 @inner
 def _gain(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     rank: int,
     to: int,
     other: int,
 ) -> int:
-    """By how much the sum falls when a rank goes to another host, and ``other`` (-1: nobody) to its host in turn.
+    """The decrease of the sum when a rank moves to another host, and ``other`` (-1: none) to its host.
 
-    Without what ``other`` says to third ranks; what the two say to each other counts on the lower rank's side.
+    Without the messages of ``other`` to third ranks; messages between the two count on the lower rank's side.
     """
     start, peer, out, into = links
-    here, there = place[host[rank]], place[to]
+    switch, next_switch = host_switch[host[rank]], host_switch[to]
     gain = 0
     for k in range(start[rank], start[rank + 1]):
         if peer[k] != other:
-            end = place[host[peer[k]]]
-            gain += out[k] * (hops[here, end] - hops[there, end]) + into[k] * (hops[end, here] - hops[end, there])
+            end = host_switch[host[peer[k]]]
+            gain += out[k] * (hops[switch, end] - hops[next_switch, end]) + into[k] * (
+                hops[end, switch] - hops[end, next_switch]
+            )
         elif rank < other:
-            gain += (out[k] - into[k]) * (hops[here, there] - hops[there, here])
+            gain += (out[k] - into[k]) * (hops[switch, next_switch] - hops[next_switch, switch])
     return gain
 
 
 @inner
 def _exchange_gain(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
     rank: int,
     to: int,
 ) -> int:
-    """By how much the sum falls when a rank and who is on host ``to`` change places."""
+    """The decrease of the sum when a rank and the rank on host ``to`` change places."""
     other = holder[to]
-    gain = _gain(links, place, hops, host, rank, to, other)
+    gain = _gain(links, host_switch, hops, host, rank, to, other)
     if other >= 0:
-        gain += _gain(links, place, hops, host, other, host[rank], rank)
+        gain += _gain(links, host_switch, hops, host, other, host[rank], rank)
     return gain
 
 
 @inner
 def _exchange(host: Integers, holder: Integers, rank: int, to: int) -> None:
-    other, here = holder[to], host[rank]
-    holder[here], holder[to] = other, rank
+    other, old_host = holder[to], host[rank]
+    holder[old_host], holder[to] = other, rank
     host[rank] = to
     if other >= 0:
-        host[other] = here
+        host[other] = old_host
 
 
 @routine
 def _accept(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
     proposals: int,
     seed: int,
 ) -> int:
-    """Threshold accepting: changes host and holder (who is on a host); returns by how much the sum has fallen."""
+    """Threshold accepting: changes host and holder (the rank on a host); returns the decrease of the sum."""
     ranks, hosts = len(host), len(holder)
     samples = min(proposals, 1000)
     typical = 0.0
     for i in range(samples):
         one, other, _, _ = philox(seed, PLACEMENT, 1, i)
-        typical += abs(_exchange_gain(links, place, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
+        typical += abs(_exchange_gain(links, host_switch, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
     typical /= samples
     total = 0
     for i in range(proposals):
         one, other, _, _ = philox(seed, PLACEMENT, 0, i)
         rank, to = one * ranks >> 32, other * hosts >> 32
-        if place[host[rank]] != place[to]:
-            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+        if host_switch[host[rank]] != host_switch[to]:
+            gain = _exchange_gain(links, host_switch, hops, host, holder, rank, to)
             if gain >= 0 or -gain < START * typical * (1 - i / proposals):
                 _exchange(host, holder, rank, to)
                 total += gain
@@ -172,21 +179,21 @@ def _accept(
 @routine
 def _descend(
     links: tuple[Integers, Integers, Integers, Integers],
-    place: Integers,
+    host_switch: Integers,
     hops: Integers,
     host: Integers,
     holder: Integers,
     proposals: int,
 ) -> int:
-    """Make exchanges that gain something until there is none, or so many have been looked at; returns the gain."""
+    """Make exchanges with a gain until there is none, or the limit is reached; returns the gain."""
     ranks, hosts = len(host), len(holder)
-    since, looked, total = 0, 0, 0
-    while since < ranks * hosts and looked < proposals:
-        rank, to = looked // hosts % ranks, looked % hosts
-        looked += 1
+    since, evaluated, total = 0, 0, 0
+    while since < ranks * hosts and evaluated < proposals:
+        rank, to = evaluated // hosts % ranks, evaluated % hosts
+        evaluated += 1
         since += 1
-        if place[host[rank]] != place[to]:
-            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+        if host_switch[host[rank]] != host_switch[to]:
+            gain = _exchange_gain(links, host_switch, hops, host, holder, rank, to)
             if gain > 0:
                 _exchange(host, holder, rank, to)
                 total += gain

@@ -4,7 +4,7 @@
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -21,5 +21,5 @@ class Random(PlacementSpec):
     seed: int = Field(default=1, ge=0)
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
+        require_enough_hosts(topology, program)
         return generator(self.seed).permutation(topology.hosts)[: program.ranks]

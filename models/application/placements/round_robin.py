@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks dealt out to switches."""
+"""Placement round robin over switches."""
 
 import numpy as np
 
-from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import Program
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -11,15 +11,15 @@ from flitlab.models.topology.graph import Topology
 
 @register("placement", "round_robin")
 class RoundRobin(PlacementSpec):
-    """Ranks in a row run on different switches: one on the first host of each, then one on the second, and so on.
+    """Consecutive ranks run on different switches: one on the first host of each, then one on the second, and so on.
 
-    With one host a switch it is what ``linear`` is.
+    With one host per switch it equals ``linear``.
 
     Example: ``placement: {kind: round_robin}``
     """
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
-        refuse_if_crowded(topology, program)
-        place = topology.host_switch
-        turn = np.arange(topology.hosts) - np.searchsorted(place, place)  # which of its switch's hosts it is
-        return np.lexsort((place, turn))[: program.ranks]
+        require_enough_hosts(topology, program)
+        switch = topology.host_switch
+        index = np.arange(topology.hosts) - np.searchsorted(switch, switch)  # which of its switch's hosts it is
+        return np.lexsort((switch, index))[: program.ranks]

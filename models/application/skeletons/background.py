@@ -61,7 +61,7 @@ class Background(Skeleton):
             some = begin[count > k] + k
             with builder.on(1):
                 builder.calculate(gap[some], source[some])
-                due = builder.mark()
+                due = builder.moment()
             builder.wait(due, source[some])
             sent.append(builder.declare(source[some], target[some], self.size_bytes))
             builder.send(sent[-1])

@@ -78,19 +78,19 @@ def grid(ranks: int) -> tuple[int, int]:
 
 
 def transposed(rows: int, cols: int) -> Ints:
-    """int64 [ranks]: whose block is, or whose two blocks are, on the other side of the diagonal."""
+    """The rank with the transposed block, or blocks: int64 [ranks]."""
     rank, wide = np.arange(rows * cols), cols // rows
     pair = rank // wide
     return wide * (pair % rows * rows + pair // rows) + rank % wide
 
 
 def _halves(cols: int) -> list[int]:
-    """Distances of partners in the order in which scalars are added up."""
+    """Distances of partners in the order of the summation."""
     return distances(cols)[::-1]
 
 
 def _within_rows(builder: Builder, cols: int, size: int, order: Iterable[int]) -> None:
-    """Exchanges with the ranks of the same row at distances in an order."""
+    """Exchanges with ranks of the same row, at distances in an order."""
     rank = np.arange(builder.ranks)
     for distance in order:
         builder.exchange(rank, rank ^ distance, size)

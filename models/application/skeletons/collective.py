@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs that are a single collective have in common."""
+"""The common part of programs that are a single collective."""
 
 from math import prod
 from typing import Annotated, ClassVar
@@ -18,9 +18,9 @@ Side = Annotated[int, Field(ge=1)]
 
 
 class CollectiveProgram(Skeleton):
-    """A collective of all ranks, again and again.
+    """A collective of all ranks, repeated.
 
-    A rank begins the next one as soon as it is through with the one before. A reduction takes an operation for 8 bytes.
+    A rank begins the next one as soon as it has completed the previous one. A reduction takes an operation per 8 bytes.
     """
 
     collective: ClassVar[str]
@@ -32,7 +32,7 @@ class CollectiveProgram(Skeleton):
         return self.repeats, self.repeats
 
     def size(self) -> int:
-        """Bytes that a rank has to give."""
+        """Bytes that a rank contributes."""
         return 0
 
     def iterate(self, builder: Builder) -> None:
@@ -49,7 +49,7 @@ class SizedCollective(CollectiveProgram):
 
 
 class ArrangedCollective(SizedCollective):
-    """A collective of ``size_bytes`` bytes of ranks that form a torus of ``dims``, or groups of ``group`` in a row."""
+    """A collective of ``size_bytes`` bytes of ranks in a torus of ``dims``, or in groups of ``group``."""
 
     dims: Annotated[tuple[Side, ...], Field(min_length=1, max_length=16)] | None = None
     group: Side | None = None

@@ -45,19 +45,19 @@ class Dt(NasBenchmark):
     def iterate(self, builder: Builder) -> None:
         layers, arcs = task_graph(self.graph, self.sources[self.class_])
         doubles = self.samples[self.class_] * self.fields
-        place = {"in": _place(arcs[:, 1]), "out": _place(arcs[:, 0])}
+        arc_index = {"in": _arc_index(arcs[:, 1]), "out": _arc_index(arcs[:, 0])}
         builder.begin("traffic", size=8 * doubles)
         messages = builder.declare(arcs[:, 0], arcs[:, 1], 8 * doubles)
         builder.calculate(self.time(COMBINE * doubles), layers[0])
         for k, layer in enumerate(layers):
             work = self.time((REDUCE if k == len(layers) - 1 else COMBINE) * doubles)
             comes, goes = np.isin(arcs[:, 1], layer), np.isin(arcs[:, 0], layer)
-            for turn in range(place["in"].max() + 1):
-                now = comes & (place["in"] == turn)
+            for index in range(arc_index["in"].max() + 1):
+                now = comes & (arc_index["in"] == index)
                 builder.receive(messages[now])
                 builder.calculate(work, arcs[now, 1])
-            for turn in range(place["out"].max() + 1):
-                builder.send(messages[goes & (place["out"] == turn)])
+            for index in range(arc_index["out"].max() + 1):
+                builder.send(messages[goes & (arc_index["out"] == index)])
 
     def notes(self, ranks: int) -> dict[str, Any]:
         active = nodes(self.graph, self.sources[self.class_])
@@ -97,10 +97,10 @@ def _tree(sources: int, white: bool) -> tuple[list[np.ndarray], np.ndarray]:
     return layers, all_arcs
 
 
-def _place(node: Ints) -> Ints:
-    """int64 [arcs]: how many arcs before each have the same node."""
+def _arc_index(node: Ints) -> Ints:
+    """The number of earlier arcs with the same node: int64 [arcs]."""
     order = np.argsort(node, kind="stable")
     first = np.searchsorted(node[order], node[order])
-    place = np.empty(len(node), np.int64)
-    place[order] = np.arange(len(node)) - first
-    return place
+    index = np.empty(len(node), np.int64)
+    index[order] = np.arange(len(node)) - first
+    return index

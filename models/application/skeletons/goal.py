@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that others wrote down as GOAL schedules."""
+"""Programs from GOAL schedules."""
 
 from flitlab.models.application.goal import read_goal
 from flitlab.models.application.program import Program

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchange of halos with the neighbours in a grid."""
+"""Halo exchange with the neighbours in a grid."""
 
 from math import prod
 from typing import Annotated, Any

@@ -11,7 +11,7 @@ from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.registry import register
 
 RHS = 0.2
-"""Of the operations of an iteration, those of the right-hand side; the two sweeps share the others equally."""
+"""The share of the right-hand side in the operations of an iteration; the two sweeps share the rest equally."""
 
 
 @register("application", "lu")
@@ -44,13 +44,13 @@ class Lu(NasBenchmark):
         edges = [5 * 8 * n / side for side in reversed(grid(builder.ranks))]
         for name, reverse in (("lower", False), ("upper", True)):
             builder.begin(name, size=round(edges[0]))
-            ways = [way[::-1] if reverse else way for way in (south, east)]
+            axes = [pair[::-1] if reverse else pair for pair in (south, east)]
             for _ in range(n - 2):
-                _wave(builder, ways, edges, plane)
+                _wave(builder, axes, edges, plane)
         builder.begin("rhs", size=round(2 * n * edges[0]))
-        for way, edge in zip((south, east), edges, strict=True):
-            builder.exchange(way[0], way[1], round(2 * n * edge))
-            builder.exchange(way[1], way[0], round(2 * n * edge))
+        for pair, edge in zip((south, east), edges, strict=True):
+            builder.exchange(pair[0], pair[1], round(2 * n * edge))
+            builder.exchange(pair[1], pair[0], round(2 * n * edge))
         builder.calculate(RHS * work)
 
     def notes(self, ranks: int) -> dict[str, Any]:
@@ -64,17 +64,17 @@ def grid(ranks: int) -> tuple[int, int]:
 
 
 def _towards(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [2, neighbours] each: all ranks that have one to the south, or east, and those."""
+    """Neighbouring ranks to the south, and to the east: int64 [2, neighbours] each."""
     place = np.arange(shape[0] * shape[1]).reshape(shape[::-1]).T
     south = np.stack([place[:-1].ravel(), place[1:].ravel()])
     east = np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()])
     return south, east
 
 
-def _wave(builder: Builder, ways: list[np.ndarray], edges: list[float], plane: float) -> None:
-    """A plane of a sweep: ``edges`` bytes along the two ways."""
-    source, target = np.concatenate(ways, axis=1)
-    size = np.repeat(np.rint(edges).astype(np.int64), [way.shape[1] for way in ways])
+def _wave(builder: Builder, pairs: list[np.ndarray], edges: list[float], plane: float) -> None:
+    """A plane of a sweep: ``edges`` bytes to the two neighbours."""
+    source, target = np.concatenate(pairs, axis=1)
+    size = np.repeat(np.rint(edges).astype(np.int64), [pair.shape[1] for pair in pairs])
     messages = builder.declare(source, target, size)
     builder.receive(messages)
     builder.calculate(plane)

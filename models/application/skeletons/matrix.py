@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What parallel matrix multiplications have in common."""
+"""The common part of parallel matrix multiplications."""
 
 from math import isqrt
 from typing import Annotated, Any, ClassVar
@@ -10,9 +10,9 @@ from flitlab.models.application.skeletons.skeleton import Skeleton
 
 
 class MatrixProduct(Skeleton):
-    """A product of two matrices of ``order`` rows over q x q ranks, in q steps of 2 order^3 / (p q) operations a rank.
+    """A product of two matrices of ``order`` rows over q x q ranks, in q steps.
 
-    iterations: how many of the steps are simulated.
+    A step has 2 order^3 / (p q) operations per rank. iterations: simulated steps.
     """
 
     rule: ClassVar[str] = "a square q^2, q not above the matrices' order"

@@ -91,7 +91,7 @@ class Level:
 
     @cached_property
     def stride(self) -> list[int]:
-        """How far apart ranks with points are, for each side."""
+        """Distance between ranks with points, for each side."""
         return [max(1, side >> self.number) for side in self.sides]
 
     @cached_property
@@ -116,10 +116,21 @@ class Level:
         """Bytes of a face across an axis."""
         return 8 * prod(self.local) // self.local[axis]
 
-    def neighbour(self, rank: np.ndarray, axis: int, way: int) -> Ints:
-        """The rank with points that is next along an axis."""
+    def neighbour(self, rank: np.ndarray, axis: int, direction: int) -> Ints:
+        """The next rank with points along an axis.
+
+        Parameters
+        ----------
+        rank: int64, ranks.
+        axis: 0, 1 or 2.
+        direction: 1 or -1.
+
+        Returns
+        -------
+        int64, as ``rank``.
+        """
         place = self.place[:, rank].copy()
-        place[axis] = (place[axis] + way * self.stride[axis]) % self.sides[axis]
+        place[axis] = (place[axis] + direction * self.stride[axis]) % self.sides[axis]
         x, y, _ = self.sides
         ranks: Ints = place[0] + x * (place[1] + y * place[2])
         return ranks
@@ -127,15 +138,20 @@ class Level:
     def exchange(self, builder: Builder) -> None:
         """All faces to the neighbours, axis by axis."""
         for axis in range(3):
-            both = np.concatenate([self.neighbour(self.active, axis, way) for way in (1, -1)])
+            both = np.concatenate([self.neighbour(self.active, axis, direction) for direction in (1, -1)])
             builder.exchange(np.tile(self.active, 2), both, self.face(axis))
 
     def spread(self, builder: Builder) -> None:
-        """What ranks without points at the next coarser level need of it: two layers forth and one back."""
+        """Data for ranks without points at the next coarser level: two layers forward and one back.
+
+        Parameters
+        ----------
+        builder: collects the rounds.
+        """
         for axis in range(3):
             if self.sides[axis] >> (self.number - 1) < 2:
                 continue
             gives = self.active[self.place[axis, self.active] % (2 * self.stride[axis]) == 2 * self.stride[axis] - 1]
             layer = 8 * prod(n + 2 for n in self.local) // (self.local[axis] + 2)
-            both = np.concatenate([self.neighbour(gives, axis, way) for way in (1, -1)])
+            both = np.concatenate([self.neighbour(gives, axis, direction) for direction in (1, -1)])
             builder.exchange(np.tile(gives, 2), both, np.repeat([2 * layer, layer], len(gives)))

@@ -11,13 +11,13 @@ from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
 
 RHS = 0.2
-"""Of the operations of an iteration, those of the right-hand side; the three directions share the others equally."""
+"""The share of the right-hand side in the operations of an iteration; the three directions share the rest equally."""
 
 
 class Multipartition(NasBenchmark):
-    """An implicit solver that sweeps forth and back in each direction, cell by cell.
+    """An implicit solver that sweeps forward and back in each direction, cell by cell.
 
-    points: of a side, by class. backward: of a direction's operations, those of the way back.
+    points: of a side, by class. backward: share of the backward sweep in a direction's operations.
     """
 
     rule: ClassVar[str] = "a square q^2, with cells of at least 3 points a side"
@@ -29,11 +29,11 @@ class Multipartition(NasBenchmark):
         return side * side == ranks and self.points[self.class_] // side >= 3
 
     def operations(self, points: int) -> float:
-        """Floating-point operations of an iteration on a grid of so many points a side, of all ranks together."""
+        """Floating-point operations of an iteration of all ranks, on a grid of ``points`` points per side."""
         raise NotImplementedError
 
     def messages(self, points: int, side: int) -> tuple[float, float]:
-        """Bytes of a message of the way forth and of one of the way back."""
+        """Bytes of a message of the forward, and of the backward sweep."""
         raise NotImplementedError
 
     def iterate(self, builder: Builder) -> None:
@@ -65,7 +65,7 @@ def neighbours(side: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _sweep(builder: Builder, side: int, cell: float, target: Ints, size: int) -> None:
-    """Each rank's cells one after another, what follows from each sent to who has the next of the line."""
+    """Each rank's cells one after another; the result of each goes to the owner of the next cell."""
     for stage in range(side):
         builder.calculate(cell)
         if stage < side - 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the NAS Parallel Benchmarks have in common."""
+"""The common part of the NAS Parallel Benchmarks."""
 
 from typing import Annotated, Any, ClassVar, Literal
 

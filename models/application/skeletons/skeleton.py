@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs that are built round by round have in common."""
+"""The common part of programs that are built round by round."""
 
 from typing import Any, ClassVar
 
@@ -14,9 +14,9 @@ from flitlab.models.arrays import Ints
 
 
 class Skeleton(ApplicationSpec):
-    """A program that does the same again and again: :meth:`iterate` adds one iteration of it.
+    """An iterative program: :meth:`iterate` adds one iteration.
 
-    rule: which numbers of ranks it allows, in words, whatever its other parameters.
+    rule: the allowed numbers of ranks in words, whatever the other parameters.
     """
 
     rule: ClassVar[str] = "at least 1"
@@ -41,30 +41,35 @@ class Skeleton(ApplicationSpec):
         return builder.build(simulated, iterations, notes)
 
     def allows(self, ranks: int) -> bool:
-        """Whether it runs on so many ranks."""
+        """Whether it runs on this number of ranks."""
         return ranks >= 1
 
     def requirement(self) -> str:
-        """Which numbers of ranks it allows, in words, with these parameters."""
+        """The allowed numbers of ranks in words, with these parameters."""
         return self.rule
 
     def extent(self, ranks: int) -> tuple[int, int]:
-        """How many iterations are simulated, and how many the program has."""
+        """The number of simulated iterations, and those of the program."""
         raise NotImplementedError
 
     def prepare(self, builder: Builder) -> None:
-        """Add what comes before the loop."""
+        """Add the rounds before the loop.
+
+        Parameters
+        ----------
+        builder: collects the rounds.
+        """
 
     def iterate(self, builder: Builder) -> None:
         """Add an iteration."""
         raise NotImplementedError
 
     def notes(self, ranks: int) -> dict[str, Any]:
-        """What a reader of results should know."""
+        """Notes for readers of the results."""
         return {}
 
     def time(self, operations: float) -> float:
-        """Nanoseconds in which a rank does so many floating-point operations."""
+        """Nanoseconds in which a rank executes ``operations`` floating-point operations."""
         return operations / self.gflops
 
     @property
@@ -74,5 +79,10 @@ class Skeleton(ApplicationSpec):
 
 
 def everyone(builder: Builder) -> Ints:
-    """int64 [1, ranks]: all ranks as one group."""
+    """All ranks as one group: int64 [1, ranks].
+
+    Parameters
+    ----------
+    builder: collects the rounds.
+    """
     return np.arange(builder.ranks)[None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of a large neural network, as today's machines run it."""
+"""A training step of a large neural network."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,10 +16,10 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 
 COMPUTE, REDUCE, FORTH, BACK = range(4)
-"""Lanes: calculations, reductions of gradients, messages to the next stage, messages to the stage before."""
+"""Threads: calculations, reductions of gradients, messages to the next stage, messages to the previous stage."""
 
 UPDATE = 10
-"""Operations by which an optimiser updates a parameter."""
+"""Operations of an optimiser per parameter."""
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -112,27 +112,27 @@ class Training(Skeleton):
 
     @property
     def values(self) -> int:
-        """Bytes of what a microbatch is between two layers."""
+        """Bytes of a microbatch between two layers."""
         return self.batch * self.sequence * self.hidden * self.bytes_per_value
 
     def order(self, stage: int) -> list[tuple[bool, int]]:
-        """What a stage does: (whether forward, microbatch), one after another."""
+        """The schedule of a stage: (whether forward, microbatch), one after another."""
         count = self.microbatches
-        ahead = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
-        moves = [(True, m) for m in range(ahead)]
+        warmup = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
+        moves = [(True, m) for m in range(warmup)]
         for m in range(count):
-            moves += [(True, ahead + m)] * (ahead + m < count) + [(False, m)]
+            moves += [(True, warmup + m)] * (warmup + m < count) + [(False, m)]
         return moves
 
-    def _declare(self, builder: Builder, lane: int, source: Ints, target: Ints) -> list[MessageSet]:
+    def _declare(self, builder: Builder, thread: int, source: Ints, target: Ints) -> list[MessageSet]:
         size = self.values // self.tensor if self.sequence_parallel else self.values
-        with builder.on(lane):
+        with builder.on(thread):
             return [builder.declare(source, target, size) for _ in range(self.microbatches)]
 
 
 @dataclass(frozen=True)
 class _Between:
-    """Messages of each microbatch from each stage to the next, and back to each stage from the next."""
+    """Messages of each microbatch between neighbouring stages, forward and back."""
 
     forth: list[list[MessageSet]]
     back: list[list[MessageSet]]
@@ -156,7 +156,7 @@ class _Stage:
             else:
                 self._backward(m)
         with self.builder.on(REDUCE):
-            reduced = self.builder.mark()
+            reduced = self.builder.moment()
         self.builder.begin("update")
         self.builder.wait(reduced, self.ranks.ravel())
         self._calculate(UPDATE * self._layers * (self._attention_parameters + self._other_parameters))
@@ -184,7 +184,7 @@ class _Stage:
             self._pass(BACK, "errors", self.between.back[self.number - 1][m])
 
     def _half(self, name: str, operations: float, routed: bool) -> None:
-        """Half of a layer, with what the tensor group and the experts' group exchange."""
+        """Half of a layer, with the exchanges of the tensor group and the experts' group."""
         spec = self.spec
         if spec.sequence_parallel:
             self._tensor("all_gather", spec.values // spec.tensor)
@@ -204,15 +204,15 @@ class _Stage:
             self._collective(name, self.ranks, size, "tensor")
 
     def _route(self, label: str) -> None:
-        """An all-to-all of the ranks that have the same part of different experts."""
+        """An all-to-all of the ranks with the same part of different experts."""
         spec = self.spec
         groups = self._by_expert.transpose(0, 2, 1).reshape(-1, spec.experts)
         size = spec.values * spec.top // spec.tensor // spec.experts
         collective(self.builder, "all_to_all", groups, size, spec.algorithm, label=label)
 
     def _reduce_gradients(self, layers: int) -> None:
-        """All-reduce the gradients of so many layers beside the calculations."""
-        done = self.builder.mark()
+        """All-reduce the gradients of some layers in parallel to the calculations."""
+        done = self.builder.moment()
         with self.builder.on(REDUCE):
             self.builder.begin("gradients")
             self.builder.wait(done, self.ranks.ravel())
@@ -228,20 +228,20 @@ class _Stage:
 
     def _collective(self, name: str, groups: Ints, size: int, label: str) -> None:
         ns_per_byte = self.spec.time(1 / self.spec.bytes_per_value)
-        taken = self.spec.algorithm or self.spec.reduction
-        collective(self.builder, name, groups, size, taken, ns_per_byte, label, key="reduction")
+        algorithm = self.spec.algorithm or self.spec.reduction
+        collective(self.builder, name, groups, size, algorithm, ns_per_byte, label, key="reduction")
 
-    def _pass(self, lane: int, name: str, messages: MessageSet) -> None:
-        """Send to another stage beside the calculations."""
-        done = self.builder.mark()
-        with self.builder.on(lane):
+    def _pass(self, thread: int, name: str, messages: MessageSet) -> None:
+        """Send to another stage in parallel to the calculations."""
+        done = self.builder.moment()
+        with self.builder.on(thread):
             self.builder.begin(name, size=self.spec.values)
             self.builder.wait(done, self.ranks.ravel())
             self.builder.send(messages)
 
     @property
     def _by_expert(self) -> Ints:
-        """int64 [experts' groups, experts, tensor]."""
+        """Ranks by experts' group, expert and tensor rank: int64 [experts' groups, experts, tensor]."""
         return self.ranks.reshape(-1, self.spec.experts, self.spec.tensor)
 
     @property

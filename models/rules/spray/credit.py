@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credit: what senders ask for, and the pacer of a host that grants it.
+"""Receiver credit: what senders request, and the pacer by which a host grants it.
 
-Times are ticks, credit is in units of ``Rules.quantum`` bytes and counted cumulatively.
+Times are ticks. Credit is counted cumulatively, in units of ``Rules.quantum`` bytes.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,8 @@ from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.spray.layout import (
-    AGAIN,
     CREDIT,
-    GIVEN,
+    CREDIT_GRANTED,
     GRANTED,
     IS_ACTIVE,
     MARKED,
@@ -24,6 +23,7 @@ from flitlab.models.rules.spray.layout import (
     PACKETS,
     PULLS,
     RCCC,
+    RESENDS_PENDING,
     SPECULATES,
     TARGET,
     TRIMMED,
@@ -38,13 +38,18 @@ from flitlab.models.rules.spray.layout import (
 from flitlab.models.rules.spray.streams import CREDIT_RATE
 
 PULL_ENTROPIES = 128
-"""Entropies that the pulls of a connection go through, one after the other."""
+"""Entropy values that the pulls of a connection use in turn."""
 
 _IDLE_PER_FLOW = 64
-"""Entries of the idle list for each flow, where nobody says how many."""
+"""Entries of the idle list per flow, unless the caller gives their number."""
 
-# Columns of Pacers.tally, int64: data packets that arrived since the last adjustment of the rate.
-ALL, CUT, WHOLE, HEEDED = 0, 1, 2, 3  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
+# Columns of Pacers.counters, int64: data packets that arrived since the last rate adjustment.
+ARRIVED, TRIMMED_UPSTREAM, UNTRIMMED, UNTRIMMED_MARKED = (
+    0,
+    1,
+    2,
+    3,
+)  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
 RISES = 4  # increases of the rate in a row
 ADJUSTMENTS = 5  # of the rate so far
 COUNTS = 8
@@ -53,17 +58,17 @@ _LEAST, _HIGH_SHARE, _STEP = 0.9, 0.3, 0.01
 
 
 class Pacers(NamedTuple):
-    """The pacers of all hosts, each with a list of active connections and one of idle ones, both served in turn.
+    """The pacers of all hosts. Each has a list of active connections and a list of idle ones, both served round robin.
 
-    A connection is active until its target is satisfied. Whenever that happens it gets another entry in the idle list,
-    which is served while no connection is active.
+    A connection is active until its pull target is granted. It then gets an entry in the idle list, which is served
+    while no connection is active.
 
-    due: int64 [hosts], tick of the next pull, -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next
-    adjustment of the rate, -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow,
-    head -1: there is none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle
-    lists, a ring for each host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1].
-    idle_first, idle_end: int64 [hosts], entries taken off and put into each ring so far. rate: float64 [hosts], part of
-    the full rate. share: float64 [hosts], running share of marked packets. tally: int64 [hosts, COUNTS].
+    due: int64 [hosts], tick of the next pull; -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next rate
+    adjustment; -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow; head -1:
+    none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle lists, a circular
+    buffer per host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1]. idle_first, idle_end:
+    int64 [hosts], entries removed from, and added to, each buffer so far. rate: float64 [hosts], fraction of the full
+    rate. share: float64 [hosts], running share of marked packets. counters: int64 [hosts, COUNTS].
     """
 
     due: Ints
@@ -77,13 +82,21 @@ class Pacers(NamedTuple):
     idle_end: Ints
     rate: Floats
     share: Floats
-    tally: Ints
+    counters: Ints
 
 
 def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
-    """The pacers of so many hosts, to whom there are so many flows, with empty lists.
+    """The pacers of all hosts, with empty lists.
 
-    idle: int64 [hosts], entries that the idle list of each has space for, None: 64 for each flow.
+    Parameters
+    ----------
+    hosts: number of hosts.
+    flows: number of flows.
+    idle: int64 [hosts], entries of each host's idle list. None: 64 per flow.
+
+    Returns
+    -------
+    The pacers.
     """
     none, zero = np.full(hosts, -1, np.int64), np.zeros(hosts, np.int64)
     space = np.full(hosts, _IDLE_PER_FLOW * flows) if idle is None else idle
@@ -95,49 +108,77 @@ def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
 
 
 @kernel
-def most_credit(r: Rules) -> int:
-    """The most credit that a sender keeps, in bytes."""
+def max_credit(r: Rules) -> int:
+    """The most credit that a sender keeps, in bytes.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    """
     return np.int64(r.most_bdp * float(r.rtt0) * r.rate)
 
 
 @kernel
 def backlog(r: Rules, s: Senders, i: Int) -> int:
-    """Bytes that sender i has to send, for the first time or again."""
+    """Bytes that sender i has to send, retransmissions included.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    """
     seq = s.seq[i]
     last = seq[PACKETS] - 1
     fresh = seq[PACKETS] - seq[NEXT]
-    total = (fresh + seq[AGAIN]) * np.int64(r.mtu)
+    total = (fresh + seq[RESENDS_PENDING]) * np.int64(r.mtu)
     short = r.mtu - size_of(r, s, i, last)
-    if fresh > 0 or has(s.again, seq[WORD], last):
+    if fresh > 0 or has(s.resend_pending, seq[WORD], last):
         total -= short
     return total
 
 
 @kernel
 def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
-    """The credit, cumulative, that sender i asks for.
+    """The cumulative credit, in quanta, that sender i requests.
 
-    waiting: how many connections wait at its host for their turn to send, itself included; they share what it asks for.
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    waiting: connections of the host that wait to send, this one included. They share the request.
+
+    Returns
+    -------
+    The target in quanta; 0 unless credit is RCCC.
     """
     seq = s.seq[i]
     if r.credit != RCCC:
         return np.int64(0)
-    want = np.int64(backlog(r, s, i))
-    want = min(want, np.int64(most_credit(r)))
+    demand = np.int64(backlog(r, s, i))
+    demand = min(demand, np.int64(max_credit(r)))
     if r.window != NO_WINDOW:
-        want = min(want, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
-    want -= seq[CREDIT]
+        demand = min(demand, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
+    demand -= seq[CREDIT]
     if seq[SPECULATES] != 0 and seq[NEXT] < seq[PACKETS]:
-        want = max(want, np.int64(r.mtu))
+        demand = max(demand, np.int64(r.mtu))
     if waiting > 1:
-        want = want // np.int64(waiting)
+        demand = demand // np.int64(waiting)
     # packets carry no negative number, and a target below 0 never advances either
-    return max(seq[GRANTED] + (want + r.quantum - 1) // r.quantum, np.int64(0))
+    return max(seq[GRANTED] + (demand + r.quantum - 1) // r.quantum, np.int64(0))
 
 
 @kernel
-def heard(r: Rules, s: Senders, i: Int) -> None:
-    """Sender i has heard of its receiver for the first time: what remains of its first credit is lost."""
+def on_first_response(r: Rules, s: Senders, i: Int) -> None:
+    """Note the first response of the receiver: what is left of the speculative credit is dropped.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    """
     seq = s.seq[i]
     if r.credit == RCCC and seq[SPECULATES] != 0:
         seq[SPECULATES] = 0
@@ -146,8 +187,16 @@ def heard(r: Rules, s: Senders, i: Int) -> None:
 
 @routine
 def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
-    """A pull comes to sender i; granted: cumulative."""
-    heard(r, s, i)
+    """Add the credit of a pull to sender i.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    granted: cumulative credit of the flow, quanta.
+    """
+    on_first_response(r, s, i)
     seq = s.seq[i]
     more = granted - seq[GRANTED]
     if more <= 0:
@@ -155,12 +204,12 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     seq[GRANTED] = granted
     seq[CREDIT] += more * r.quantum
     if r.credit == RCCC:
-        seq[CREDIT] = min(seq[CREDIT], most_credit(r))
+        seq[CREDIT] = min(seq[CREDIT], max_credit(r))
 
 
 @kernel
 def _activate(p: Pacers, host: Int, i: Int) -> None:
-    """Put flow i at the end of the active list of a host."""
+    """Append flow i to the active list of a host."""
     p.after[i] = -1
     if p.head[host] < 0:
         p.head[host] = i
@@ -171,7 +220,7 @@ def _activate(p: Pacers, host: Int, i: Int) -> None:
 
 @kernel
 def _put_idle(p: Pacers, host: Int, i: Int) -> None:
-    """Put flow i at the end of the idle list of a host, if that has space."""
+    """Append flow i to the idle list of a host if there is space."""
     start, space = p.idle_start[host], p.idle_start[host + 1] - p.idle_start[host]
     if p.idle_end[host] - p.idle_first[host] < space:
         p.idle[start + p.idle_end[host] % space] = i
@@ -179,17 +228,27 @@ def _put_idle(p: Pacers, host: Int, i: Int) -> None:
 
 
 @routine
-def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, owed: bool, now: Int) -> None:
-    """What a packet of flow i says to the pacer of its destination: a pull target, cumulative.
+def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_request: bool, now: Int) -> None:
+    """Register the pull target that a packet of flow i brings to the pacer of its destination.
 
-    owed: whether it came trimmed or asks to send. The flow then joins the list of active connections, as it does
-    whenever its target advances, though that may not exceed what it was granted. With NDP each packet earns a pull. An
-    idle pacer serves at its next turn in this tick (``Pacers.due`` is ``now``).
+    The flow joins the active list if the target advances or the packet is a request. The target may not exceed what was
+    granted. With NDP every packet earns one pull. An idle pacer starts in this tick (``Pacers.due`` becomes ``now``).
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    i: the flow.
+    target: cumulative pull target of the packet, quanta.
+    is_request: whether the packet was trimmed or requests to send.
+    now: the present tick.
     """
     got = g.got[i]
-    wanted = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
-    joins = owed or wanted > got[TARGET]
-    got[TARGET] = max(got[TARGET], wanted)
+    new_target = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
+    joins = is_request or new_target > got[TARGET]
+    got[TARGET] = max(got[TARGET], new_target)
     if joins and got[IS_ACTIVE] == 0:
         got[IS_ACTIVE] = 1
         _activate(p, host, i)
@@ -199,9 +258,22 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, owe
 
 @routine
 def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
-    """The flow to whose sender the pacer of a host sends a pull now, -1: to none; ``due`` is then when it does next.
+    """Choose the flow that the pacer of a host sends a pull to, and grant its credit.
 
-    The pull carries what the flow was granted so far, ``Receivers.got[flow, GIVEN]``.
+    The pull carries the cumulative grant ``Receivers.got[flow, CREDIT_GRANTED]``. ``Pacers.due`` becomes the tick of
+    the next pull.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    now: the present tick.
+
+    Returns
+    -------
+    The flow, or -1 if there is none.
     """
     _adjust_rate(r, p, host, now)
     i, grant = np.int64(p.head[host]), np.int64(r.pull_quanta)
@@ -212,7 +284,7 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     else:
         p.due[host] = -1
         return np.int64(-1)
-    g.got[i, GIVEN] += grant
+    g.got[i, CREDIT_GRANTED] += grant
     g.got[i, PULLS] += 1
     paid = float((grant if grant > 0 else np.int64(r.empty_quanta)) * r.quantum)
     p.due[host] = now + max(int(np.rint(paid * r.byte_gap / p.rate[host])), 1)
@@ -221,11 +293,11 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
 
 @kernel
 def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
-    """What flow i, the first active one, is granted: quanta. It is active until its target is satisfied, then idle."""
+    """Grant quanta to flow i, the first active one. It stays active until its target is granted, then it is idle."""
     got = g.got[i]
     p.head[host] = p.after[i]
-    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[GIVEN]), np.int64(0)))
-    if got[TARGET] > got[GIVEN] + grant:
+    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[CREDIT_GRANTED]), np.int64(0)))
+    if got[TARGET] > got[CREDIT_GRANTED] + grant:
         _activate(p, host, i)
         return grant
     got[IS_ACTIVE] = 0
@@ -236,46 +308,60 @@ def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
 
 @kernel
 def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
-    """The first flow of an idle list, which is not empty; its entry goes once it has the most credit with this pull."""
+    """The first flow of a non-empty idle list. Its entry is removed once this pull gives it the most credit."""
     i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
     p.idle_first[host] += 1
-    if (g.got[i, GIVEN] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < most_credit(r):
+    if (g.got[i, CREDIT_GRANTED] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < max_credit(r):
         _put_idle(p, host, i)
     return i
 
 
 @kernel
 def throttles(r: Rules) -> bool:
-    """Whether receivers reduce the rate of their credit while the network trims or marks their packets."""
+    """Whether receivers reduce their credit rate while the network trims or marks their packets.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    """
     return r.oversubscription > 1.0
 
 
 @routine
 def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
-    """A data packet came to a host: GOOD, MARKED, or TRIMMED before the last hop, or TIMED_OUT for one on the last."""
+    """Count a data packet that arrived at a host.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    p: the pacers, changed in place (:class:`Pacers`).
+    host: the receiving host.
+    what: GOOD, MARKED, or TRIMMED before the last hop; TIMED_OUT for a packet trimmed on the last hop.
+    now: the present tick.
+    """
     _adjust_rate(r, p, host, now)
-    count = p.tally[host]
-    count[ALL] += 1
+    count = p.counters[host]
+    count[ARRIVED] += 1
     if what == TRIMMED:
-        count[CUT] += 1
+        count[TRIMMED_UPSTREAM] += 1
     elif what <= MARKED:
-        count[WHOLE] += 1
-        count[HEEDED] += what
+        count[UNTRIMMED] += 1
+        count[UNTRIMMED_MARKED] += what
 
 
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
-    """Ticks from one adjustment of the rate of a host to the next: 1.5 round trips, a quarter more or less."""
-    drawn = float(draw(r.seed, CREDIT_RATE, host, p.tally[host, ADJUSTMENTS])) / 2.0**63
+    """Ticks between two rate adjustments of a host: 1.5 round trips, varied by up to a quarter."""
+    drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host, ADJUSTMENTS])) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 
 @kernel
 def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
-    """Make all adjustments of the rate of a host that are due before a tick.
+    """Make all rate adjustments of a host that were due before this tick.
 
-    They follow a timer that runs from tick 0. Only pulls read the rate, and only arrivals change what it depends on, so
-    both catch up with the timer, and engines need none.
+    The adjustments follow a timer that starts at tick 0. Only pulls read the rate, and only arrivals change its inputs.
+    Both catch up with the timer, so engines need no event for it.
     """
     if throttles(r):
         if p.adjust_at[host] < 0:
@@ -286,22 +372,22 @@ def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
 
 @routine
 def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
-    """Make the next adjustment of the rate of a host, by what arrived since the last one."""
-    count, share = p.tally[host], 0.0
-    if count[WHOLE] > 0:
-        share = float(count[HEEDED]) / float(count[WHOLE])
+    """Make the next rate adjustment of a host, from the arrivals since the last one."""
+    count, share = p.counters[host], 0.0
+    if count[UNTRIMMED] > 0:
+        share = float(count[UNTRIMMED_MARKED]) / float(count[UNTRIMMED])
     p.share[host] = 0.5 * p.share[host] + 0.5 * share
     rate = p.rate[host]
-    if count[CUT] > 0:
-        rate -= float(count[CUT]) / float(count[ALL])
+    if count[TRIMMED_UPSTREAM] > 0:
+        rate -= float(count[TRIMMED_UPSTREAM]) / float(count[ARRIVED])
     if p.share[host] > _HIGH_SHARE:
         rate *= 1.0 - 0.5 * (p.share[host] - _HIGH_SHARE)
-    if count[CUT] == 0 and p.share[host] <= _HIGH_SHARE:
-        rate += _STEP * (2.0 ** float(min(count[RISES], 30)) if count[HEEDED] == 0 else 1.0)
+    if count[TRIMMED_UPSTREAM] == 0 and p.share[host] <= _HIGH_SHARE:
+        rate += _STEP * (2.0 ** float(min(count[RISES], 30)) if count[UNTRIMMED_MARKED] == 0 else 1.0)
         count[RISES] += 1
     else:
         count[RISES] = 0
     p.rate[host] = min(max(rate, _LEAST / r.oversubscription), 1.0)
-    count[: HEEDED + 1] = 0
+    count[: UNTRIMMED_MARKED + 1] = 0
     count[ADJUSTMENTS] += 1
     p.adjust_at[host] += _period(r, p, host)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers and the state of spraying transports, laid out for compiled code.
+"""The rules and the state of spraying transports, laid out for compiled code.
 
-Sizes are bytes on the wire, times ticks. A flow's packets are numbered from 0; sets of them are bits of 64-bit words.
+Sizes are bytes on the wire, times are ticks. The packets of a flow are numbered from 0. Sets of packets are bits of
+64-bit words.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,40 +13,40 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Floats, Int, Ints, Masks
 from flitlab.models.jit import kernel
 
-# What limits the bytes of a sender that are under way (Rules.window).
+# What limits a sender's bytes in flight (Rules.window).
 NO_WINDOW, NSCC, DCTCP, CONSTANT = 0, 1, 2, 3
 
-# Who allows a sender to send (Rules.credit): nobody, a receiver that grants bytes or packets, or the clock.
+# What allows a sender to send (Rules.credit): nothing, a receiver that grants bytes or packets, or a clock.
 NO_CREDIT, RCCC, NDP, PACED = 0, 1, 2, 3
 
-# How a sender chooses the entropy of a packet (Rules.spread).
+# How a sender chooses the entropy value of a packet (Rules.spread).
 OBLIVIOUS, BITMAP, REPS, MIXED, REPS_LIST = 0, 1, 2, 3, 4
 
-# What a sender learns of an entropy.
+# What a sender learns about an entropy value.
 GOOD, MARKED, TRIMMED, TIMED_OUT = 0, 1, 2, 3
 
 NEVER = np.int64(-(1 << 60))
-"""The tick of something that has not happened yet."""
+"""Tick of an event that has not happened."""
 
 CELLS = 8
-"""Entropies that ``reps`` keeps."""
+"""Entropy values that ``reps`` stores."""
 
 
 class Rules(NamedTuple):
-    """The numbers by which the senders and receivers of a transport act.
+    """The parameters by which the senders and receivers of a transport act.
 
-    seed: of draws. mtu: a full packet; header: part of it that is no payload; control: a packet without payload.
-    window, credit, spread: see above. paths: entropies of a flow, a power of two. ack_bytes: received since the last
-    acknowledgement that cause one. trims: 1 where full queues trim. answers: 1 where receivers answer. rtt0: the
-    longest round trip of the network without queues, ticks; timeout, freeze: ticks. gap: ticks from packet to packet
-    (PACED). quantum: bytes of a unit of credit; pull_quanta: the most that a pull grants; empty_quanta: for which the
-    pacer waits after a pull that grants nothing. gate: bytes acknowledged that adjust the window. rate: bytes a tick of
-    a host. first_window: bytes. most_bdp: limit of windows and credits in products of bandwidth and delay. target:
-    queueing delay, ticks, that windows aim at. alpha, fair, eta, fast, gamma, weight: of NSCC. near: delay, ticks,
-    below which a queue counts as empty. byte_gap: ticks of the pacer for a byte of credit. oversubscription: of the
-    network, below whose rate receivers throttle their credit; 1: they do not. sleek: 1 where senders find losses
-    themselves (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that all the credit
-    that was granted can be lost. weighted: 1 where the outputs of switches serve control and data in weighted turns
+    seed: of all draws. mtu: bytes of a full packet; header: its bytes without payload; control: bytes of a control
+    packet. window, credit, spread: constants above. paths: entropy values of a flow, a power of two. ack_bytes:
+    received bytes that cause an acknowledgement. trims: 1 where full queues trim. acknowledges: 1 where receivers
+    acknowledge. rtt0: the longest zero-load round trip, ticks; timeout, freeze: ticks. gap: ticks between packets
+    (PACED). quantum: bytes of a unit of credit; pull_quanta: the most that a pull grants; empty_quanta: what the pacer
+    waits for after a pull that grants nothing. gate: acknowledged bytes between window adjustments. rate: bytes per
+    tick of a host. first_window: bytes. most_bdp: limit of windows and credits, in bandwidth-delay products. target:
+    queueing delay that windows aim at, ticks. alpha, fair, eta, fast, gamma, weight: of NSCC. near: delay below which a
+    queue counts as empty, ticks. byte_gap: ticks of the pacer per byte of credit. oversubscription: of the network;
+    receivers throttle their credit below its rate, 1: they do not. sleek: 1 where senders detect losses
+    (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that granted credit can be lost.
+    weighted: 1 where switch outputs serve control and data by weighted round robin
     (:func:`~flitlab.models.rules.spray.queues.next_turn`), 0: control has strict priority.
     """
 
@@ -59,7 +60,7 @@ class Rules(NamedTuple):
     paths: int
     ack_bytes: int
     trims: int
-    answers: int
+    acknowledges: int
     rtt0: int
     timeout: int
     freeze: int
@@ -89,20 +90,20 @@ class Rules(NamedTuple):
 # Columns of Senders.seq, int64.
 PACKETS = 0  # of the flow
 LAST_SIZE = 1  # of its last packet
-FIRST = 2  # place of its packet 0 in ``sent``
-WORD = 3  # of its first word in ``flying``, ``again`` and ``have``
+FIRST = 2  # index of its packet 0 in ``sent``
+WORD = 3  # index of its first word in ``in_flight``, ``resend_pending`` and ``have``
 UNA = 4  # first packet that is not acknowledged cumulatively
 NEXT = 5  # next packet that was never sent
-FLIGHT = 6  # bytes under way, F
+FLIGHT = 6  # bytes in flight, F
 KNOWN = 7  # distinct bytes that the receiver is known to have, R
-AGAIN = 8  # packets that wait to be sent again, X
-AGAIN_FROM = 9  # none below waits so
+RESENDS_PENDING = 8  # packets that wait for retransmission, X
+RESEND_FROM = 9  # no packet below waits for retransmission
 BASE = 10  # least round trip so far
 CREDIT = 11  # bytes, C
-SPECULATES = 12  # 1 until the first answer
+SPECULATES = 12  # 1 until the first response
 GRANTED = 13  # quanta, cumulative
 RTS_AT = 14  # tick of the last request to send
-RTS_OUT = 15  # 1 while one is not answered
+RTS_OUT = 15  # 1 while one is outstanding
 ADAPT_AT = 16  # tick from which the window may adapt quickly; 0: not set
 ADAPT_BYTES = 17  # received in this period
 IGNORED = 18  # bytes since the last quick adaptation
@@ -113,17 +114,17 @@ ETA_AT = 22  # tick at which it was widened by eta
 CUT_AT = 23  # tick of the last decrease
 IS_FAST = 24
 NEAR_BYTES = 25  # received in a row with nearly no delay
-WALK = 26  # place in the round of entropies
+WALK = 26  # index in the round of entropy values
 MASK = 27
 ROUND = 28  # rounds begun
-DRAWN = 29  # entropies drawn at random
+DRAWN = 29  # entropy values drawn at random
 HEAD = 30  # cell of ``ring`` that is written next
 VALID = 31  # cells before it that may be read
 WRITTEN = 32  # cells ever written, at most CELLS
 FROZEN = 33  # tick until which cells are read in turn; 0: not frozen
-EXPLORE = 34  # packets that take entropies at random
+EXPLORE = 34  # packets that still take random entropy values
 READ = 35  # frozen: cell that is read next
-QUEUE_HEAD = 36  # of ``queue``: entropies taken so far
+QUEUE_HEAD = 36  # of ``queue``: entropy values taken so far
 QUEUE_TAIL = 37  # and put
 OPENED = 38  # packets of the first walk of REPS_LIST
 FINISHED = 39  # tick at which all was acknowledged, -1 before
@@ -141,18 +142,18 @@ WINDOW, AVERAGE, PENDING, REAL = 0, 1, 2, 4  # bytes; delay, ticks; bytes square
 
 # Columns of Receivers.got, int64.
 EXPECTED = 0  # first packet that is missing
-OUT_OF_ORDER = 1  # packets beyond
+OUT_OF_ORDER = 1  # packets received beyond it
 BYTES = 2  # distinct bytes received, R
 SINCE = 3  # bytes since the last acknowledgement
-ASKED = 4  # 1: an acknowledgement was asked for since the last hole was filled
+ACK_REQUESTED = 4  # 1: an acknowledgement was requested since the last gap was filled
 BEGUN = 5  # 1 after the first data
-COMPLETE = 6  # tick at which all had come, -1 before
+COMPLETE = 6  # tick at which all packets had arrived, -1 before
 TARGET = 7  # largest pull target, quanta
-GIVEN = 8  # quanta granted
+CREDIT_GRANTED = 8  # quanta granted
 IS_ACTIVE = 9  # 1 in the pacer's list of active connections
 PULLS = 11  # pulls sent
-TRIMS = 12  # packets that came trimmed
-MARKS = 13  # packets that came marked, whole or trimmed
+TRIMS = 12  # packets that arrived trimmed
+MARKS = 13  # packets that arrived marked, trimmed or not
 ACKS = 14
 NACKS = 15
 WORDS = 16  # its first word in ``have``
@@ -163,33 +164,43 @@ RECEIVER = 24
 class Senders(NamedTuple):
     """The senders of all flows.
 
-    seq: int64 [flows, SENDER]; win: float64 [flows, REAL]. sent: int64 [packets], last tick at which each was sent,
-    times 4, plus how often, at most 3. flying: uint64 [words], packets that are sent and neither acknowledged nor in
-    ``again``, those to be sent again. penalty: uint8 [flows, paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS).
-    queue: uint16 [flows, a power of two], entropies that were good (MIXED, REPS_LIST).
+    seq: int64 [flows, SENDER]; win: float64 [flows, REAL]; the columns are above. sent: int64 [packets], tick of the
+    last transmission times 4, plus the number of transmissions, at most 3. in_flight: uint64 [words], packets sent and
+    neither acknowledged nor in ``resend_pending``, which holds packets to be retransmitted. penalty: uint8 [flows,
+    paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS). queue: uint16 [flows, a power of two], good entropy
+    values (MIXED, REPS_LIST).
     """
 
     seq: Ints
     win: Floats
     sent: Ints
-    flying: Masks
-    again: Masks
+    in_flight: Masks
+    resend_pending: Masks
     penalty: Bytes
     ring: Ints
     queue: "np.ndarray"
 
 
 class Receivers(NamedTuple):
-    """The receivers of all flows: got: int64 [flows, RECEIVER]; have: uint64 [words], packets received."""
+    """The receivers of all flows. got: int64 [flows, RECEIVER]; have: uint64 [words], packets received."""
 
     got: Ints
     have: Masks
 
 
 def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: Ints) -> Senders:
-    """The senders of flows of so many packets, none of which has begun.
+    """The senders of all flows, none of which has started.
 
-    rules: of each transport. kind: which of them a flow has; int64 [flows] all.
+    Parameters
+    ----------
+    rules: of each transport.
+    kind: int64 [flows], index of each flow's transport in ``rules``.
+    packets: int64 [flows], packets of each flow.
+    last_size: int64 [flows], bytes of each flow's last packet.
+
+    Returns
+    -------
+    The senders.
     """
     flows, r = len(packets), rules[0]
 
@@ -212,11 +223,17 @@ def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: I
     penalised = max(each.paths if each.spread in (BITMAP, MIXED) else 1 for each in rules)
     cells = CELLS if any(each.spread == REPS for each in rules) else 1
     most = max(64, 4 * int(r.most_bdp * r.rtt0 * r.rate) // r.mtu)
-    room = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
+    queue_cells = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
     return Senders(
-        seq, win, np.zeros(packets.sum(), np.int64), np.zeros(words.sum(), np.uint64), np.zeros(words.sum(), np.uint64),
-        np.zeros((flows, penalised), np.uint8), np.zeros((flows, cells), np.int64), np.zeros((flows, room), np.uint16),
-    )  # fmt: skip
+        seq,
+        win,
+        np.zeros(packets.sum(), np.int64),
+        np.zeros(words.sum(), np.uint64),
+        np.zeros(words.sum(), np.uint64),
+        np.zeros((flows, penalised), np.uint8),
+        np.zeros((flows, cells), np.int64),
+        np.zeros((flows, queue_cells), np.uint16),
+    )
 
 
 def make_receivers(senders: Senders) -> Receivers:
@@ -224,18 +241,33 @@ def make_receivers(senders: Senders) -> Receivers:
     got = np.zeros((len(senders.seq), RECEIVER), np.int64)
     got[:, COMPLETE] = -1
     got[:, WORDS], got[:, COUNT] = senders.seq[:, WORD], senders.seq[:, PACKETS]
-    return Receivers(got, np.zeros(len(senders.flying), np.uint64))
+    return Receivers(got, np.zeros(len(senders.in_flight), np.uint64))
 
 
 @kernel
 def size_of(r: Rules, s: Senders, i: Int, number: Int) -> int:
-    """Bytes of a data packet of flow i."""
+    """Bytes of a data packet of flow i.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders.
+    i: the flow.
+    number: the packet.
+    """
     return s.seq[i, LAST_SIZE] if number == s.seq[i, PACKETS] - 1 else np.int64(r.mtu)
 
 
 @kernel
 def bits_at(words: Masks, first: Int, number: Int) -> np.uint64:
-    """Sixty-four bits of a set from ``number`` on; first: its first word, after whose last there is one more."""
+    """Sixty-four bits of a packet set, from packet ``number`` on.
+
+    Parameters
+    ----------
+    words: uint64 [words], sets of all flows.
+    first: index of the flow's first word. One spare word follows its last.
+    number: the packet of bit 0.
+    """
     word, shift = first + (number >> 6), np.uint64(number & 63)
     low = words[word] >> shift
     if shift == 0:
@@ -245,7 +277,15 @@ def bits_at(words: Masks, first: Int, number: Int) -> np.uint64:
 
 @kernel
 def clear_at(words: Masks, first: Int, number: Int, bits: np.uint64) -> None:
-    """Take packets out of a set: those whose bits are set, of which bit 0 is packet ``number``."""
+    """Remove packets from a set.
+
+    Parameters
+    ----------
+    words: uint64 [words], changed in place.
+    first: index of the flow's first word.
+    number: the packet of bit 0.
+    bits: the packets to remove.
+    """
     word, shift = first + (number >> 6), np.uint64(number & 63)
     words[word] &= ~(bits << shift)
     if shift != 0:
@@ -254,28 +294,57 @@ def clear_at(words: Masks, first: Int, number: Int, bits: np.uint64) -> None:
 
 @kernel
 def has(words: Masks, first: Int, number: Int) -> bool:
-    """Whether a packet is in a set."""
+    """Whether a packet is in a set.
+
+    Parameters
+    ----------
+    words: uint64 [words].
+    first: index of the flow's first word.
+    number: the packet.
+    """
     return (words[first + (number >> 6)] >> np.uint64(number & 63)) & np.uint64(1) != 0
 
 
 @kernel
 def put(words: Masks, first: Int, number: Int) -> None:
-    """Put a packet into a set."""
+    """Add a packet to a set.
+
+    Parameters
+    ----------
+    words: uint64 [words], changed in place.
+    first: index of the flow's first word.
+    number: the packet.
+    """
     words[first + (number >> 6)] |= np.uint64(1) << np.uint64(number & 63)
 
 
 @kernel
 def take(words: Masks, first: Int, number: Int) -> None:
-    """Take a packet out of a set."""
+    """Remove a packet from a set.
+
+    Parameters
+    ----------
+    words: uint64 [words], changed in place.
+    first: index of the flow's first word.
+    number: the packet.
+    """
     words[first + (number >> 6)] &= ~(np.uint64(1) << np.uint64(number & 63))
 
 
 @kernel
-def put_again(r: Rules, s: Senders, i: Int, number: Int) -> None:
-    """Packet ``number``, which is under way, waits to be sent again."""
+def queue_resend(r: Rules, s: Senders, i: Int, number: Int) -> None:
+    """Move a packet that is in flight to those that wait for retransmission.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    number: the packet.
+    """
     seq = s.seq[i]
-    take(s.flying, seq[WORD], number)
+    take(s.in_flight, seq[WORD], number)
     seq[FLIGHT] -= size_of(r, s, i, number)
-    put(s.again, seq[WORD], number)
-    seq[AGAIN_FROM] = number if seq[AGAIN] == 0 else min(seq[AGAIN_FROM], np.int64(number))
-    seq[AGAIN] += 1
+    put(s.resend_pending, seq[WORD], number)
+    seq[RESEND_FROM] = number if seq[RESENDS_PENDING] == 0 else min(seq[RESEND_FROM], np.int64(number))
+    seq[RESENDS_PENDING] += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By which port a sprayed packet leaves a switch.
+"""The output port of a sprayed packet.
 
-An entropy stands for a path: by a hash at every switch where routes are next hops, and for one of the paths of its
-pair of switches where these are whole paths.
+An entropy value selects a path: by a hash at every switch where routes are next hops, or one of the paths of the switch
+pair where routes are whole paths.
 """
 
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.streams import SALT, SWITCH
 from flitlab.models.rules.tables import PATHS, Tables
 
-# What a switch chooses by among equal next hops (``at_switch``).
+# How a switch chooses among equal next hops (``at_switch``).
 BY_HASH, ROUND_ROBIN, LEAST_LEVEL, FLOWLET, HASH_UNLESS_WORST = 0, 1, 2, 3, 4
 
 _LEAST_IN_TURN, _LEAST_BY_LEVEL = 128, 100
-"""Bytes below which data goes by the hash, as control does."""
+"""Bytes below which data follows the hash, as control packets do."""
 
 _GAMMA, _DELTA, _SIGMA = uint64(0x9E3779B97F4A7C15), uint64(0xD1B54A32D192ED03), uint64(0xA0761D6478BD642F)
 _MIX1, _MIX2 = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
@@ -32,9 +32,15 @@ _ONE = np.uint64(1)
 
 @kernel
 def mixed(a: Int, b: Int, c: Int) -> int:
-    """A hash of three numbers, 0 .. 2**63 - 1.
+    """A hash of three numbers, 0 .. 2**63 - 1: the mix of SplitMix64, twice.
 
-    It is the mix of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, doi:10.1145/2714064.2660195), twice.
+    Parameters
+    ----------
+    a: first number.
+    b: second number.
+    c: third number.
+
+    Source: Steele, Lea, Flood, OOPSLA 2014, doi:10.1145/2714064.2660195.
     """
     word = uint64(a) * _GAMMA + uint64(b) * _DELTA
     word = (word ^ (word >> _30)) * _MIX1
@@ -47,33 +53,51 @@ def mixed(a: Int, b: Int, c: Int) -> int:
 
 @routine
 def make_salts(seed: Int, salts: Ints) -> None:
-    """Draw the salt of every switch, int64 [switches], and one more for the paths of flows."""
+    """Draw the salt of every switch, and one more for the paths of flows.
+
+    Parameters
+    ----------
+    seed: of the run.
+    salts: int64 [switches + 1], filled.
+    """
     for switch in range(len(salts)):
         salts[switch] = draw(seed, SALT, switch, 0)
 
 
 @kernel
 def flow_key(flow: Int, backwards: bool) -> int:
-    """What a flow's packets, or the answers to them, are called in hashes."""
+    """The number by which hashes identify a flow's packets, or the control packets in the other direction."""
     return np.int64(2 * flow + backwards)
 
 
 @kernel
-def way_of(r: Tables, salts: Ints, paths: Int, origin: Int, target: Int, key: Int, entropy: Int) -> int:
-    """The way of a packet, fixed at its first switch: the number of its path (PATHS), else 0.
+def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
+    """The route of a packet, fixed at its first switch: the index of its path (PATHS), else 0.
 
-    The entropies 0 .. paths - 1 of a flow are spread evenly over the paths of its pair, in proportion to their weights.
+    The entropy values 0 .. paths - 1 of a flow are spread evenly over the paths of its switch pair, in proportion to
+    their weights.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    salts: int64 [switches + 1], from :func:`make_salts`.
+    paths: entropy values of a flow.
+    src_switch, dst_switch: ends of the path.
+    key: from :func:`flow_key`.
+    entropy: entropy value of the packet.
     """
-    if r.form != PATHS or origin == target:
+    if r.form != PATHS or src_switch == dst_switch:
         return np.int64(0)
-    return _path_of(r, salts[len(salts) - 1], np.int64(paths), origin * r.switches + target, key, np.int64(entropy))
+    return _path_of(
+        r, salts[len(salts) - 1], np.int64(paths), src_switch * r.switches + dst_switch, key, np.int64(entropy)
+    )
 
 
 @routine
 def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int) -> int:
     word = mixed(salt, key, 0)
-    turn = (entropy + (word >> 40)) % paths
-    drawn = ((turn << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
+    offset = (entropy + (word >> 40)) % paths
+    drawn = ((offset << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
         return first + (drawn * (end - first) >> 32)
@@ -84,71 +108,128 @@ def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int
 
 
 @kernel
-def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int, key: Int, entropy: Int) -> int:
-    """The port of a set that the hash of a packet chooses, by their weights where the routes have some."""
+def hashed_port(r: Tables, salts: Ints, ports: np.uint64, switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
+    """The port that the hash of a packet selects from a set, by the weights of the routes if they have any.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    salts: int64 [switches + 1], from :func:`make_salts`.
+    ports: uint64, allowed ports, a bit each.
+    switch: the present switch.
+    dst_switch: the destination switch.
+    key: from :func:`flow_key`.
+    entropy: entropy value of the packet.
+
+    Returns
+    -------
+    Port number.
+    """
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
-    word = mixed(salts[here], key, entropy)
+    word = mixed(salts[switch], key, entropy)
     if len(r.port_threshold) == 0:
         return select(ports, (word >> 31) * count >> 32)
     port, drawn = lowest(ports), word >> 55
-    while popcount(ports) > 1 and np.int64(r.port_threshold[target, here, port]) <= drawn:
+    while popcount(ports) > 1 and np.int64(r.port_threshold[dst_switch, switch, port]) <= drawn:
         ports &= ports - _ONE
         port = lowest(ports)
     return port
 
 
 @routine
-def kept_port(r: Tables, b: Tables, salts: Ints, here: Int, target: Int, hop: Int, key: Int, entropy: Int) -> int:
-    """The port that the hash of a packet chooses once routes have changed; b: the routes at first.
+def rehashed_port(
+    r: Tables, b: Tables, salts: Ints, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int
+) -> int:
+    """The port that the hash of a packet selects after the routes have changed.
 
-    Without weights it is the one that it chose at first where that is still allowed, so that only those entropies
-    change their path that have to.
+    Without weights it stays the original port while that is allowed, so that only entropy values whose path is gone
+    move.
+
+    Parameters
+    ----------
+    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
+    b: routes at the start of the run.
+    salts: int64 [switches + 1], from :func:`make_salts`.
+    switch: the present switch.
+    dst_switch: the destination switch.
+    hop: channels taken so far.
+    key: from :func:`flow_key`.
+    entropy: entropy value of the packet.
+
+    Returns
+    -------
+    Port number.
     """
-    ports = next_hops(r, np.int64(0), hop, here, target)
+    ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
     if len(r.port_threshold) > 0:
-        return hashed_port(r, salts, ports, here, target, key, entropy)
-    first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, here, target), here, target, key, entropy)
+        return hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
+    first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, switch, dst_switch), switch, dst_switch, key, entropy)
     if ports >> np.uint64(first) & _ONE:
         return first
-    return hashed_port(r, salts, ports, here, target, mixed(key, here, first), entropy)
+    return hashed_port(r, salts, ports, switch, dst_switch, mixed(key, switch, first), entropy)
 
 
 @kernel
 def spray_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, way: Int, hop: Int, here: Int, target: Int, key: Int, entropy: Int
-) -> int:  # fmt: skip
-    """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves.
+    r: Tables,
+    b: Tables,
+    moved: bool,
+    salts: Ints,
+    route: Int,
+    hop: Int,
+    switch: Int,
+    dst_switch: Int,
+    key: Int,
+    entropy: Int,
+) -> int:
+    """The output port of a packet where switches only hash (BY_HASH).
 
-    b: the routes before anything happened to the network; moved: whether they were others.
+    Parameters
+    ----------
+    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
+    b: routes at the start of the run.
+    moved: whether the present routes differ from them.
+    salts: int64 [switches + 1], from :func:`make_salts`.
+    route: from :func:`spray_route`.
+    hop: channels taken so far.
+    switch: the present switch, not ``dst_switch``.
+    dst_switch: the destination switch.
+    key: from :func:`flow_key`.
+    entropy: entropy value of the packet.
+
+    Returns
+    -------
+    Port number.
     """
     if r.form == PATHS:
-        return np.int64(r.path_port[r.path_start[way] + hop])
+        return np.int64(r.path_port[r.path_start[route] + hop])
     if moved:
-        return kept_port(r, b, salts, here, target, hop, key, entropy)
-    return hashed_port(r, salts, next_hops(r, way, hop, here, target), here, target, key, entropy)
+        return rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy)
+    return hashed_port(r, salts, next_hops(r, route, hop, switch, dst_switch), switch, dst_switch, key, entropy)
 
 
 class Switches(NamedTuple):
-    """What switches that choose themselves look at and remember.
+    """The state of switches that choose ports themselves.
 
-    policy: ROUND_ROBIN ...; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue, kept
-    by the engine; room: int64 [links], of data. level, level_at: int64 [links], how full each was when looked at, and
-    when. fresh: ticks for which that is good. silence: ticks after which a flow may move (FLOWLET). order: int64
-    [switches, ports], a permutation of its ports; place: int64 [switches], of the next in it; draws: int64 [switches].
-    kept, kept_at: int64 [switches, flow keys], the port of a flow and when its last packet came (FLOWLET).
+    policy: ROUND_ROBIN ...; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue,
+    updated by the engine; queue_bytes: int64 [links], capacity for data. level, level_at: int64 [links], last sampled
+    fill level of each queue, and its tick. fresh: ticks for which a sample is valid. flowlet_gap: ticks after which a
+    flow may move (FLOWLET). order: int64 [switches, ports], a permutation of the ports; place: int64 [switches], index
+    of the next one; draws: int64 [switches], draws so far. kept, kept_at: int64 [switches, flow keys], the port of a
+    flow and the tick of its last packet (FLOWLET).
     """
 
     policy: int
     seed: int
     low: Ints
     high: Ints
-    room: Ints
+    queue_bytes: Ints
     level: Ints
     level_at: Ints
     fresh: int
-    silence: int
+    flowlet_gap: int
     order: Ints
     place: Ints
     draws: Ints
@@ -157,122 +238,179 @@ class Switches(NamedTuple):
 
 
 def make_switches(
-    policy: int, seed: int, room: Ints, degrees: Ints, keys: int, fresh: int, silence: int
+    policy: int, seed: int, queue_bytes: Ints, degrees: Ints, keys: int, fresh: int, flowlet_gap: int
 ) -> Switches:  # fmt: skip
-    """Switches with so many ports each, int64 [switches], and empty queues; keys: of all flows, both ways."""
-    links, count = len(room), len(degrees)
+    """The state of switches with empty queues.
+
+    Parameters
+    ----------
+    policy: ROUND_ROBIN ...
+    seed: of draws.
+    queue_bytes: int64 [links], capacity of each queue.
+    degrees: int64 [switches], ports of each switch.
+    keys: flow keys of all flows, both directions.
+    fresh: ticks for which a sampled level is valid.
+    flowlet_gap: ticks after which a flow may move.
+
+    Returns
+    -------
+    The switches.
+    """
+    links, count = len(queue_bytes), len(degrees)
     most = int(degrees.max(initial=1))
     order = np.tile(np.arange(most), (count, 1))
     none = np.full((count, keys), -1, np.int64) if policy == FLOWLET else np.zeros((1, 1), np.int64)
     return Switches(
-        policy, seed, np.zeros(links, np.int64), np.zeros(links, np.int64), room.astype(np.int64),
-        np.zeros(links, np.int64), np.full(links, -fresh - 1, np.int64), fresh, silence, order, np.full(count, most),
-        np.zeros(count, np.int64), none, none.copy(),
-    )  # fmt: skip
+        policy,
+        seed,
+        np.zeros(links, np.int64),
+        np.zeros(links, np.int64),
+        queue_bytes.astype(np.int64),
+        np.zeros(links, np.int64),
+        np.full(links, -fresh - 1, np.int64),
+        fresh,
+        flowlet_gap,
+        order,
+        np.full(count, most),
+        np.zeros(count, np.int64),
+        none,
+        none.copy(),
+    )
 
 
 @routine
 def chosen_port(
-    r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int,
-    key: Int, entropy: Int, data: Int, now: Int,
-) -> int:  # fmt: skip
-    """The port by which a packet leaves a switch that chooses itself; data: its bytes if it is whole data, else 0.
+    r: Tables,
+    b: Tables,
+    moved: bool,
+    salts: Ints,
+    w: Switches,
+    out_start: Ints,
+    switch: Int,
+    dst_switch: Int,
+    hop: Int,
+    key: Int,
+    entropy: Int,
+    data: Int,
+    now: Int,
+) -> int:
+    """The output port of a packet where switches choose themselves.
 
-    b, moved: as in :func:`spray_port`.
+    Parameters
+    ----------
+    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
+    b: routes at the start of the run.
+    moved: whether the present routes differ from them.
+    salts: int64 [switches + 1], from :func:`make_salts`.
+    w: the switches, changed in place.
+    out_start: int64 [switches + 1], first channel of each switch.
+    switch: the present switch.
+    dst_switch: the destination switch.
+    hop: channels taken so far.
+    key: from :func:`flow_key`.
+    entropy: entropy value of the packet.
+    data: bytes of an untrimmed data packet, else 0.
+    now: the present tick.
+
+    Returns
+    -------
+    Port number.
     """
-    ports = next_hops(r, np.int64(0), hop, here, target)
+    ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     if w.policy == FLOWLET:
-        return _flowlet(w, out_start, ports, count, here, key, now)
+        return _flowlet(w, out_start, ports, count, switch, key, now)
     if moved:
-        hashed = np.int64(kept_port(r, b, salts, here, target, hop, key, entropy))
+        hashed = np.int64(rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy))
     else:
-        hashed = np.int64(hashed_port(r, salts, ports, here, target, key, entropy))
+        hashed = np.int64(hashed_port(r, salts, ports, switch, dst_switch, key, entropy))
     if w.policy == HASH_UNLESS_WORST:
-        return _unless_worst(w, out_start, ports, hashed, here, now)
+        return _unless_worst(w, out_start, ports, hashed, switch, now)
     if data < (_LEAST_IN_TURN if w.policy == ROUND_ROBIN else _LEAST_BY_LEVEL):
         return hashed
     if w.policy == ROUND_ROBIN:
-        return _in_turn(w, ports, here)
-    return _least(w, out_start, ports, here, now)
+        return _in_turn(w, ports, switch)
+    return _least(w, out_start, ports, switch, now)
 
 
 @kernel
-def _word(w: Switches, here: Int) -> int:
+def _word(w: Switches, switch: Int) -> int:
     """The next draw of a switch."""
-    w.draws[here] += 1
-    return draw(w.seed, SWITCH, here, w.draws[here] - 1)
+    w.draws[switch] += 1
+    return draw(w.seed, SWITCH, switch, w.draws[switch] - 1)
 
 
 @routine
-def _in_turn(w: Switches, ports: np.uint64, here: Int) -> int:
-    """The next of the ports in a random order of all; after the last comes a new order."""
-    order, degree = w.order[here], np.int64(w.order.shape[1])
+def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
+    """The next of the allowed ports in a random order of all. A new order follows the last port."""
+    order, degree = w.order[switch], np.int64(w.order.shape[1])
     while True:
-        if w.place[here] >= degree:
+        if w.place[switch] >= degree:
             for k in range(degree - 1, 0, -1):
-                other = below(_word(w, here), k + 1)
+                other = below(_word(w, switch), k + 1)
                 order[k], order[other] = order[other], order[k]
-            w.place[here] = 0
-        port = order[w.place[here]]
-        w.place[here] += 1
+            w.place[switch] = 0
+        port = order[w.place[switch]]
+        w.place[switch] += 1
         if ports >> np.uint64(port) & _ONE:
             return np.int64(port)
 
 
 @kernel
 def _level(w: Switches, link: Int, now: Int) -> int:
-    """How full a queue is, as it was known a moment ago: 0 below 5 % of its room, 1 below 10, 2 below 20, 3."""
+    """The sampled fill level of a queue: 0 below 5 % of its capacity, 1 below 10 %, 2 below 20 %, else 3."""
     if now - w.level_at[link] > w.fresh:
-        held, room = w.low[link] + w.high[link], w.room[link]
-        w.level[link] = np.int64(20 * held >= room) + np.int64(10 * held >= room) + np.int64(5 * held >= room)
+        held, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
+        w.level[link] = (
+            np.int64(20 * held >= capacity) + np.int64(10 * held >= capacity) + np.int64(5 * held >= capacity)
+        )
         w.level_at[link] = now
     return w.level[link]
 
 
 @routine
-def _least(w: Switches, out_start: Ints, ports: np.uint64, here: Int, now: Int) -> int:
-    """The port of least level, one of several at random."""
+def _least(w: Switches, out_start: Ints, ports: np.uint64, switch: Int, now: Int) -> int:
+    """The port of the lowest fill level; ties are drawn."""
     best: Int = np.int64(4)
     ties, rest = np.uint64(0), ports
     while rest != 0:
         port = lowest(rest)
         rest &= rest - _ONE
-        level = _level(w, out_start[here] + port, now)
+        level = _level(w, out_start[switch] + port, now)
         if level < best:
             best, ties = level, np.uint64(0)
         if level == best:
             ties |= _ONE << np.uint64(port)
     count = popcount(ties)
-    return lowest(ties) if count == 1 else select(ties, below(_word(w, here), count))
+    return lowest(ties) if count == 1 else select(ties, below(_word(w, switch), count))
 
 
 @routine
-def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, here: Int, key: Int, now: Int) -> int:
-    """The port that a flow had, another one if it was silent and that is strictly better, or if it is not allowed."""
-    port, silent = w.kept[here, key], now - w.kept_at[here, key] > w.silence
+def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch: Int, key: Int, now: Int) -> int:
+    """The flow's port. It changes if it is no longer allowed, or after a gap if another port is strictly better."""
+    port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.flowlet_gap
     if port < 0 or ports >> np.uint64(port) & _ONE == 0:
-        port = _least(w, out_start, ports, here, now)
-    elif silent and _word(w, here) & 1:
-        other = _least(w, out_start, ports, here, now)
-        if _level(w, out_start[here] + other, now) < _level(w, out_start[here] + port, now):
+        port = _least(w, out_start, ports, switch, now)
+    elif idle and _word(w, switch) & 1:
+        other = _least(w, out_start, ports, switch, now)
+        if _level(w, out_start[switch] + other, now) < _level(w, out_start[switch] + port, now):
             port = other
-    w.kept[here, key], w.kept_at[here, key] = port, now
+    w.kept[switch, key], w.kept_at[switch, key] = port, now
     return port
 
 
 @routine
-def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, here: Int, now: Int) -> int:
-    """The port that the hash chose or, half of the time if it is at the worst level and others are not, a best one."""
-    if _word(w, here) & 1:
+def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, switch: Int, now: Int) -> int:
+    """The hashed port. If it is at the worst level, and others are not, half of the packets take a best port."""
+    if _word(w, switch) & 1:
         return hashed
     worst, best, rest = np.int64(-1), np.int64(4), ports
     while rest != 0:
-        level = np.int64(_level(w, out_start[here] + lowest(rest), now))
+        level = np.int64(_level(w, out_start[switch] + lowest(rest), now))
         worst, best = max(worst, level), min(best, level)
         rest &= rest - _ONE
-    if best == worst or _level(w, out_start[here] + hashed, now) < worst:
+    if best == worst or _level(w, out_start[switch] + hashed, now) < worst:
         return hashed
-    return _least(w, out_start, ports, here, now)
+    return _least(w, out_start, ports, switch, now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What queues decide: which packet is trimmed, which is marked, and whether control or data is served."""
+"""Decisions of queues: which packet is trimmed, which is marked, and whether control or data is served."""
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
@@ -7,25 +7,38 @@ from flitlab.models.rules.draw import below_wide, draw
 from flitlab.models.rules.spray.streams import ECN, TRIM
 
 CONTROL_TURNS = 10
-"""Control packets that a server with weighted turns serves for each data packet, while both wait.
+"""Control packets that a weighted round-robin server sends per data packet, while both wait.
 
-Of hosts as in the simulator of Ultra Ethernet; of NDP's switches as in Handley et al., SIGCOMM 2017, section 3.1,
+Of hosts as in the Ultra Ethernet simulator; of NDP's switches as in Handley et al., SIGCOMM 2017, section 3.1,
 doi:10.1145/3098822.3098825.
 """
 
 
 @kernel
 def evicts(seed: Int, link: Int, times: Int) -> bool:
-    """Whether a full queue puts an arriving packet in the place of its youngest one; times: it was full before."""
+    """Whether an arriving packet replaces the youngest one of a full queue.
+
+    Parameters
+    ----------
+    seed: of draws.
+    link: the link of the queue.
+    times: how often the queue was full before.
+    """
     return draw(seed, TRIM, link, times) & 1 == 1
 
 
 @kernel
 def is_marked(seed: Int, link: Int, times: Int, behind: Int, low: Int, high: Int) -> bool:
-    """Whether a data packet is marked that leaves ``behind`` bytes of data behind it.
+    """Whether a data packet gets an ECN mark.
 
-    low, high: bytes, up to which none is and above which all are. times: how often it lay between them before at this
-    link, as only then there is a draw.
+    Parameters
+    ----------
+    seed: of draws.
+    link: the link of the queue.
+    times: earlier draws of this link; a draw happens only between ``low`` and ``high``.
+    behind: bytes of data in the queue behind the packet.
+    low: bytes up to which no packet is marked.
+    high: bytes above which all packets are marked.
     """
     if behind > high:
         return True
@@ -34,5 +47,5 @@ def is_marked(seed: Int, link: Int, times: Int, behind: Int, low: Int, high: Int
 
 @kernel
 def next_turn(turn: Int) -> int:
-    """The turn after ``turn`` of a server for which control and data wait; data is served in turn 0, else control."""
+    """The turn after ``turn`` of a server with control and data waiting. Turn 0 serves data, the others control."""
     return (turn + 1) % (CONTROL_TURNS + 1)

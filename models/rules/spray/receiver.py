@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a receiver does with what arrives: acknowledge it at once, later, or ask for it again."""
+"""The receiver of a flow: acknowledge packets, at once or later, and request trimmed packets again."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.layout import (
+    ACK_REQUESTED,
     ACKS,
-    ASKED,
     BEGUN,
     BYTES,
     COMPLETE,
@@ -31,8 +31,26 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @routine
-def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, asks: bool, now: Int) -> bool:
-    """A data packet of flow i comes whole; whether it is acknowledged now. asks: it wants to be."""
+def on_data(
+    r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, ack_requested: bool, now: Int
+) -> bool:
+    """Take in an untrimmed data packet of flow i.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    i: the flow.
+    number: the packet.
+    size: its bytes.
+    marked: whether it has an ECN mark.
+    ack_requested: whether it requests an acknowledgement.
+    now: the present tick.
+
+    Returns
+    -------
+    Whether it is acknowledged now.
+    """
     got = g.got[i]
     got[MARKS] += np.int64(marked)
     if number < got[EXPECTED] or has(g.have, got[WORDS], number):
@@ -42,18 +60,18 @@ def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool
     got[BEGUN] = 1
     got[BYTES] += size
     got[SINCE] += size
-    if asks:
-        got[ASKED] = 1
+    if ack_requested:
+        got[ACK_REQUESTED] = 1
     if number == got[EXPECTED]:
         _advance(g, i)
-        filled = got[OUT_OF_ORDER] == 0 and got[ASKED] != 0
+        filled = got[OUT_OF_ORDER] == 0 and got[ACK_REQUESTED] != 0
         if filled:
-            got[ASKED] = 0
+            got[ACK_REQUESTED] = 0
         if got[EXPECTED] == got[COUNT]:
             got[COMPLETE] = now
     else:
         got[OUT_OF_ORDER] += 1
-    if marked or asks or first or filled or got[SINCE] >= r.ack_bytes:
+    if marked or ack_requested or first or filled or got[SINCE] >= r.ack_bytes:
         return _answer(r, g, i)
     return False
 
@@ -61,13 +79,13 @@ def on_data(r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool
 @kernel
 def _answer(r: Rules, g: Receivers, i: Int) -> bool:
     g.got[i, SINCE] = 0
-    g.got[i, ACKS] += r.answers
-    return r.answers != 0
+    g.got[i, ACKS] += r.acknowledges
+    return r.acknowledges != 0
 
 
 @kernel
 def _advance(g: Receivers, i: Int) -> None:
-    """Go on to the first packet that is missing."""
+    """Advance to the first missing packet."""
     got = g.got[i]
     before = got[EXPECTED]
     while True:
@@ -80,7 +98,20 @@ def _advance(g: Receivers, i: Int) -> None:
 
 @kernel
 def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> bool:
-    """A trimmed packet of flow i comes; whether it is asked for again (or else acknowledged, as it came before)."""
+    """Take in a trimmed packet of flow i.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    i: the flow.
+    number: the packet.
+    marked: whether it has an ECN mark.
+
+    Returns
+    -------
+    Whether a NACK requests it again; False: it arrived before, and is acknowledged.
+    """
     got = g.got[i]
     got[TRIMS] += 1
     got[MARKS] += np.int64(marked)
@@ -93,15 +124,27 @@ def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> boo
 
 @kernel
 def on_request(r: Rules, g: Receivers, i: Int) -> None:
-    """A request to send, or a probe, of flow i comes, and is acknowledged at once."""
+    """Take in a request to send, or a probe, of flow i, which is acknowledged at once.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    g: the receivers, changed in place (:class:`~flitlab.models.rules.spray.layout.Receivers`).
+    i: the flow.
+    """
     _answer(r, g, i)
 
 
 @kernel
 def bits_from(g: Receivers, i: Int, number: Int, exact: bool) -> int:
-    """The packet from which on an acknowledgement says what has come; number: which caused it.
+    """The first packet of the received set that an acknowledgement reports.
 
-    exact: whether that was marked or asked for an acknowledgement.
+    Parameters
+    ----------
+    g: the receivers.
+    i: the flow.
+    number: the packet that caused the acknowledgement.
+    exact: whether it was marked or requested the acknowledgement.
     """
     if exact and number >= 0:
         return np.int64(number)
@@ -110,7 +153,14 @@ def bits_from(g: Receivers, i: Int, number: Int, exact: bool) -> int:
 
 @kernel
 def bits_of(g: Receivers, i: Int, start: Int) -> int:
-    """Which of the 64 packets from ``start`` on flow i has: bits of an int64, the lowest for the first."""
+    """The received packets among the 64 from ``start`` on, as bits of an int64, lowest first.
+
+    Parameters
+    ----------
+    g: the receivers.
+    i: the flow.
+    start: the first packet.
+    """
     got = g.got[i]
     if start >= got[COUNT]:
         return np.int64(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SLEEK: a sender finds out that packets were dropped by what came beyond them, or by a probe that came before them.
+"""SLEEK loss recovery: a sender detects dropped packets by later arrivals, or by a probe that overtook them.
 
 Source: Ultra Ethernet Specification 1.0 (2025), section on loss recovery without trimming.
 """
@@ -9,7 +9,6 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.spray.layout import (
-    AGAIN,
     BASE,
     NEXT,
     PACKETS,
@@ -17,34 +16,41 @@ from flitlab.models.rules.spray.layout import (
     PROBED,
     RECOVER,
     RECOVERED,
+    RESENDS_PENDING,
     UNA,
     WINDOW,
     WORD,
     Rules,
     Senders,
     has,
-    put_again,
+    queue_resend,
 )
 from flitlab.models.rules.spray.spread import choose_entropy
 from flitlab.models.rules.spray.window import widest
 
 PROBE = np.int64(-2)
-"""What a probe has instead of the number of a packet."""
+"""Packet number of a probe."""
 
 _LEAST = 5.0
-"""Packets that came out of order below which none counts as lost."""
+"""Fewest packets received out of order that indicate a loss."""
 
 
 @routine
 def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> None:
-    """Sender i has taken in an acknowledgement: let what counts as lost now wait to be sent again.
+    """Queue the packets of sender i that count as lost for retransmission, after an acknowledgement.
 
-    expected, received, number: as it says (:func:`flitlab.models.rules.spray.sender.on_ack`).
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    expected, received, number: of the acknowledgement (:func:`flitlab.models.rules.spray.sender.on_ack`).
+    now: the present tick.
     """
     seq = s.seq[i]
     if seq[RECOVER] >= 0 and seq[UNA] >= seq[RECOVER]:
         seq[RECOVER] = -1
-    if seq[RECOVER] < 0 and seq[UNA] < seq[NEXT] and _has_lost(r, s, i, expected, received, number, now):
+    if seq[RECOVER] < 0 and seq[UNA] < seq[NEXT] and _detects_loss(r, s, i, expected, received, number, now):
         seq[RECOVER], seq[RECOVERED] = seq[NEXT], seq[UNA]
     if seq[RECOVER] >= 0:
         _send_again(r, s, i)
@@ -57,32 +63,43 @@ def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: 
 
 
 @kernel
-def _has_lost(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> bool:
-    """Whether packets under way count as lost."""
+def _detects_loss(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> bool:
+    """Whether packets in flight count as lost."""
     seq, payload = s.seq[i], float(r.mtu - r.header)
     if number == PROBE:
         return bool(float(now - seq[PROBED] - seq[BASE]) < r.target)
     beyond = (received - expected * r.mtu + r.mtu - 1) // r.mtu
     most = min(1.5 * s.win[i, WINDOW], widest(r, s, i))
-    return bool(seq[AGAIN] == 0 and float(beyond) >= max(most / payload, _LEAST))
+    return bool(seq[RESENDS_PENDING] == 0 and float(beyond) >= max(most / payload, _LEAST))
 
 
 @kernel
 def _send_again(r: Rules, s: Senders, i: Int) -> None:
-    """Let the first window of what is missing wait to be sent again, each packet once in a recovery."""
+    """Queue the missing packets of the first window for retransmission, each once per recovery."""
     seq = s.seq[i]
     end = min(seq[RECOVER], seq[UNA] + np.int64(s.win[i, WINDOW] / float(r.mtu - r.header)))
     for number in range(max(seq[RECOVERED], seq[UNA]), end):
-        if has(s.flying, seq[WORD], number):
-            put_again(r, s, i, number)
+        if has(s.in_flight, seq[WORD], number):
+            queue_resend(r, s, i, number)
     seq[RECOVERED] = max(seq[RECOVERED], end)
 
 
 @routine
-def next_look(r: Rules, s: Senders, i: Int, now: Int) -> int:
-    """The tick in which sender i looks next at its timer for probes, -1: it does not run.
+def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
+    """The tick at which sender i checks its probe timer next.
 
-    An acknowledgement may bring that forward; a look at least every round trip finds it out.
+    An acknowledgement may bring the timer forward. A check at least every round trip notices it.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    now: the present tick.
+
+    Returns
+    -------
+    The tick, -1 if the timer does not run.
     """
     seq = s.seq[i]
     if seq[PROBE_AT] < 0:
@@ -92,7 +109,19 @@ def next_look(r: Rules, s: Senders, i: Int, now: Int) -> int:
 
 @routine
 def probe(r: Rules, s: Senders, i: Int, now: Int) -> int:
-    """Let sender i, if it is time, send a probe: its entropy, -1: it is not."""
+    """Send a probe of sender i if it is due.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    now: the present tick.
+
+    Returns
+    -------
+    Its entropy value, -1: it is not due.
+    """
     seq = s.seq[i]
     if seq[PROBE_AT] < 0 or seq[PROBE_AT] > now:
         return np.int64(-1)

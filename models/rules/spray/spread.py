@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a sender chooses the entropy, and so the path, of each packet, and what it learns of them."""
+"""The choice of the entropy value, and so of the path, of each packet, and what senders learn about them."""
 
 import numpy as np
 
@@ -37,15 +37,22 @@ from flitlab.models.rules.spray.layout import (
 from flitlab.models.rules.spray.streams import ENTROPY, ROUND_MASK
 
 _WORST = 15
-"""The largest penalty of an entropy."""
+"""The largest penalty of an entropy value."""
 
 _EXPLORED = 16
-"""Packets that take entropies at random after ``reps`` was frozen."""
+"""Packets that take random entropy values after ``reps`` was frozen."""
 
 
 @kernel
 def choose_entropy(r: Rules, s: Senders, i: Int) -> int:
-    """The entropy of the next packet of sender i: 0 .. paths - 1."""
+    """The entropy value of the next packet of sender i: 0 .. paths - 1.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    """
     if r.paths == 1:
         return np.int64(0)
     if r.spread == OBLIVIOUS:
@@ -55,7 +62,14 @@ def choose_entropy(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def first_entropy(r: Rules, i: Int, number: Int) -> int:
-    """The entropy of packet ``number`` of sender i as :func:`choose_entropy` chooses it before any feedback."""
+    """The entropy value of a packet as :func:`choose_entropy` chooses it before any feedback.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    i: the flow.
+    number: the packet.
+    """
     if r.spread == REPS_LIST and number < r.paths:
         return (number + 1) % r.paths
     if r.spread == REPS or r.spread == REPS_LIST:
@@ -82,7 +96,7 @@ def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def _here(r: Rules, s: Senders, i: Int) -> int:
-    """The entropy at hand in the walk; every round has another order."""
+    """The present entropy value of the walk. Every round has another order."""
     seq = s.seq[i]
     if seq[WALK] >= r.paths:
         seq[WALK] = 0
@@ -100,7 +114,7 @@ def _walk(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def _unpenalised(r: Rules, s: Senders, i: Int) -> int:
-    """The next entropy of the walk without a penalty; the first one that is skipped loses 1 of its own."""
+    """The next entropy value of the walk without a penalty. The first one skipped loses 1 of its penalty."""
     entropy = _walk(r, s, i)
     for step in range(r.paths):
         if s.penalty[i, entropy] == 0:
@@ -119,7 +133,7 @@ def _random(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def _recycled(r: Rules, s: Senders, i: Int) -> int:
-    """The oldest good entropy that was not used again; frozen, all cells in turn; else one at random."""
+    """The oldest good entropy value not used again; frozen: all stored ones in turn; else a random one."""
     seq = s.seq[i]
     if seq[FROZEN] > 0 and seq[WRITTEN] > 0:
         cell = seq[READ] % seq[WRITTEN]
@@ -137,7 +151,17 @@ def _recycled(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
-    """Feedback of an entropy: GOOD, MARKED, TRIMMED or, for none in particular, TIMED_OUT."""
+    """Record the feedback of an entropy value.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    entropy: the entropy value.
+    what: GOOD, MARKED, TRIMMED, or TIMED_OUT (of no value in particular).
+    now: the present tick.
+    """
     if r.spread != OBLIVIOUS and r.paths > 1:
         _learn(r, s, i, np.int64(entropy), np.int64(what), np.int64(now))
 

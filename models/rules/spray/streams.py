@@ -10,4 +10,4 @@ ENTROPY = np.int64(51)  # entity: flow, counter: how many were drawn before
 SALT = np.int64(52)  # entity: switch
 SWITCH = np.int64(53)  # entity: switch, counter: how much it has drawn before
 TRANSPORT = np.int64(55)  # entity: flow
-CREDIT_RATE = np.int64(54)  # entity: host, counter: how often its rate was looked at before
+CREDIT_RATE = np.int64(54)  # entity: host, counter: earlier adjustments of its rate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of senders: NSCC, a law like that of DCTCP, and a constant one.
+"""Congestion windows of senders: NSCC, one like that of DCTCP, and a constant one.
 
 Source: Ultra Ethernet Specification 1.0 (2025), section on network signalled congestion control.
 """
@@ -33,13 +33,31 @@ from flitlab.models.rules.spray.layout import (
 
 @kernel
 def widest(r: Rules, s: Senders, i: Int) -> float:
-    """The limit of the window of sender i, which follows the least round trip that it has seen."""
+    """The limit of the window of sender i, in bytes. It follows the least round trip measured.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders.
+    i: the flow.
+    """
     return r.most_bdp * float(s.seq[i, BASE]) * r.rate
 
 
 @kernel
 def window_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample: Int, now: Int) -> None:
-    """An acknowledgement of ``news`` new bytes; sample: its round trip, of which BASE knows already, or -1."""
+    """Adjust the window of sender i to an acknowledgement.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    news: newly acknowledged bytes.
+    marked: whether the acknowledged packet had an ECN mark.
+    sample: its round trip, ticks, already in BASE; -1: unknown.
+    now: the present tick.
+    """
     if r.window == NSCC:
         _nscc_on_ack(r, s, i, np.int64(news), marked, np.int64(sample), np.int64(now))
     elif r.window == DCTCP:
@@ -50,7 +68,16 @@ def window_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample:
 
 @kernel
 def window_on_trim(r: Rules, s: Senders, i: Int, size: Int, now: Int) -> None:
-    """A packet of ``size`` bytes came trimmed."""
+    """Adjust the window of sender i to a trimmed packet.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    size: bytes of the packet.
+    now: the present tick.
+    """
     if r.window == NSCC:
         _nscc_on_trim(r, s, i, np.int64(size), np.int64(now))
     elif r.window == DCTCP:
@@ -59,7 +86,15 @@ def window_on_trim(r: Rules, s: Senders, i: Int, size: Int, now: Int) -> None:
 
 @kernel
 def window_on_timeout(r: Rules, s: Senders, i: Int, size: Int) -> None:
-    """A packet of ``size`` bytes was not answered in time."""
+    """Adjust the window of sender i to a packet that timed out.
+
+    Parameters
+    ----------
+    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
+    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
+    i: the flow.
+    size: bytes of the packet.
+    """
     if r.window == NSCC or r.window == DCTCP:
         s.win[i, WINDOW] = max(s.win[i, WINDOW] - float(size), float(r.mtu))
 
@@ -70,15 +105,15 @@ def _clip(r: Rules, s: Senders, i: Int) -> None:
 
 
 @kernel
-def _average(r: Rules, s: Senders, i: Int, delay: float, late: bool) -> None:
-    """The slow average of delays; an unmarked one that is late pulls it down, as its queue is draining."""
-    heard = 0.25 * float(s.seq[i, BASE]) if late else delay
-    s.win[i, AVERAGE] = (1.0 - r.weight) * s.win[i, AVERAGE] + r.weight * heard
+def _average(r: Rules, s: Senders, i: Int, delay: float, is_late: bool) -> None:
+    """Update the slow average of delays. A late packet without a mark lowers it, because its queue is draining."""
+    sample = 0.25 * float(s.seq[i, BASE]) if is_late else delay
+    s.win[i, AVERAGE] = (1.0 - r.weight) * s.win[i, AVERAGE] + r.weight * sample
 
 
 @kernel
 def _adapts(r: Rules, s: Senders, i: Int, bad: bool, lost: bool, delay: float, now: Int) -> bool:
-    """Whether the window was set to what arrived in the last period, or is still to be left alone after that."""
+    """Whether the window was set to the bytes received in the last period, or must still rest after that."""
     seq = s.seq[i]
     if bad and seq[IGNORED] < seq[IGNORE]:
         return True
@@ -121,7 +156,7 @@ def _nscc_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample: 
 
 @kernel
 def _is_fast(r: Rules, s: Senders, i: Int, news: Int, delay: float) -> bool:
-    """Whether the window widens fast, as it does after a whole window with nearly no delay."""
+    """Whether the window grows fast, as it does after a whole window with nearly no queueing delay."""
     seq, win = s.seq[i], s.win[i]
     if delay >= r.near:
         seq[NEAR_BYTES] = seq[IS_FAST] = 0
@@ -147,7 +182,7 @@ def _decrease(r: Rules, s: Senders, i: Int, now: Int) -> None:
 
 @kernel
 def _adjust(r: Rules, s: Senders, i: Int, now: Int) -> None:
-    """Let the window have what was gathered, after enough bytes or time."""
+    """Apply the gathered increase to the window, after enough bytes or time."""
     seq, win = s.seq[i], s.win[i]
     passed = now - seq[ETA_AT]
     if seq[ADJUST] <= r.gate and passed <= r.rtt0:

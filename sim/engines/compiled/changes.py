@@ -10,9 +10,9 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner
-from flitlab.models.rules.vc import last_resorts
+from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change, Changing, Draining
+from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
@@ -36,11 +36,11 @@ class ChangingRun(CompiledRun):
     A discipline says what becomes of its packets. Arguments as of :class:`CompiledRun`.
     """
 
-    def __init__(self, kernel: ModuleType, scenario: Scenario[Changing], load: float, seed: int, log: bool):
+    def __init__(self, kernel: ModuleType, scenario: Scenario[DynamicTopology], load: float, seed: int, log: bool):
         super().__init__(kernel, scenario, load, seed, log)
         topology, ports = scenario.topology, self._constants.net.ports
         self._fixed = False  # as routes change
-        self._changes = list(scenario.switching.changes_of(scenario.timeline, scenario.routes))
+        self._changes = list(scenario.switching.policy_changes(scenario.timeline, scenario.routes))
         self._works, self._switches = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
         self._lost = np.zeros(topology.hosts, np.int64)
         network = np.flatnonzero(ports.out_channel != NOBODY)
@@ -78,7 +78,7 @@ class ChangingRun(CompiledRun):
         """Let channels fail and return, bool [channels] each, and lose what is in switches, bool [switches]."""
         raise NotImplementedError
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         """Note that the routing learns of what is left."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class DrainingRun(ChangingRun):
 
     def __init__(self, kernel: ModuleType, scenario: Scenario[Draining], load: float, seed: int, log: bool):
         super().__init__(kernel, scenario, load, seed, log)
-        self._learned: Change | None = None  # but not in force before the network is empty
+        self._learned: PolicyChange | None = None  # but not in force before the network is empty
         self._born = np.zeros(0, np.int64)  # of hosts that wait for that, when their next packets were created
 
     def _latest(self) -> int:
@@ -118,7 +118,7 @@ class DrainingRun(ChangingRun):
         if self._state.pool.free[-1] == len(self._state.pool.packet):
             self._follow(self._learned, tick)
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         if self._learned is None:
             self._born = self._state.host["born"].copy()
             self._state.host["born"] = NEVER  # so that nobody begins to send a packet
@@ -128,11 +128,11 @@ class DrainingRun(ChangingRun):
         """Lose the packets that have asked for an output that does not work; those behind them come to the front."""
         raise NotImplementedError
 
-    def _follow(self, change: Change, tick: int) -> None:
+    def _follow(self, change: PolicyChange, tick: int) -> None:
         """Let hosts send again, by other routes."""
         assert change.step.routes is not None
         routes = change.step.routes.tables(self._topology, change.policy)
-        resorts = last_resorts(routes, change.policy)
+        resorts = reserved_vcs(routes, change.policy)
         self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
         self._learned = None
         self._state.host["born"] = self._born

@@ -17,7 +17,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.port_sets import PortSets, pack_ports, place_of, ports_towards
+from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards, set_offset
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
@@ -454,7 +454,7 @@ def _ask_for_packets(net, routes, state, switches):
     for switch in switches:
         if place[switch].reading != NOBODY:
             target = np.int64(net.host_switch[pool.packet[place[switch].reading].destination])
-            prefetch(routes.bytes, place_of(routes, target, switch))
+            prefetch(routes.bytes, set_offset(routes, target, switch))
         if place[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from flitlab.models.arrays import Bools
 from flitlab.models.jit import inner, kernel
-from flitlab.models.rules.port_sets import leads_nowhere, pack_ports
+from flitlab.models.rules.port_sets import has_no_port, pack_ports
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
 from flitlab.sim.engines.compiled.deflection import set_ranked
@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 def _is_stranded(const, state, packet, here):
     """Tell whether no next hop leads a packet from switch ``here`` to its target."""
     target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    return leads_nowhere(const.routes, target, here)
+    return has_no_port(const.routes, target, here)
 
 
 @kernel
@@ -96,7 +96,7 @@ class ChangingDeflection(ChangingRun):
         for channel in np.flatnonzero(back):
             self._look(int(self._topology.src[channel]), max(tick, int(self._free_at[channel])))
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         assert change.step.routes is not None
         self._constants = self._constants._replace(routes=pack_ports(change.step.routes.ports))
         self._lose(np.zeros(self._topology.channels, bool), np.zeros(self._topology.switches, bool), True)

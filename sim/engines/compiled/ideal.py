@@ -19,7 +19,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.route import at_target, next_port, route_word, usable_ports
+from flitlab.models.rules.route import at_destination, next_port, route_word, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
@@ -217,7 +217,7 @@ def _output(const, state, packet, here, tick):
     destination = np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
+    if at_destination(const.routes, way, hop, here, target):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
         ports = usable_ports(const.routes, way, hop, here, target)

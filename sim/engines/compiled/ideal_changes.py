@@ -14,9 +14,9 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
-from flitlab.models.rules.ugal import MINIMALLY
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
@@ -214,13 +214,13 @@ class ChangingIdeal(ChangingRun):
         _hold(state, channels, self._works)
         _wake_lines(state, self._lines)
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn(self, change: PolicyChange, tick: int) -> None:
         assert change.step.routes is not None
         routes = self._discipline.tables_after(self._constants.routes, self._topology, change.step.routes)
         self._constants = const = self._constants._replace(routes=routes)
         state, channels, works = self._state, self._channels, self._works
         if routes.form == VIA:
-            state.pool.packet["way"] = MINIMALLY
+            state.pool.packet["way"] = MINIMAL_ROUTE
         none = np.zeros(self._topology.channels, bool)
         _split(const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._lost)
         first = _part(const, state, channels, works, self._lost)

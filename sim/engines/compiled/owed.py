@@ -12,7 +12,7 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import next_arrival
 from flitlab.models.rules.packets import destination, length
-from flitlab.models.rules.route import at_target, choose_way, next_port
+from flitlab.models.rules.route import at_destination, choose_route, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Owed
 from flitlab.sim.engines.compiled.records import packets_in_network, sent
@@ -32,9 +32,9 @@ def _walk(routes, net, out_start, dst, source, sequence, flits, hop, crossing, a
     """Add a packet to what is owed to the channels of its route, of which it has been granted the first ``hop``."""
     to = destination(net.packets, net.seed, source, sequence)
     here, target = np.int64(net.host_switch[source]), np.int64(net.host_switch[to])
-    way = choose_way(routes, net.seed, source, to, net.hosts, sequence, here, target)
+    way = choose_route(routes, net.seed, source, to, net.hosts, sequence, here, target)
     taken = np.int64(0)
-    while not at_target(routes, way, taken, here, target):
+    while not at_destination(routes, way, taken, here, target):
         port = next_port(routes, way, net.seed, here, target, source, to, net.hosts, sequence, taken)
         channel = out_start[here] + port
         crossing[channel] += flits

@@ -16,7 +16,7 @@ from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, nex
 from flitlab.models.rules.draw import ARRIVAL, DESTINATION, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
-from flitlab.models.rules.route import choose_way
+from flitlab.models.rules.route import choose_route
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
@@ -253,7 +253,7 @@ def set_way(const, state, packet):
     source, destination = np.int64(record.source), np.int64(record.destination)
     origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
     sequence = np.int64(record.sequence)
-    record.way = choose_way(
+    record.way = choose_route(
         const.routes, const.net.seed, source, destination, const.net.hosts, sequence, origin, target
     )
 

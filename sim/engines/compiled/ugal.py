@@ -4,9 +4,9 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.rules.route import another_path, at_target, next_port, way_from
+from flitlab.models.rules.route import another_path, at_destination, next_port, route_from
 from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
-from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path, thinks_again
+from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
 from flitlab.sim.engines.compiled import records
 
 
@@ -27,7 +27,7 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
     source, destination = np.int64(record.source), np.int64(record.destination)
     target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
     sequence, flits = np.int64(record.sequence), np.int64(0)
-    while not at_target(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
+    while not at_destination(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
         )
@@ -43,7 +43,7 @@ def _drawn(const, state, packet, origin, target, turn):
     record = state.pool.packet[packet]
     way = np.int64(record.way)
     if const.rule != LEAST_QUEUED:
-        return way if turn else MINIMALLY
+        return way if turn else MINIMAL_ROUTE
     if turn == 0:
         return way
     source, sequence = np.int64(record.source), np.int64(record.sequence)
@@ -55,8 +55,8 @@ def _better(const, state, packet, origin, target, best, other, best_flits, flits
     """Return the better of two ways; best_flits, flits: queued for either."""
     if const.rule == LEAST_QUEUED:
         length = np.int64(state.pool.packet[packet].flits)
-        return lesser_path(const.routes, best, other, best_flits, flits, length)
-    return better_way(const.routes, other, origin, target, best_flits, flits)
+        return cheaper_path(const.routes, best, other, best_flits, flits, length)
+    return choose_leg_count(const.routes, other, origin, target, best_flits, flits)
 
 
 @inner
@@ -94,12 +94,12 @@ def think_again(const, state, packet, here, ahead, tick):
     source = np.int64(record.source)
     origin = np.int64(const.net.host_switch[source])
     target = np.int64(const.net.host_switch[record.destination])
-    if not thinks_again(const.routes, way, hop, origin, here, target):
+    if not revises_route(const.routes, way, hop, origin, here, target):
         return
     sequence = np.int64(record.sequence)
-    via = way_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
+    via = route_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
     for turn in range(2):  # one place that counts: compiled once
         minimal_flits = flits
-        flits = _congestion(const, state, packet, via if turn else MINIMALLY, here, hop, ahead, tick - 1)
-    record.way = better_way(const.routes, via, here, target, minimal_flits, flits)
+        flits = _congestion(const, state, packet, via if turn else MINIMAL_ROUTE, here, hop, ahead, tick - 1)
+    record.way = choose_leg_count(const.routes, via, here, target, minimal_flits, flits)

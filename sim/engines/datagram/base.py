@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.transport.newreno import HIGH, MDEV, RTO, UNA, Senders
-from flitlab.models.transport.session import LONGEST_STAY, Session
+from flitlab.models.transport.session import LONGEST_TRANSIT, Session
 from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
 
 # Columns of Counters.subflow, all of data packets.
@@ -110,10 +110,10 @@ def standing_of(
     coming = coming or any(change.tick >= now for change in session.changes)
     waiting = max(int(left.sum() + missing.sum()) - travelling, 0)
     if session.rules is None:  # constant rate: what is left has a timer
-        return Standing(int(received.sum()), waiting, travelling, coming or bool(left.any()), patience=LONGEST_STAY)
+        return Standing(int(received.sum()), waiting, travelling, coming or bool(left.any()), patience=LONGEST_TRANSIT)
     needed = (missing > 0) | np.repeat(left > 0, np.diff(session.first))
     retrying = needed & (senders.seq[:, UNA] < senders.seq[:, HIGH])
-    patience = LONGEST_STAY + _timeouts(senders, retrying, session.rules.min_rto)
+    patience = LONGEST_TRANSIT + _timeouts(senders, retrying, session.rules.min_rto)
     return Standing(int(received.sum()), waiting, travelling, coming, patience=patience)
 
 

@@ -10,7 +10,15 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port, path_share, port_part
+from flitlab.models.rules.route import (
+    at_destination,
+    choose_route,
+    intermediate_of,
+    next_hops,
+    next_port,
+    path_share,
+    port_part,
+)
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
@@ -197,7 +205,7 @@ def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
 def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, destination: Int, sequence: Int) -> Int:
     """Lead a share of the message along one path; how many channels the way then has."""
     here, target, hop = n.host_switch[source], n.host_switch[destination], 0
-    while not at_target(n.routes, way, hop, here, target):
+    while not at_destination(n.routes, way, hop, here, target):
         port = next_port(n.routes, way, n.seed, here, target, source, destination, n.hosts, sequence, hop)
         channel = n.out_start[here] + port
         count = _take(w, count, n.link[channel], share)
@@ -242,7 +250,7 @@ def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: flo
 def _choose(n: Network, source: Int, destination: Int, sequence: Int) -> Any:
     """Draw the way of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.host_switch[destination]
-    return choose_way(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
+    return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
 @routine
@@ -269,7 +277,7 @@ def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage
     elif r.form == VIA:
         draws = min(packets, DRAWS)
         for k in range(draws):
-            middle = middle_of(_choose(n, source, destination, first + k))
+            middle = intermediate_of(_choose(n, source, destination, first + k))
             count = _spread(n, w, count, origin, middle, 1.0 / draws)
             count = _spread(n, w, count, middle, target, 1.0 / draws)
     else:

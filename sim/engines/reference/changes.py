@@ -5,10 +5,10 @@ from collections import deque
 from typing import Any
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.rules.route import choose_way
+from flitlab.models.rules.route import choose_route
 from flitlab.models.rules.tables import PATHS, POLARIZED, VIA
-from flitlab.models.rules.vc import last_resorts
-from flitlab.models.switching.changing import Change
+from flitlab.models.rules.vc import reserved_vcs
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -23,7 +23,7 @@ class Changes:
     and as ``outputs`` those of channels between switches, each with its switch.
     """
 
-    def __init__(self, network: Any, changes: tuple[Change, ...]):
+    def __init__(self, network: Any, changes: tuple[PolicyChange, ...]):
         self.network, self.clock = network, network.clock
         self._coming = deque(changes)
         self._begun = -1
@@ -45,7 +45,7 @@ class Changes:
             if change.step.routes is not None:
                 self._learn(change)
 
-    def _happen(self, change: Change) -> None:
+    def _happen(self, change: PolicyChange) -> None:
         """Links and switches fail and return."""
         before, self._works = self._works, change.step.works.tolist()
         for channel, (worked, works) in enumerate(zip(before, self._works, strict=True)):
@@ -79,7 +79,7 @@ class Changes:
         """All is lost that is in a switch."""
         raise NotImplementedError
 
-    def _learn(self, change: Change) -> None:
+    def _learn(self, change: PolicyChange) -> None:
         """The routing learns of what is left."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Changes:
         for packet in (packet for host in network.hosts for packet in host.waiting):
             packet.way = 0
             if network.routes.form in (PATHS, VIA, POLARIZED):
-                packet.way = choose_way(
+                packet.way = choose_route(
                     network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
                     packet.origin, packet.target,
                 )  # fmt: skip
@@ -102,9 +102,9 @@ class DrainingChanges(Changes):
     lost meanwhile.
     """
 
-    def __init__(self, network: Any, changes: tuple[Change, ...]):
+    def __init__(self, network: Any, changes: tuple[PolicyChange, ...]):
         super().__init__(network, changes)
-        self._learned: Change | None = None
+        self._learned: PolicyChange | None = None
 
     @property
     def draining(self) -> bool:
@@ -122,20 +122,20 @@ class DrainingChanges(Changes):
         else:
             Alarm(self.clock, now + 1, CHANGES, self._begin)
 
-    def _learn(self, change: Change) -> None:
+    def _learn(self, change: PolicyChange) -> None:
         self._learned = change
 
     def _lose_waiting(self) -> None:
         """Packets are lost that have asked for an output that does not work; those behind them come to the front."""
         raise NotImplementedError
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: PolicyChange) -> None:
         """Hosts send again, by other routes."""
         network = self.network
         assert change.step.routes is not None
         network.policy = change.policy
         network.routes = change.step.routes.tables(network.scenario.topology, change.policy)
-        network.resorts = last_resorts(network.routes, change.policy)
+        network.resorts = reserved_vcs(network.routes, change.policy)
         self._learned = None
         self._lead_anew()
         for host in network.hosts:

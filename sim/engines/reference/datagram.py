@@ -34,7 +34,7 @@ from flitlab.models.transport.newreno import (
     Rules,
     acknowledge,
     connect,
-    has_room,
+    fits_window,
     make_senders,
     open_up,
     opened,
@@ -364,7 +364,7 @@ class Subflow:
     def _send_on(self) -> None:
         """Send what the window admits: again what has been sent before a timeout, then new data."""
         seq, mss = self.seq, self.network.rules.mss
-        while has_room(self.win[CWND], seq[UNA], seq[NEXT], mss):
+        while fits_window(self.win[CWND], seq[UNA], seq[NEXT], mss):
             if seq[NEXT] < seq[HIGH]:
                 self.counts[base.RESENT] += 1
             elif self.flow.left > 0:

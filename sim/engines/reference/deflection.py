@@ -22,8 +22,8 @@ import numpy as np
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.route import is_stranded, pick, route_word
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.changes import Changes
 from flitlab.sim.engines.reference.clock import Allocator
@@ -170,7 +170,7 @@ class DeflectionChanges(Changes):
     def _empty(self, switch: Switch) -> None:
         switch.lose(lambda packet: True)
 
-    def _learn(self, change: Change) -> None:
+    def _learn(self, change: PolicyChange) -> None:
         """Packets follow the new next hops at once; those that are where none leads from are lost."""
         network, routes = self.network, change.step.routes
         assert routes is not None
@@ -212,5 +212,5 @@ class DeflectionNetwork(Network[Deflection]):
             host.switch.hosts.append(host)
             host.switch.ejection[host.index] = Output(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = DeflectionChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = DeflectionChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)

@@ -17,9 +17,9 @@ from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import POLARIZED, VIA
-from flitlab.models.rules.ugal import MINIMALLY
+from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.changes import FOR_EVER, Changes
@@ -162,7 +162,7 @@ class IdealChanges(Changes):
             while output.queue:
                 self.network.lose(output.queue.popleft())
 
-    def _learn(self, change: Change) -> None:
+    def _learn(self, change: PolicyChange) -> None:
         """Packets follow the new routes at once; those that are where no new route leads from are lost.
 
         Those on their way to an intermediate switch go to their target, and those on whole paths keep theirs. What
@@ -173,7 +173,7 @@ class IdealChanges(Changes):
         network.routes = discipline.tables_after(network.routes, topology, change.step.routes)
         if network.routes.form == VIA:
             for packet in network.sent():
-                packet.way = int(MINIMALLY)
+                packet.way = int(MINIMAL_ROUTE)
         self._lead_anew()
         for packet in network.sent():
             if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):
@@ -227,7 +227,7 @@ class IdealNetwork(Network[Ideal]):
             host.entry = Input(switches[place], int(numbering.inject[host.index]))
             switches[place].ejection[host.index] = Output(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = IdealChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = IdealChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:

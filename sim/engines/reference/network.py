@@ -18,12 +18,12 @@ from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
     ON_ESCAPE,
     another_path,
-    at_target,
-    choose_way,
+    at_destination,
+    choose_route,
     next_port,
+    route_from,
     route_word,
     usable_ports,
-    way_from,
 )
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -37,8 +37,8 @@ from flitlab.models.rules.tables import (
     UGAL_LOCAL,
     VIA,
 )
-from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path, thinks_again
-from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
+from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
+from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
@@ -205,7 +205,7 @@ class Network(Generic[D]):
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
-        self.resorts = last_resorts(self.routes, self.policy)
+        self.resorts = reserved_vcs(self.routes, self.policy)
         self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
 
@@ -247,7 +247,7 @@ class Network(Generic[D]):
             place[source], place[destination], flits, self.clock.now, Signal(self.clock),
         )  # fmt: skip
         if self.routes.form in (PATHS, VIA, POLARIZED):
-            packet.way = choose_way(
+            packet.way = choose_route(
                 self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
             )
         self._undelivered.add(packet)
@@ -266,7 +266,7 @@ class Network(Generic[D]):
                     self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, turn
                 )
                 first, second = (self._queued(packet, way, packet.origin, now) for way in (packet.way, drawn))
-                packet.way = lesser_path(self.routes, packet.way, drawn, first, second, packet.flits)
+                packet.way = cheaper_path(self.routes, packet.way, drawn, first, second, packet.flits)
 
     def think_again(self, packet: Packet, here: int, now: int) -> bool:
         """Decide the way of a packet at switch ``here`` once more, by what is queued at the end of tick ``now``.
@@ -274,16 +274,16 @@ class Network(Generic[D]):
         Whether that was to be decided.
         """
         r = self.routes
-        if not thinks_again(r, packet.way, packet.hop, packet.origin, here, packet.target):
+        if not revises_route(r, packet.way, packet.hop, packet.origin, here, packet.target):
             return False
-        via = way_from(r, self.seed, packet.source, len(self._place), packet.sequence, here, packet.hop)
+        via = route_from(r, self.seed, packet.source, len(self._place), packet.sequence, here, packet.hop)
         self._choose(packet, via, here, now)
         return True
 
     def _choose(self, packet: Packet, via: int, here: int, now: int) -> None:
         """Let a packet at switch ``here`` go minimally or by the way ``via``."""
-        minimal, other = (self._queued(packet, way, here, now) for way in (int(MINIMALLY), via))
-        packet.way = better_way(self.routes, via, here, packet.target, minimal, other)
+        minimal, other = (self._queued(packet, way, here, now) for way in (int(MINIMAL_ROUTE), via))
+        packet.way = choose_leg_count(self.routes, via, here, packet.target, minimal, other)
 
     def _queued(self, packet: Packet, way: int, here: int, now: int) -> int:
         """Flits queued for the next channel of a packet at a switch by a way, or (UGAL_GLOBAL) for all of them."""
@@ -297,7 +297,7 @@ class Network(Generic[D]):
 
         here, hop: the switch that they are counted from, and how many it has taken to come there.
         """
-        while not at_target(self.routes, way, hop, here, packet.target):
+        while not at_destination(self.routes, way, hop, here, packet.target):
             port = next_port(
                 self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
                 packet.sequence, hop,
@@ -343,7 +343,7 @@ class Network(Generic[D]):
     def allowed_ports(self, packet: Packet, here: int) -> list[int]:
         """The ports that a packet may take at switch ``here``, ascending; none if it leaves the network there."""
         r, way, hop = self.routes, packet.way, packet.hop
-        if at_target(r, way, hop, here, packet.target):
+        if at_destination(r, way, hop, here, packet.target):
             return []
         if r.rule == ADAPTIVE:
             allowed = int(usable_ports(r, way, hop, here, packet.target))

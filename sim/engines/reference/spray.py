@@ -32,10 +32,10 @@ from flitlab.models.rules.spray.ports import (
     make_salts,
     make_switches,
     spray_port,
-    way_of,
+    spray_route,
 )
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
-from flitlab.models.rules.spray.recovery import PROBE, next_look, probe
+from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
@@ -107,9 +107,14 @@ class ReferenceSpray:
         self.salts = np.zeros(topology.switches + 1, np.int64)
         make_salts(session.seed, self.salts)
         self.switches = make_switches(
-            session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(flows.source), session.fresh,
-            session.silence,
-        )  # fmt: skip
+            session.at_switch,
+            session.seed,
+            session.queue_bytes,
+            topology.out_degree,
+            2 * len(flows.source),
+            session.fresh,
+            session.flowlet_gap,
+        )
         self.routes, self.moved = session.routes, False
         self._compile()
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
@@ -145,7 +150,7 @@ class ReferenceSpray:
         self._on_pull = _code(on_pull, r, s, 0, 0)
         self._on_timeout = _code(on_timeout, r, s, 0, 0)
         self._probe = _code(probe, r, s, 0, 0)
-        self._next_look = _code(next_look, r, s, 0, 0)
+        self._next_look = _code(next_probe_check, r, s, 0, 0)
         self._deadline = _code(deadline, r, s, 0)
         self._request = _code(request, r, s, 0, 0, 0)
         self._pace_on = _code(pace, r, s, 0)
@@ -157,7 +162,7 @@ class ReferenceSpray:
         self._claim = _code(claim, r, g, p, 0, 0, 0, False, 0)
         self._next_pull = _code(next_pull, r, g, p, 0, 0)
         self._count_arrival = _code(count_arrival, r, p, 0, 0, 0)
-        self._way_of = _code(way_of, t, salts, 0, 0, 0, 0, 0)
+        self._way_of = _code(spray_route, t, salts, 0, 0, 0, 0, 0)
         self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
         self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
 
@@ -180,9 +185,9 @@ class ReferenceSpray:
         change: FabricChange = alarm.value
         for link in change.broken.tolist():
             self.queues[link].break_down()
-        for link, ratio, room, low, high in np.column_stack([change.other, *change.lines]).tolist():
+        for link, ratio, room, low, high in np.column_stack([change.other, *change.settings]).tolist():
             self.queues[link].go_at(ratio, room, low, high)
-        self.switches.room[change.other] = change.lines.room
+        self.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
             self.routes, self.moved = change.routes, change.moved
 
@@ -244,7 +249,7 @@ class ReferenceSpray:
 
     def _watch(self, flow: int) -> None:
         """Set the timer of a sender that has none."""
-        if flow not in self.alarms and self.of[flow].answers:
+        if flow not in self.alarms and self.of[flow].acknowledges:
             self.alarms.add(flow)
             self._ring(self.clock.now + self.of[flow].timeout, _TIMEOUT, flow, self._expire)
 
@@ -400,7 +405,7 @@ class ReferenceSpray:
         if flow >= 0:
             got = self.receivers.got[flow]
             packet = self._packet(PULL, flow, (int(got[layout.PULLS]) - 1) % PULL_ENTROPIES)
-            packet.granted = int(got[layout.GIVEN])
+            packet.granted = int(got[layout.CREDIT_GRANTED])
             host.post(packet)
 
     # the run
@@ -408,7 +413,7 @@ class ReferenceSpray:
     def advance(self, until: int) -> None:
         if until > self.clock.now:
             self.clock.run(int(until))
-        if self.ranks is not None and not self.rules.answers:
+        if self.ranks is not None and not self.rules.acknowledges:
             check_lossless(sum(link.counts[base.DROPS] + link.counts[base.CUT] for link in self.links))
 
     def counters(self) -> Counters:

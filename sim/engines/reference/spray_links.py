@@ -133,7 +133,7 @@ class Queue(Link):
     def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
         super().__init__(network, number, end)
         given = network.given
-        self.low_room, self.high_room = int(given.room[number]), 2 * int(given.room[number])
+        self.low_room, self.high_room = int(given.queue_bytes[number]), 2 * int(given.queue_bytes[number])
         self.low_mark, self.high_mark = int(given.low[number]), int(given.high[number])
         self.is_last = number >= given.topology.channels + given.topology.hosts
         self.data: deque[Packet] = deque()

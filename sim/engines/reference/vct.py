@@ -21,7 +21,7 @@ from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import input_delays, make_ports
 from flitlab.models.rules.tables import POLARIZED, PROGRESSIVE
-from flitlab.models.rules.vc import appeal, is_kept, is_last_resort
+from flitlab.models.rules.vc import is_reserved, is_reserved_for_others, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
@@ -167,7 +167,11 @@ class Switch(Allocator):
         return [
             (
                 self.outputs[port],
-                [self.outputs[port].vcs[vc] for vc in range(first, end) if not is_kept(resorts, first, vc)],
+                [
+                    self.outputs[port].vcs[vc]
+                    for vc in range(first, end)
+                    if not is_reserved_for_others(resorts, first, vc)
+                ],
             )
             for port, first, end in choices
         ]
@@ -255,7 +259,7 @@ class Switch(Allocator):
     def _cost(self, output: Output, worth: int) -> int:
         """The cost of an output to a packet; worth: appeal of the VC that it would take."""
         used = sum(vc.size - vc.credits for vc in output.vcs)
-        return int(channel_cost(used, self.network.resorts > 0 and is_last_resort(worth)))
+        return int(channel_cost(used, self.network.resorts > 0 and is_reserved(worth)))
 
     def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[Room]]:
         """The output of least cost to a polarized packet (ties are drawn), of those that it may take."""
@@ -337,13 +341,13 @@ class VctNetwork(Network[Vct]):
             port = numbering.inject[host]
             hosts[host].vcs = self._input_port(switches[place], int(port), hosts[host], int(credit[port]))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = VctChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = VctChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Appeal:
         """A function that says how much a packet prefers an input VC: the greater the better."""
         vcs, resorts = self.times.vcs, self.resorts
-        return lambda vc: int(appeal(resorts, vc.index % vcs, vc.credits, packet.flits))
+        return lambda vc: int(vc_score(resorts, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self.outputs[channel]

@@ -32,7 +32,7 @@ from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import input_delays, make_ports
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import appeal, is_last_resort
+from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
@@ -393,7 +393,7 @@ class Switch(Allocator):
         outlets: the VCs that it may take.
         """
         net = self.network
-        worth = {o: int(appeal(net.resorts, o.place % net.times.vcs, o.credits, packet.flits)) for o in outlets}
+        worth = {o: int(vc_score(net.resorts, o.place % net.times.vcs, o.credits, packet.flits)) for o in outlets}
         allowed = {outlet.channel.place for outlet in outlets}
         offers: dict[int, OutputVC] = {}
         for outlet in outlets:  # in their order, so that of equal VCs of a channel the lowest is taken
@@ -403,7 +403,7 @@ class Switch(Allocator):
         if not offers or len(allowed) == 1:
             return next(iter(offers.values()), None)
         cost = {
-            place: int(channel_cost(o.channel.committed, net.resorts > 0 and is_last_resort(worth[o])))
+            place: int(channel_cost(o.channel.committed, net.resorts > 0 and is_reserved(worth[o])))
             for place, o in offers.items()
         }
         least, word = min(cost.values()), net.route_word(packet)
@@ -482,7 +482,7 @@ class WormholeNetwork(Network[Wormhole]):
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
-        self.changes = WormholeChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = WormholeChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:

@@ -87,13 +87,13 @@ def ends(session: SpraySession, flow: Ints) -> Ints:
 
     flow: as in :class:`Counters`.
     """
-    found: Ints = np.where(session.answers, flow[:, FINISHED], flow[:, COMPLETE])
+    found: Ints = np.where(session.acknowledges, flow[:, FINISHED], flow[:, COMPLETE])
     return found
 
 
 def have_ended(session: SpraySession, s: Senders, g: Receivers) -> bool:
     """Whether every flow has come to its end, as :func:`ends` says."""
-    return bool((np.where(session.answers, s.seq[:, layout.FINISHED], g.got[:, layout.COMPLETE]) >= 0).all())
+    return bool((np.where(session.acknowledges, s.seq[:, layout.FINISHED], g.got[:, layout.COMPLETE]) >= 0).all())
 
 
 def check_lossless(lost: int) -> None:
@@ -120,7 +120,7 @@ def standing_of(session: SpraySession, s: Senders, g: Receivers, now: int, comin
     patience = MANY_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
     fresh = (seq[:, layout.PACKETS] - seq[:, layout.NEXT])[seq[:, layout.STARTED] >= 0]
     missing = seq[:, layout.NEXT] - got[:, layout.EXPECTED] - got[:, layout.OUT_OF_ORDER]
-    if not session.rules.answers:  # constant rate: what is left has a timer
+    if not session.rules.acknowledges:  # constant rate: what is left has a timer
         coming = coming or bool(fresh.any())
     moved = int(got[:, layout.BYTES].sum())
     return Standing(moved, int(fresh.sum()), int(missing.sum()), coming, patience=patience)

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from flitlab.models.registry import register
-from flitlab.models.switching.discipline import Discipline, Setting, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.sim.engines.table import Engines, runs
 
 
 @dataclass(frozen=True)
-class Pipe(Discipline):
+class Pipe(SwitchingMode):
     """A network that never is in anybody's way. delay: ticks from the head's departure to its arrival."""
 
     mode: ClassVar[str] = "pipe"
@@ -25,11 +25,11 @@ class Pipe(Discipline):
 class PipeSpec(SwitchingSpec):
     """A network that is a fixed delay: packets wait only at the channels of hosts."""
 
-    discipline: ClassVar = Pipe
+    switching_mode: ClassVar = Pipe
     mode: Literal["pipe"]
     delay: Annotated[int, Field(ge=1, le=10**6)] = 10
 
-    def build(self, setting: Setting) -> Pipe:
+    def build(self, setting: SwitchingContext) -> Pipe:
         return Pipe(self.delay)
 
 

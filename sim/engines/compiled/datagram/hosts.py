@@ -16,7 +16,7 @@ from flitlab.models.transport.newreno import (
     STATE,
     UNA,
     acknowledge,
-    has_room,
+    fits_window,
     open_up,
     opened,
     time_out,
@@ -74,7 +74,7 @@ def _make_room(state, sent):
 def send_on(const, state, subflow, now):
     """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
-    while has_room(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
+    while fits_window(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
             if state.left[flow] == 0:
                 return

@@ -12,7 +12,7 @@ from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
 from flitlab.models.transport.newreno import Rules, Senders, connect, make_senders
 from flitlab.models.transport.paths import Paths
-from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
+from flitlab.models.transport.session import LATEST, Session, first_samples, serialization_ticks, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.models.transport.times import LONGEST
 from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
@@ -179,7 +179,9 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     feeders = session.topology.channels + 2 * hosts
     pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
-    longest = max((session.delay + sending(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0))
+    longest = max(
+        (session.delay + serialization_ticks(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0)
+    )
     horizon = int(longest) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)

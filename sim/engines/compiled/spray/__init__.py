@@ -207,9 +207,9 @@ class CompiledSpray:
         constants, state, ways = self._constants, self._state, self._ways
         for link in change.broken.tolist():
             break_link(constants, state, link, change.tick)
-        for link, ratio, room, low, high in np.column_stack([change.other, *change.lines]).tolist():
+        for link, ratio, room, low, high in np.column_stack([change.other, *change.settings]).tolist():
             change_link(constants, state, link, ratio, room, low, high, change.tick)
-        ways.switches.room[change.other] = change.lines.room
+        ways.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
             self._ways = ways._replace(routes=change.routes, moved=change.moved)
 
@@ -222,7 +222,7 @@ class CompiledSpray:
                 if self._state.wants[flag]:
                     self._state = grow(self._state)
                     self._state.wants[flag] = 0
-        if self._talk is not None and not self.given.rules.answers:
+        if self._talk is not None and not self.given.rules.acknowledges:
             check_lossless(int(self._state.lost.sum()))
 
     def counters(self) -> Counters:

@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import FIRST
-from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, way_of
+from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, spray_route
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NOBODY
 from flitlab.sim.engines.compiled.spray.chosen import rules_of
@@ -77,7 +77,7 @@ def foresee(const, ways, state, i):
     host, entropy, key = np.int64(record[HOST]), np.int64(record[ENTROPY]), flow_key(flow, is_answer(kind))
     target = ways.host_switch[host]
     if link >= const.inject:
-        record[WAY] = way_of(ways.routes, ways.salts, rules_of(const, flow).paths, end, target, key, entropy)
+        record[WAY] = spray_route(ways.routes, ways.salts, rules_of(const, flow).paths, end, target, key, entropy)
         nic = state.nic[link - const.inject]
         if nic[WAITING] > 0:
             _ask_for_sender(state, nic[FIRST_TURN])

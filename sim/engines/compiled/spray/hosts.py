@@ -14,8 +14,8 @@ from flitlab.models.rules.spray.credit import (
 )
 from flitlab.models.rules.spray.layout import (
     BYTES,
+    CREDIT_GRANTED,
     EXPECTED,
-    GIVEN,
     NDP,
     PULLS,
     RCCC,
@@ -24,7 +24,7 @@ from flitlab.models.rules.spray.layout import (
 )
 from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
-from flitlab.models.rules.spray.recovery import PROBE, next_look, probe
+from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
@@ -206,7 +206,7 @@ def _packet(const, state, flow, kind, size, entropy, number):
 def _watch(const, state, flow, tick):
     """Set the timer of a sender that has none."""
     rules = rules_of(const, flow)
-    if state.alarm[flow] & _TIMEOUT == 0 and rules.answers != 0:
+    if state.alarm[flow] & _TIMEOUT == 0 and rules.acknowledges != 0:
         state.alarm[flow] |= _TIMEOUT
         set_timer(const, state, tick + rules.timeout, TIMEOUT_TIMER, flow)
 
@@ -322,7 +322,7 @@ def expire(const, state, host, flow, now):
 def _await_probe(const, state, flow, now):
     """Look at the timer for probes of a sender, if it runs and nobody will."""
     if state.alarm[flow] & _PROBE == 0:
-        tick = next_look(rules_of(const, flow), state.senders, flow, now)
+        tick = next_probe_check(rules_of(const, flow), state.senders, flow, now)
         if tick >= 0:
             state.alarm[flow] |= _PROBE
             set_timer(const, state, tick, PROBE_TIMER, flow)
@@ -361,5 +361,5 @@ def pull(const, state, host, now):
         got = state.receivers.got[flow]
         entropy = (got[PULLS] - 1) % PULL_ENTROPIES
         packet = _packet(const, state, flow, PULL, const.rules.control, entropy, np.int64(0))
-        state.packet[packet, VALUE] = got[GIVEN]
+        state.packet[packet, VALUE] = got[CREDIT_GRANTED]
         _post(const, state, host, packet, now)

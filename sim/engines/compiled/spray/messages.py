@@ -12,7 +12,7 @@ from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks
 
 
 class Talk(NamedTuple):
-    """A program, and which flow each of its messages is (see :class:`~flitlab.models.transport.posted.Posted`)."""
+    """A program and the flow of each message (:class:`~flitlab.models.transport.message_flows.MessageFlows`)."""
 
     ranks: Ranks
     data: Ints

@@ -183,8 +183,8 @@ def _ways(session: SpraySession, link: Ints) -> Ways:
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
     switches = make_switches(
-        session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(session.flows.source),
-        session.fresh, session.silence,
+        session.at_switch, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source),
+        session.fresh, session.flowlet_gap,
     )  # fmt: skip
     return Ways(
         at_switch=session.at_switch,
@@ -206,7 +206,7 @@ def _constants(session: SpraySession) -> SprayConstants:
     fixed[:, DELAY], fixed[:, RATIO] = session.delay, session.ratio
     for field, size in ((LONG, rules.mtu), (SHORT, rules.control)):
         fixed[:, field] = _ticks(session.ratio, size)
-    fixed[:, ROOM], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.room, session.low, session.high
+    fixed[:, ROOM], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.queue_bytes, session.low, session.high
     fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _ENDLESS
     fixed[:, TO] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
     longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))

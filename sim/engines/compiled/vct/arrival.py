@@ -5,8 +5,8 @@ import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.port_sets import place_of
-from flitlab.models.rules.route import at_target, next_port, toward_of
+from flitlab.models.rules.port_sets import set_offset
+from flitlab.models.rules.route import at_destination, leg_target, next_port
 from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.due import FULL, ask_for_next, next_chunk, packet_in, put, release, take
@@ -33,7 +33,7 @@ def _route(const, state, packet, tick):
     destination = np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
+    if at_destination(const.routes, way, hop, here, target):
         record.output = const.net.ports.eject[destination]
     elif const.rule == ADAPTIVE:
         record.output = NOBODY
@@ -174,8 +174,8 @@ def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
         for i in range(FULL):
             record = pool.packet[packet_in(arriving, chunk, i)]
             here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
-            toward = toward_of(routes, np.int64(record.way), np.int64(record.hop), target)
-            prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
+            toward = leg_target(routes, np.int64(record.way), np.int64(record.hop), target)
+            prefetch(routes.ports.bytes, set_offset(routes.ports, toward, here))
 
 
 @routine

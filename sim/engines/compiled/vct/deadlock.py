@@ -5,9 +5,9 @@ import numpy as np
 
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.route import at_target
+from flitlab.models.rules.route import at_destination
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import is_kept
+from flitlab.models.rules.vc import is_reserved_for_others
 from flitlab.sim.engines.compiled.due import listed
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.vct.room import places_of, room_of
@@ -53,7 +53,7 @@ def _can_move(const, state, vc, live):
     here = np.int64(state.vc[vc].switch)
     target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
     way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
-    if at_target(const.routes, way, hop, here, target):
+    if at_destination(const.routes, way, hop, here, target):
         return True
     base = const.net.ports.out_base[here]
     if const.rule != ADAPTIVE:
@@ -77,5 +77,5 @@ def _opens(const, state, packet, output, live):
     opens = False
     for other in range(low, high):
         has_room = live[first + other] or room_of(const, state, output, other) >= state.pool.packet[packet].flits
-        opens |= has_room and not is_kept(const.resorts, low, other)
+        opens |= has_room and not is_reserved_for_others(const.resorts, low, other)
     return opens

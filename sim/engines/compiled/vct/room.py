@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, routine
-from flitlab.models.rules.vc import appeal, is_kept
+from flitlab.models.rules.vc import is_reserved_for_others, vc_score
 from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, put, release, take
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.records import NOBODY, ZERO
@@ -64,9 +64,9 @@ def preferred(const, state, resorts, sender, low, high, flits):
     most = ZERO
     for vc in range(low, high):
         room = room_of(const, state, sender, vc)
-        if room < flits or is_kept(resorts, low, vc):
+        if room < flits or is_reserved_for_others(resorts, low, vc):
             continue
-        worth = appeal(resorts, vc, room, flits)
+        worth = vc_score(resorts, vc, room, flits)
         if worth > most:
             best, most = vc, worth
     return best, most

@@ -11,7 +11,7 @@ from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import Tables
-from flitlab.models.rules.vc import Rings, last_resorts, make_rings
+from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
@@ -131,7 +131,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
-        resorts=last_resorts(tables, model.vc_policy),
+        resorts=reserved_vcs(tables, model.vc_policy),
         rule=scenario.routes.select,
         compares=True if interpreted(by_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,

@@ -12,7 +12,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
-from flitlab.models.rules.vc import is_last_resort
+from flitlab.models.rules.vc import is_reserved
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
 from flitlab.sim.engines.compiled.records import LATE, NEVER, NOBODY
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
@@ -96,7 +96,7 @@ def _offer(const, state, place, output, next_vc, worth, tick):
     place: of the output among those that are served. worth: appeal of the VC.
     """
     state.offer[place, VC_OFFERED] = next_vc
-    last_resort = const.resorts > 0 and is_last_resort(worth)
+    last_resort = const.resorts > 0 and is_reserved(worth)
     state.offer[place, COST] = channel_cost(_used(const, state, output, tick), last_resort)
 
 
@@ -146,7 +146,7 @@ def _choose(const, state, awake, offers, key, since, tick):
         want = want_at(const, state, drawn, first_not_before(const, state, drawn, key))
         next_vc, worth = room_for(const, state, drawn, want)
         if next_vc != NOBODY:
-            last_resort = const.resorts > 0 and is_last_resort(worth)
+            last_resort = const.resorts > 0 and is_reserved(worth)
             cost = channel_cost(_used(const, state, drawn, tick), last_resort)
             if keeps_drawn(cost, least, flits):
                 _defer(const, state, awake, offers, busy)

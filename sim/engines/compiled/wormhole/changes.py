@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.rules.route import at_target, usable_ports
+from flitlab.models.rules.route import at_destination, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
+from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
@@ -64,7 +64,7 @@ class ChangingWormhole(DrainingRun):
         cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
         self._cut(cut, tick)
 
-    def _follow(self, change: Change, tick: int) -> None:
+    def _follow(self, change: PolicyChange, tick: int) -> None:
         super()._follow(change, tick)
         assert change.step.routes is not None
         self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
@@ -106,7 +106,7 @@ class ChangingWormhole(DrainingRun):
             here, way, hop = int(const.switch[vc]), np.int64(packet["way"][one]), np.int64(packet["hop"][one])
             base, end = const.net.ports.out_base[here : here + 2]
             target = int(const.net.host_switch[packet["destination"][one]])
-            if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
+            if dead[base:end].any() and not at_destination(const.routes, way, hop, here, target):
                 ports = int(usable_ports(const.routes, way, hop, here, target))
                 asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
         return asks

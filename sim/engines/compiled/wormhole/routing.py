@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.rules.route import at_target, next_port, usable_ports
+from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NOBODY
@@ -34,7 +34,7 @@ def output_of(const, state, vc, packet):
         if port != SEVERAL:
             return ejection if here == target else base + port
     way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
+    if at_destination(const.routes, way, hop, here, target):
         return ejection
     source, sequence = np.int64(record.source), np.int64(record.sequence)
     destination = np.int64(record.destination)
@@ -71,6 +71,6 @@ def outputs_of(const, state, vc, packet):
     here, destination = np.int64(state.vc[vc].switch), np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
+    if at_destination(const.routes, way, hop, here, target):
         return U(const.net.ports.eject[U(destination)]), ONE
     return U(const.net.ports.out_base[U(here)]), usable_ports(const.routes, way, hop, here, target)

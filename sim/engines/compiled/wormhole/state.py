@@ -15,7 +15,7 @@ from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
-from flitlab.models.rules.vc import Rings, last_resorts, make_rings
+from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
@@ -225,7 +225,7 @@ def _constants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
-        resorts=last_resorts(tables, model.vc_policy),
+        resorts=reserved_vcs(tables, model.vc_policy),
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,

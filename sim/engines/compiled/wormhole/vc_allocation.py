@@ -12,7 +12,7 @@ from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, ANY
-from flitlab.models.rules.vc import appeal, is_last_resort
+from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NEVER, NOBODY
 from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
@@ -233,7 +233,7 @@ def _best_vc(const, state, vc, packet, output):
         k = U(lowest(free))
         free &= free - ONE
         next_vc = U(state.stock[output].first) + k
-        worth = appeal(const.resorts, np.int64(k), credits(state, next_vc), flits)
+        worth = vc_score(const.resorts, np.int64(k), credits(state, next_vc), flits)
         if worth > most:
             best, most = next_vc, worth
     return best, most
@@ -250,7 +250,7 @@ def _cost(const, state, output, worth):
         vc_record = state.vc[next_vc]
         flits += const.buffer_flits - np.int64(vc_record.credits)
         flits += np.int64((U(vc_record.asker) - U(vc_record.carried)) & VC_OF)
-    return channel_cost(flits, const.resorts > 0 and is_last_resort(worth))
+    return channel_cost(flits, const.resorts > 0 and is_reserved(worth))
 
 
 @routine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a flow of sprayed packets takes at least: what its completion time is compared with."""
+"""Uncontended completion times of sprayed flows: the denominators of slowdowns."""
 
 from typing import NamedTuple
 
@@ -18,12 +18,12 @@ from flitlab.models.rules.spray.ports import (
     flow_key,
     hashed_port,
     make_salts,
-    way_of,
+    spray_route,
 )
 from flitlab.models.rules.spray.spread import first_entropy
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.models.transport.unloaded import (
+from flitlab.models.transport.zero_load import (
     Channels,
     HostLinks,
     by_distance,
@@ -38,98 +38,124 @@ _FEW = 32
 """Packets of the longest flow that is followed packet by packet."""
 
 
-class Taken(NamedTuple):
-    """Which paths the packets of flows may take, and how long the fastest of them take.
+class PathTimes(NamedTuple):
+    """The paths that the packets of flows may take, and the ticks of the fastest.
 
-    one_way, one_back: bool [flows], whether data, and answers, keep the path of entropy 0. access: int64 [flows], the
-    ``access_delay`` of both hosts together. full, last, back: int64 [flows], ticks between switches of a full packet,
-    of the last one and of an answer.
+    single_forward, single_back: bool [flows], whether data, and control packets, keep the path of entropy value 0.
+    access: int64 [flows], the ``access_delay`` of both hosts together. full, last, back: int64 [flows], ticks between
+    switches of a full packet, of the last one and of a control packet.
     """
 
-    one_way: Bools
-    one_back: Bools
+    single_forward: Bools
+    single_back: Bools
     access: Ints
     full: Ints
     last: Ints
     back: Ints
 
 
-def alone_ticks(session: SpraySession) -> Floats:
-    """float64 [flows]: the least ticks from a flow's start until its sender knows that all of it has arrived.
+def uncontended_ticks(session: SpraySession) -> Floats:
+    """The least ticks from a flow's start until its sender knows that all of it has arrived: float64 [flows].
 
     Every packet takes the fastest path that it may, forward and back, and waits only for packets of its own flow, never
-    for window, credit or another flow. That is what a flow takes if it is alone, exactly, where all of its paths take
-    equally long and neither window nor credit hold it up. Where paths differ it is what no flow falls below.
+    for window, credit or another flow. This is the exact uncontended time where all of its paths take equally long, and
+    neither window nor credit limits it. Where paths differ it is a lower bound.
+
+    Parameters
+    ----------
+    session: the session.
     """
     topology, flows, rules = session.topology, session.flows, session.rules
     channels, host = channels_of(topology, session.delay, session.ratio)
-    source, target = topology.host_switch[flows.source], topology.host_switch[flows.destination]
+    src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
     one = np.array([each.paths == 1 for each in session.transports])[session.kind]
-    taken = Taken(
+    taken = PathTimes(
         one & (session.at_switch == BY_HASH),
         one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
-        *_times(session, channels, source, target),
+        *_times(session, channels, src_switch, dst_switch),
     )
     gap = np.array([each.gap if each.credit == PACED else 0 for each in session.transports])[session.kind]
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
-    ticks, short = np.zeros(len(source), np.int64), np.zeros(len(source), bool)
+    ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
     _fill(
-        session.routes, salts, channels, host, taken, source, target, flows.packets, flows.last_size, gap,
-        session.answers, rules.mtu, rules.control, ticks, short,
+        session.routes, salts, channels, host, taken, src_switch, dst_switch, flows.packets, flows.last_size, gap,
+        session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
     )  # fmt: skip
     if session.at_switch == BY_HASH:
         for kind, each in enumerate(session.transports):
-            if len(some := np.flatnonzero(short & (session.kind == kind))):
+            if len(some := np.flatnonzero(may_take_longer & (session.kind == kind))):
                 _follow(
-                    each, session.routes, salts, channels, host, taken, some, source, target, flows.packets,
-                    flows.last_size, gap, session.answers, flows.start + topology.access_delay[flows.source], ticks,
-                )  # fmt: skip
+                    each,
+                    session.routes,
+                    salts,
+                    channels,
+                    host,
+                    taken,
+                    some,
+                    src_switch,
+                    dst_switch,
+                    flows.packets,
+                    flows.last_size,
+                    gap,
+                    session.acknowledges,
+                    flows.start + topology.access_delay[flows.source],
+                    ticks,
+                )
     return ticks.astype(float)
 
 
-def _times(session: SpraySession, n: Channels, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints]:
-    """Ticks over the fastest paths of the flows between such switches, as in :class:`Taken`."""
+def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Ints) -> tuple[Ints, Ints, Ints]:
+    """Ticks over the fastest paths of the flows between these switches, as in :class:`PathTimes`."""
     last, mtu, control = session.flows.last_size, session.rules.mtu, session.rules.control
     if session.hops is not None:
-        there, back = session.hops[source, target], session.hops[target, source]
-        return by_distance(there, n, mtu), by_distance(there, n, last), by_distance(back, n, control)
-    same = np.ones(len(source), np.int64)
+        forward_hops, back = session.hops[src_switch, dst_switch], session.hops[dst_switch, src_switch]
+        return by_distance(forward_hops, n, mtu), by_distance(forward_hops, n, last), by_distance(back, n, control)
+    same = np.ones(len(src_switch), np.int64)
     return (
-        fastest(session.routes, n, source, target, same * mtu), fastest(session.routes, n, source, target, last),
-        fastest(session.routes, n, target, source, same * control),
-    )  # fmt: skip
+        fastest(session.routes, n, src_switch, dst_switch, same * mtu),
+        fastest(session.routes, n, src_switch, dst_switch, last),
+        fastest(session.routes, n, dst_switch, src_switch, same * control),
+    )
 
 
 @routine
 def _walk(
-    r: Tables, salts: Ints, n: Channels, source: Int, target: Int, key: Int, paths: Int, entropy: Int, path: Ints
+    r: Tables,
+    salts: Ints,
+    n: Channels,
+    src_switch: Int,
+    dst_switch: Int,
+    key: Int,
+    paths: Int,
+    entropy: Int,
+    path: Ints,
 ) -> tuple[int, bool]:
-    """Put the channels of a path into ``path``: how many they are, and whether the pair of switches has other paths.
+    """Write the channels of a path into ``path``. Returns their number, and whether the switch pair has other paths.
 
-    entropy: of a packet, of so many that its flow has, which chooses the path.
+    paths, entropy: entropy values of the flow, and that of the packet, which selects the path.
     """
-    here, hops, several = np.int64(source), np.int64(0), False
-    if here == target:
+    switch, hops, has_others = np.int64(src_switch), np.int64(0), False
+    if switch == dst_switch:
         return hops, False
     if r.form == PATHS:
-        pair = source * r.switches + target
+        pair = src_switch * r.switches + dst_switch
         chosen = np.int64(r.pair_start[pair])
-        several = r.pair_start[pair + 1] - chosen > 1
-        chosen = np.int64(way_of(r, salts, paths, source, target, key, entropy))
+        has_others = r.pair_start[pair + 1] - chosen > 1
+        chosen = np.int64(spray_route(r, salts, paths, src_switch, dst_switch, key, entropy))
         for place in range(r.path_start[chosen], r.path_start[chosen + 1]):
-            path[hops] = n.out_start[here] + np.int64(r.path_port[place])
-            here = n.dst[path[hops]]
+            path[hops] = n.out_start[switch] + np.int64(r.path_port[place])
+            switch = n.dst[path[hops]]
             hops += 1
-        return hops, several
-    while here != target:
-        ports = next_hops(r, np.int64(0), hops, here, target)
-        several |= popcount(ports) > 1
-        path[hops] = n.out_start[here] + hashed_port(r, salts, ports, here, target, key, entropy)
-        here = n.dst[path[hops]]
+        return hops, has_others
+    while switch != dst_switch:
+        ports = next_hops(r, np.int64(0), hops, switch, dst_switch)
+        has_others |= popcount(ports) > 1
+        path[hops] = n.out_start[switch] + hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
+        switch = n.dst[path[hops]]
         hops += 1
-    return hops, several
+    return hops, has_others
 
 
 @routine
@@ -138,7 +164,7 @@ def _in_line(
 ) -> int:  # fmt: skip
     """Ticks of all packets of a flow along one path, first come, first served.
 
-    full, last: bytes of the last packet and of each before it; gap: ticks between packets that the sender leaves.
+    full, last: bytes of each packet before the last, and of the last; gap: ticks between packets at the sender.
     """
     more = packets - 1
     first = np.int64(service_ticks(host.ratio, full))
@@ -158,33 +184,33 @@ def _in_line(
 
 
 @routine
-def _first_hops(r: Tables, n: Channels, source: Int, target: Int, found: Ints) -> int:
-    """Put the channels by which packets may leave their first switch into ``found``: how many they are."""
+def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
+    """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
     count = np.int64(0)
     if r.form != PATHS:
-        ports = next_hops(r, np.int64(0), np.int64(0), source, target)
+        ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
         while ports != 0:
-            found[count] = n.out_start[source] + lowest(ports)
+            channels[count] = n.out_start[src_switch] + lowest(ports)
             ports &= ports - _ONE
             count += 1
         return count
-    pair = source * r.switches + target
+    pair = src_switch * r.switches + dst_switch
     for chosen in range(r.pair_start[pair], r.pair_start[pair + 1]):
-        channel = n.out_start[source] + np.int64(r.path_port[r.path_start[chosen]])
+        channel = n.out_start[src_switch] + np.int64(r.path_port[r.path_start[chosen]])
         place = np.int64(0)
-        while place < count and found[place] != channel:
+        while place < count and channels[place] != channel:
             place += 1
         if place == count:
-            found[count] = channel
+            channels[count] = channel
             count += 1
     return count
 
 
 @routine
 def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -> tuple[int, int]:
-    """Ticks in which some channels together can send so many packets, and those of one on the slowest; 0: at once.
+    """Ticks in which parallel channels can send some packets, and ticks of one packet on the slowest; 0: no delay.
 
-    apart: ticks between packets that come; channels that can send as many never hold them up.
+    apart: ticks between arriving packets. Channels that carry that rate never delay them.
     """
     share, slowest, quickest = 0.0, np.int64(0), np.int64(1) << 60
     for channel in channels:
@@ -210,7 +236,7 @@ def _spread(
     n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
     gap: Int,
 ) -> int:  # fmt: skip
-    """Ticks below which packets that may take several paths do not all arrive.
+    """Ticks below which packets that may take several paths cannot all arrive.
 
     over_full, over_last: ticks of a full packet and of the last one between switches. Others as of :func:`_in_line`.
     """
@@ -232,43 +258,56 @@ def _spread(
 
 @njit
 def _fill(
-    r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, source: Ints, target: Ints, packets: Ints,
-    last: Ints, gap: Ints, answers: Bools, full: Int, answer: Int, ticks: Ints, short: Bools,
-) -> None:  # fmt: skip
-    """``ticks`` of every flow, and whether it is short and may take more if it is alone.
+    r: Tables,
+    salts: Ints,
+    n: Channels,
+    host: HostLinks,
+    taken: PathTimes,
+    src_switch: Ints,
+    dst_switch: Ints,
+    packets: Ints,
+    last: Ints,
+    gap: Ints,
+    answers: Bools,
+    full: Int,
+    answer: Int,
+    ticks: Ints,
+    may_take_longer: Bools,
+) -> None:
+    """Compute ``ticks`` of every flow, and whether a short flow may take longer when uncontended.
 
-    source, target: its switches.
+    src_switch, dst_switch: its switches.
     """
     path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
     for i in range(len(ticks)):
-        hops, several = _walk(r, salts, n, source[i], target[i], flow_key(i, False), one, none, path)
+        hops, has_others = _walk(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
         in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
-        if several and not taken.one_way[i]:
-            count = _first_hops(r, n, source[i], target[i], path)
+        if has_others and not taken.single_forward[i]:
+            count = _first_hops(r, n, src_switch[i], dst_switch[i], path)
             ticks[i] = _spread(n, host, path[:count], taken.full[i], taken.last[i], packets[i], full, last[i], gap[i])
-            short[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
+            may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
         else:
             ticks[i] = in_line
         ticks[i] += taken.access[i]
         if not answers[i]:
             continue
         back = taken.back[i]
-        if taken.one_back[i]:
-            hops, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), one, none, path)
+        if taken.single_back[i]:
+            hops, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
             back = np.int64(_over(n, path, hops, answer))
         ticks[i] += back + _host_ticks(host, answer) + taken.access[i]
 
 
 @njit
 def _follow(
-    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: Taken, some: Ints, source: Ints,
-    target: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
+    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, some: Ints, src_switch: Ints,
+    dst_switch: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
 ) -> None:  # fmt: skip
-    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by what they take if they are alone.
+    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by their uncontended times.
 
-    Their packets choose paths before any feedback; others keep the least time. So do those that could take less among
-    other flows, by a packet that is sent again over a faster path. start: int64 [flows], ticks, with the
-    ``access_delay`` of the source.
+    Their packets choose paths before any feedback; other flows keep the lower bound. So do flows that could be faster
+    among other traffic, by a retransmission over a faster path. start: int64 [flows], ticks, with the ``access_delay``
+    of the source.
     """
     path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
     at, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
@@ -282,26 +321,26 @@ def _follow(
         alike = True
         for number in range(count):
             entropy = first_entropy(rules, i, number)
-            hops[number], _ = _walk(r, salts, n, source[i], target[i], key, rules.paths, entropy, path[number])
+            hops[number], _ = _walk(r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number])
             length = size if number == count - 1 else np.int64(rules.mtu)
             over = np.int64(_over(n, path[number], hops[number], length))
             alike &= over == (taken.last[i] if number == count - 1 else taken.full[i])
             at[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
-        found = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
-        found += taken.access[i]
+        total = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
+        total += taken.access[i]
         if answers[i]:
             entropy = first_entropy(rules, i, np.argmax(at[:count]))
-            back, _ = _walk(r, salts, n, target[i], source[i], flow_key(i, True), rules.paths, entropy, path[0])
-            found += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
-        # the soonest that a packet may be sent again: trimmed at once, or after its timeout
+            back, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0])
+            total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
+        # earliest retransmission of a packet: trimmed at once, or after its timeout
         again = min(taken.back[i] + 2 * (_host_ticks(host, rules.control) + taken.access[i]), np.int64(rules.timeout))
-        if alike or not answers[i] or found - ticks[i] + (count - 1) * period <= again:
-            ticks[i] = found
+        if alike or not answers[i] or total - ticks[i] + (count - 1) * period <= again:
+            ticks[i] = total
 
 
 @routine
 def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
-    """Ticks of a packet over so many channels of a path."""
+    """Ticks of a packet over the first ``hops`` channels of a path."""
     ticks = np.int64(0)
     for hop in range(hops):
         ticks += crossing_ticks(n, path[hop], size)
@@ -310,7 +349,7 @@ def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
 
 @kernel
 def _host_ticks(host: HostLinks, size: Int) -> int:
-    """Ticks of a packet over both channels of hosts, without their ``access_delay``."""
+    """Ticks of a packet over both host channels, without their ``access_delay``."""
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 
@@ -321,9 +360,9 @@ def _arrivals(
 ) -> int:  # fmt: skip
     """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
 
-    start: tick of the first one. at: int64 [packets], when each is at its first switch, and afterwards at its host.
-    passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], when each channel, and that of the host, has
-    sent what came before; 0 before and afterwards.
+    start: tick of the first one. at: int64 [packets], arrival at the first switch, and on return at the host. passed:
+    scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that of the host, is
+    idle; 0 before and afterwards.
     """
     end, left = np.int64(0), np.int64(0)
     for number in range(packets):

@@ -9,15 +9,25 @@ from flitlab.models.paths.pathset import PathSet, concatenate
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import path_table
 from flitlab.models.routing.planned import thresholds
-from flitlab.models.routing.ways import PathTable
+from flitlab.models.routing.route_set import PathTable
 from flitlab.models.topology.graph import Topology
 
 
-def weighed_table(topology: Topology, pairs: Ints, paths: PathSet, weight: Floats, spare: int, seed: int) -> PathTable:
+def weighted_path_table(
+    topology: Topology, pairs: Ints, paths: PathSet, weight: Floats, spare: int, seed: int
+) -> PathTable:
     """The table of the paths of all pairs of switches with hosts.
 
-    pairs: int64, different ones, s * switches + t, that have ``paths`` with ``weight`` [paths], 1 together for each.
-    All others have up to ``spare`` shortest paths, drawn from ``seed``, of equal weights.
+    Pairs without weights have up to ``spare`` shortest paths, equally likely.
+
+    Parameters
+    ----------
+    topology: the network.
+    pairs: int64, different ones, s * switches + t.
+    paths: paths of these pairs.
+    weight: float64 [paths], sum 1 per pair.
+    spare: the most paths of the other pairs.
+    seed: of draws.
     """
     n = topology.switches
     bare = _others(topology, pairs)
@@ -30,7 +40,7 @@ def weighed_table(topology: Topology, pairs: Ints, paths: PathSet, weight: Float
 
 
 def _others(topology: Topology, pairs: Ints) -> Ints:
-    """int64: the pairs of different switches with hosts, s * switches + t, that are not among ``pairs``."""
+    """The pairs of different switches with hosts, s * switches + t, that are not among ``pairs``: int64."""
     n, ends = topology.switches, ends_of(topology)
     other = np.zeros((n, n), bool)
     other[np.ix_(ends, ends)] = True
@@ -40,10 +50,10 @@ def _others(topology: Topology, pairs: Ints) -> Ints:
 
 
 def _in_order(weighed: PathSet, spare: PathSet, weight: Floats, order: Ints) -> tuple[PathSet, Floats]:
-    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` have equal ones."""
+    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` are equal."""
     counts = np.concatenate([weighed.counts, spare.counts])
-    whole = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
+    weights = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
     first = np.cumsum(counts) - counts
     paths = concatenate([weighed, spare], order)
-    place = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(whole))
-    return paths, whole[place]
+    index = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(weights))
+    return paths, weights[index]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a flow takes that has the network to itself: what its completion time is compared with."""
+"""Uncontended completion times of flows: the denominators of slowdowns."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from flitlab.models.transport.newreno import (
     Rules,
     Senders,
     acknowledge,
-    has_room,
+    fits_window,
     make_senders,
     opened,
 )
@@ -22,12 +22,16 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import Session, first_samples, services
 
 
-def alone_ticks(session: Session) -> Floats:
-    """float64 [flows]: ticks from a flow's start until its receiver has it, if nobody else sends and no queue is full.
+def uncontended_ticks(session: Session) -> Floats:
+    """Ticks from a flow's start until its receiver has it, without other traffic or full queues: float64 [flows].
 
-    A flow of one subflow is followed: the round trip that opens it, its windows as acknowledgements widen them. One of
-    several has the time that no way of sharing its packets among them could beat: the quickest opens, and then all
-    send without a pause.
+    A flow of one subflow is followed packet by packet: its opening round trip, and its windows as acknowledgements
+    widen them. A flow of several subflows has the least time of any split of its packets: the fastest opening, and then
+    all subflows send without a pause.
+
+    Parameters
+    ----------
+    session: the session.
     """
     session = with_feeders(session)
     service = services(session, session.queues.packet_bytes)
@@ -37,7 +41,7 @@ def alone_ticks(session: Session) -> Floats:
 
 
 def _unhindered(session: Session, service: np.ndarray) -> Floats:
-    """Each subflow sends as fast as its path and its rate allow, all together as fast as their host."""
+    """The times if each subflow sends as fast as its path and rate allow, all together as fast as their host."""
     link, start, first = session.paths.link, session.paths.start[:-1], session.first[:-1]
     packets, subflows = session.flows.packets, np.diff(session.first)
     crossing = np.add.reduceat((service + session.delay)[link], start)
@@ -81,7 +85,7 @@ def _follow(
     past: Ints,
     ticks: Ints,
 ) -> None:
-    """``ticks`` of every flow, which has one subflow."""
+    """Compute ``ticks`` of every flow, each with one subflow."""
     for i in range(len(ticks)):
         there = forth.link[forth.start[i] : forth.start[i + 1]]
         home = back.link[back.start[i] : back.start[i + 1]]
@@ -104,23 +108,23 @@ def _last_arrival(
     delay_home: Ints,
     past: int,
 ) -> int:
-    """The tick in which a receiver has all packets of flow i, which may send from ``now`` on.
+    """The tick in which the receiver of flow i has all packets; the sender may send from ``now`` on.
 
-    service, delay: of each link of its path; answer, delay_home: of each link that its acknowledgements pass; past:
-    ticks that they need besides.
+    service, delay: of each link of its path; answer, delay_home: of each link of its acknowledgements; past: their
+    remaining ticks.
     """
     seq, slowest = senders.seq[i], service.max()
     trip = (service + delay).sum() + (answer + delay_home).sum() + past
     free, free_home = np.zeros(len(service), np.int64), np.zeros(len(answer), np.int64)
     left, heard = np.empty(packets, np.int64), np.empty(packets, np.int64)
     while True:
-        while seq[NEXT] < packets and has_room(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
+        while seq[NEXT] < packets and fits_window(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
             arrival = _pass(free, service, delay, now)
             left[seq[NEXT]] = now
             heard[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past
             seq[NEXT] += 1
         waiting = packets - seq[NEXT]
-        # a window that takes the slowest link a round trip never lets it rest again
+        # once the window covers a round trip of the slowest link, that link is never idle again
         steady = senders.win[i, CWND] // r.mss * slowest >= trip and (answer <= slowest).all()
         if waiting == 0 or steady:
             return arrival + waiting * slowest
@@ -130,7 +134,7 @@ def _last_arrival(
 
 @njit
 def _pass(free: Ints, service: Ints, delay: Ints, now: int) -> int:
-    """When a packet has passed links that are free again at some ticks."""
+    """The tick in which a packet has passed links. free: ticks from which each link is idle."""
     for k in range(len(free)):
         free[k] = max(now, free[k]) + service[k]
         now = free[k] + delay[k]

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Numba is told to optimise a function together with all that it calls, once, and to emit code for it alone.
+"""Numba compilers that optimise a function once, together with all that it calls.
 
-Numba optimises every function by itself, makes machine code of it, and optimises it again in each function that calls
-it. Machine code of a function that only compiled code calls is never run. So here such a function is a *part*: it is
-typed, lowered and tidied, and stays as it is until a *whole*, a function that Python calls, is made of all its parts.
+Numba optimises every function by itself, emits machine code for it, and optimises it again in each caller. Machine code
+of a function that only compiled code calls is never run. Here such a function is a *device function*: it is typed,
+lowered and lightly optimised, and stays in that form until it is linked into an *entry point*, a function that Python
+calls.
 
-Here functions also hand on the constants and the state of a run, named tuples of dozens of arrays, again and again.
-Numba takes a tuple to pieces for every call, and reads all of it from the stack for every use: half of the time that a
-kernel took to compile. So a named tuple is handed on as the one value that it is, and not put on the stack first.
+Functions pass the constants and the state of a run, named tuples of dozens of arrays, again and again. Numba unpacks a
+tuple for every call, and reads all of it from the stack for every use, which took half of the compile time of a kernel.
+So a named tuple is passed as a single value, and not stored on the stack first.
 
-For that a step of Numba's pipeline is replaced, with classes that Numba does not promise to keep: this module is for
-the version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
+This replaces a step of Numba's pipeline, with classes that Numba does not promise to keep: the module is for the
+version of Numba with which it was tested (``NUMBA_TESTED`` in :mod:`flitlab.models.jit`).
 """
 
 from collections import Counter
@@ -31,7 +32,7 @@ from flitlab.models.jit.widths import CheckWidths
 
 @register_default(types.NamedTuple)  # type: ignore[attr-defined]
 class _NamedTuple(TupleModel):  # type: ignore[misc]
-    """A named tuple, which functions take as one argument."""
+    """A named tuple, passed as one argument."""
 
     def get_argument_type(self) -> Any:
         return self.get_value_type()
@@ -44,7 +45,7 @@ class _NamedTuple(TupleModel):  # type: ignore[misc]
 
 
 class _Lower(Lower):  # type: ignore[misc]
-    """Lowering where, without counts of references, an argument that nothing else is assigned to needs no memory."""
+    """Lowering in which, without reference counts, an argument that is never reassigned needs no memory."""
 
     def _find_singly_assigned_variable(self) -> None:
         super()._find_singly_assigned_variable()
@@ -56,7 +57,7 @@ class _Lower(Lower):  # type: ignore[misc]
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part: it is tidied, linked into others, and neither optimised nor made into machine code."""
+    """The code of a device function: lightly optimised, linked into callers, never compiled to machine code."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -75,7 +76,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Kernel(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a whole that allocates nothing: optimised in one go, as it holds no counts of references."""
+    """The code of an entry point without allocations: optimised as a whole, as it has no reference counts."""
 
     def _optimize_final_module(self) -> None:
         passes, builder = self._codegen._module_pass_manager()
@@ -83,14 +84,14 @@ class _Kernel(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lowering(NativeLowering):  # type: ignore[misc]
-    """A step that lowers."""
+    """A lowering step of the pipeline."""
 
     lowering_class = _Lower
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerPart(_Lowering):
-    """Lowering to code that stays as it is, under a name by which callers find it."""
+    """Lowering to code that is kept for linking, under a name for its callers."""
 
     _name = "lower_part"
 
@@ -108,7 +109,7 @@ class _LowerPart(_Lowering):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerKernel(_Lowering):
-    """Lowering to code that is optimised in one go."""
+    """Lowering to code that is optimised as a whole."""
 
     _name = "lower_kernel"
 
@@ -119,7 +120,7 @@ class _LowerKernel(_Lowering):
 
 
 class WholeCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's pipeline with a check of widths, and maybe another step for lowering."""
+    """Numba's pipeline with a check of widths, and optionally another lowering step."""
 
     lowering: type[NativeLowering] = NativeLowering
 
@@ -134,12 +135,12 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
 
 
 class PartCompiler(WholeCompiler):
-    """The pipeline for a part."""
+    """The pipeline of a device function."""
 
     lowering = _LowerPart
 
 
 class KernelCompiler(WholeCompiler):
-    """The pipeline for a whole that allocates nothing."""
+    """The pipeline of an entry point without allocations."""
 
     lowering = _LowerKernel

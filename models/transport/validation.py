@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a transport is one: numbers within their bounds, and a law whose functions give numbers."""
+"""Validation of transports: numbers within bounds, and a congestion control whose functions return numbers."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -13,47 +13,59 @@ from flitlab.models.transport.control import ACK_PATHS, MEMORY, Law, Transport
 from flitlab.models.validation import Errors, copy_fields, is_whole, raise_errors, require_type
 
 KEY = "transport"
-"""Key of the ``SpecError`` of a transport as a whole."""
+"""Key of the ``SpecError`` of a whole transport."""
 
 _LEAST = {
     "flows": 1, "subflows": 1, "ack_bytes": 1, "init_window": 1, "ssthresh": 1, "mark_packets": 0, "ack_path": 0,
 }  # fmt: skip
-"""Whole numbers and the least that each may be."""
+"""Whole numbers and their lower bounds."""
 
 _TIMES = {"start_ms": 0.0, "min_rto_ms": 1e-9, "syn_rto_ms": 1e-9}
-"""The same of times."""
+"""Times and their lower bounds."""
 
 _MSS = 1000.0
-"""Bytes of a packet when functions of a law are tried."""
+"""Bytes of a packet when functions are tried."""
 
 
-def sound_transport(given: Transport, tried: bool = False, by: str = "build") -> Transport:
-    """A transport whose numbers are within their bounds; ``tried``: and whose law gives numbers.
+def validate_transport(transport: Transport, tried: bool = False, method: str = "build") -> Transport:
+    """Check that the numbers of a transport are within bounds, and that its congestion control returns numbers.
 
-    by: name of the method that gave it. Raises ``FaultyError`` (key: transport).
+    Parameters
+    ----------
+    transport: the transport.
+    tried: whether to call the functions of the congestion control.
+    method: name of the method that returned it.
+
+    Returns
+    -------
+    The transport.
+
+    Raises
+    ------
+    FaultyError: an error (key: transport).
     """
-    require_type(given, Transport, by, KEY)
-    raise_errors(_number_faults(given), KEY)
-    if tried and given.law is not None:
-        raise_errors(_law_faults(given.law), KEY)
-    return copy_fields(Transport, given)
+    require_type(transport, Transport, method, KEY)
+    raise_errors(_number_errors(transport), KEY)
+    if tried and transport.law is not None:
+        raise_errors(_function_errors(transport.law), KEY)
+    return copy_fields(Transport, transport)
 
 
-def _number_faults(given: Transport) -> Errors:
-    if not isinstance(given.name, str):
-        yield "name", f"name must be a text, and is {given.name!r}"
+def _number_errors(transport: Transport) -> Errors:
+    if not isinstance(transport.name, str):
+        yield "name", f"name must be a text, and is {transport.name!r}"
     for name, least in _LEAST.items():
-        if not is_whole(value := getattr(given, name)) or value < least:
+        if not is_whole(value := getattr(transport, name)) or value < least:
             yield name, f"{name} must be a whole number, {least} or more, and is {value!r}"
-    if given.ack_path not in ACK_PATHS.values():
-        yield "ack_path", f"ack_path is {given.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
+    if transport.ack_path not in ACK_PATHS.values():
+        yield "ack_path", f"ack_path is {transport.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
     for name, shortest in _TIMES.items():
-        value = getattr(given, name)
+        value = getattr(transport, name)
         if value is not None and (not _is_number(value) or value < shortest):
             yield name, f"{name} must be a finite number, {shortest:g} or more, and is {value!r}"
-    if not _is_number(given.rate) or not 0 < given.rate <= 1:
-        yield "rate", f"rate must be above 0 and at most 1, and is {given.rate!r}"
-    control = given.law
+    if not _is_number(transport.rate) or not 0 < transport.rate <= 1:
+        yield "rate", f"rate must be above 0 and at most 1, and is {transport.rate!r}"
+    control = transport.law
     if control is not None and not (isinstance(control, Law) and all(isinstance(part, CFunc) for part in control)):
         yield "law", "law must be None, or what flitlab.models.transport.law.law makes of functions"
 
@@ -62,24 +74,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(value)
 
 
-def _law_faults(control: Law) -> Errors:
-    """What a law gives for windows of 1 to 10**6 packets, where Python, which looks at bounds, runs its functions."""
+def _function_errors(control: Law) -> Errors:
+    """Errors in the results of a congestion control for windows of 1 to 10**6 packets, called as Python."""
     for name, calls, least in (
         ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),
     ):  # fmt: skip
         function: Callable[..., float] = getattr(control, name).__wrapped__
         for arguments in calls:
-            if problem := _tried(function, arguments, least):
+            if problem := _output_error(function, arguments, least):
                 yield name, f"{name}({', '.join(map(str, arguments))}) {problem}"
                 break
 
 
-def _tried(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
-    """What is wrong with what a function gives; '' if nothing is."""
+def _output_error(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
+    """The error in the result of a function; '' if there is none."""
     try:
         with np.errstate(all="ignore"):
             result = function(*arguments)
-    except Exception as error:  # a stranger's code may raise anything
+    except Exception as error:  # third-party code may raise anything
         return f"raises {type(error).__name__}: {error}"
     if not _is_number(result):
         return f"is {result!r}: it must be a finite number"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Next hops to 64 targets at a time: in a word that belongs to a channel, or to a switch, every bit is a target.
+"""Bit-parallel search of next hops: one word per channel or switch, one bit for each of 64 destinations.
 
-One search serves 64 targets, and reads the graph from memory once for all of them.
+One search serves 64 destinations, and reads the graph from memory once for all of them.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import Topology
 
 WORD = 64
-"""Targets of one search."""
+"""Destinations of one search."""
 
 FARTHEST = 255
-"""What stands for that many channels, and for more, in a table of bytes."""
+"""The byte that stands for 255 channels or more."""
 
 
-class Star(NamedTuple):
+class ChannelIndex(NamedTuple):
     """The channels of a graph by both of their ends.
 
     out_start, dst, in_start: as those of :class:`~flitlab.models.topology.graph.Topology`. in_tail: int64 [channels],
@@ -34,77 +34,82 @@ class Star(NamedTuple):
     in_tail: Ints
 
 
-def star_of(topology: Topology) -> Star:
-    """Return the channels of a topology by both of their ends."""
-    return Star(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels])
+def channel_index(topology: Topology) -> ChannelIndex:
+    """The channels of a topology by both of their ends.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
+    return ChannelIndex(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels])
 
 
 class _Search(NamedTuple):
-    """A search against the channels, in rounds, to 64 targets.
+    """A breadth-first search against the channels, in rounds, to 64 destinations.
 
-    reached: uint64 [switches], targets for which it has come to a switch. fresh: uint64 [switches], in the last round;
-    new: in this one. waits: bool [switches], whether a switch is to be looked at. look: int64 [switches], those that
-    are. found: int64 [switches], those for which something is new.
+    reached: uint64 [switches], destinations for which a switch is reached. fresh: uint64 [switches], reached in the
+    last round; new: in this one. queued: bool [switches], whether a switch is in the frontier. frontier: int64
+    [switches], to be visited. changed: int64 [switches], with new destinations.
     """
 
     reached: Masks
     fresh: Masks
     new: Masks
-    waits: Bools
-    look: Ints
-    found: Ints
+    queued: Bools
+    frontier: Ints
+    changed: Ints
 
 
 @njit
 def _new_search(n: int) -> _Search:
-    """A search that can be begun."""
+    """A search to start with."""
     reached, fresh, new = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
     return _Search(reached, fresh, new, np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 @njit
-def _turn(star: Star, search: _Search, found: int) -> int:
-    """End a round that found something new for so many switches; how many are to be looked at in the next."""
+def _end_round(star: ChannelIndex, search: _Search, changed: int) -> int:
+    """End a round with ``changed`` changed switches; returns the size of the next frontier."""
     search.fresh[:] = np.uint64(0)
     count = 0
-    for i in range(found):
-        v = search.found[i]
+    for i in range(changed):
+        v = search.changed[i]
         search.fresh[v] = search.new[v]
         search.reached[v] |= search.new[v]
         for k in range(star.in_start[v], star.in_start[v + 1]):
             u = star.in_tail[k]
-            if not search.waits[u]:
-                search.waits[u] = True
-                search.look[count] = u
+            if not search.queued[u]:
+                search.queued[u] = True
+                search.frontier[count] = u
                 count += 1
     for i in range(count):
-        search.waits[search.look[i]] = False
+        search.queued[search.frontier[i]] = False
     return count
 
 
 @njit
-def _begin(star: Star, search: _Search, first: int, targets: int) -> int:
-    """Begin at the switches numbered ``first`` and on, which are the targets; how many are to be looked at."""
+def _begin(star: ChannelIndex, search: _Search, first: int, targets: int) -> int:
+    """Start at the destinations, switches ``first`` and on; returns the size of the frontier."""
     search.reached[:] = np.uint64(0)
     for i in range(targets):
         search.new[first + i] = np.uint64(1) << np.uint64(i)
-        search.found[i] = first + i
-    return _turn(star, search, targets)
+        search.changed[i] = first + i
+    return _end_round(star, search, targets)
 
 
 @njit
-def _shortest(star: Star, search: _Search, first: int, targets: int, allowed: Masks) -> int:
-    """Set ``allowed`` [channels] to the targets to which a channel is on a shortest path.
+def _shortest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks) -> int:
+    """Set ``allowed`` [channels] to the destinations whose shortest paths a channel is on.
 
-    Returns how far the farthest switch is, in channels, or -1 if there is a switch without a path.
+    Returns the distance of the farthest switch in channels, or -1 if some switch has no path.
     """
     everything = ~np.uint64(0) >> np.uint64(WORD - targets)
     allowed[:] = np.uint64(0)
     rounds, count = 0, _begin(star, search, first, targets)
     while count > 0:
-        found = 0
+        changed = 0
         for i in range(count):
-            v = search.look[i]
+            v = search.frontier[i]
             new = np.uint64(0)
             for c in range(star.out_start[v], star.out_start[v + 1]):
                 new |= search.fresh[star.dst[c]]
@@ -113,26 +118,26 @@ def _shortest(star: Star, search: _Search, first: int, targets: int, allowed: Ma
                 for c in range(star.out_start[v], star.out_start[v + 1]):
                     allowed[c] |= search.fresh[star.dst[c]] & new
                 search.new[v] = new
-                search.found[found] = v
-                found += 1
-        rounds += found > 0
-        count = _turn(star, search, found)
+                search.changed[changed] = v
+                changed += 1
+        rounds += changed > 0
+        count = _end_round(star, search, changed)
     return rounds if (search.reached == everything).all() else -1
 
 
 @njit
-def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
-    """Set ``digits`` [8, switches] to the binary digits of the channels of the longest allowed way to each target.
+def _longest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
+    """Set ``digits`` [8, switches] to the binary digits of the longest allowed path to each destination.
 
-    allowed: uint64 [channels], the targets for which a channel is allowed. A way that does not end has none. Returns
-    how many digits are in use.
+    allowed: uint64 [channels], the destinations for which a channel is allowed. A path that does not end has none.
+    Returns the number of digits in use.
     """
     digits[:] = np.uint64(0)
     rounds, count = 0, _begin(star, search, first, targets)
     while count > 0:
-        found, rounds = 0, min(rounds + 1, FARTHEST)
+        changed, rounds = 0, min(rounds + 1, FARTHEST)
         for i in range(count):
-            v = search.look[i]
+            v = search.frontier[i]
             some, all_end = np.uint64(0), ~search.reached[v]
             for c in range(star.out_start[v], star.out_start[v + 1]):
                 some |= allowed[c]
@@ -143,9 +148,9 @@ def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Mas
                     if rounds >> b & 1:
                         digits[b, v] |= new
                 search.new[v] = new
-                search.found[found] = v
-                found += 1
-        count = _turn(star, search, found)
+                search.changed[changed] = v
+                changed += 1
+        count = _end_round(star, search, changed)
     used = 0
     while rounds >> used:
         used += 1
@@ -168,10 +173,10 @@ def _transpose(word: Masks) -> None:
 
 
 @njit
-def _write(star: Star, allowed: Masks, degree: int, ports: Masks) -> None:
-    """Set rows of ``ports`` [targets, switches], sets of ports, from sets of targets for which channels are allowed.
+def _write(star: ChannelIndex, allowed: Masks, degree: int, ports: Masks) -> None:
+    """Set rows of ``ports`` [destinations, switches] from the sets of destinations of each channel.
 
-    degree: the largest; of so many switches as have their ports in one word all are done at once.
+    degree: the largest. Switches whose ports fit into one word together are handled at once.
     """
     width = 1
     while width < degree:
@@ -192,8 +197,8 @@ def _write(star: Star, allowed: Masks, degree: int, ports: Masks) -> None:
 
 
 @njit
-def _read(star: Star, ports: Masks, degree: int, allowed: Masks) -> None:
-    """Set ``allowed`` [channels], sets of targets, from rows of sets of ports: what :func:`_write` undoes."""
+def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None:
+    """Set ``allowed`` [channels], sets of destinations, from rows of sets of ports; the inverse of :func:`_write`."""
     width = 1
     while width < degree:
         width *= 2
@@ -213,19 +218,23 @@ def _read(star: Star, ports: Masks, degree: int, allowed: Masks) -> None:
 
 
 def shortest_ports(topology: Topology) -> tuple[Masks, int]:
-    """Return the channels of v on a shortest path to t, sets of ports at uint64 [t, v], and the diameter in channels.
+    """The channels of v on a shortest path to t, uint64 [t, v], a bit each, and the diameter in channels.
 
-    Of at most 64 channels out of a switch. A diameter of -1: some pair of switches has no path.
+    At most 64 channels per switch. A diameter of -1: some pair of switches has no path.
+
+    Parameters
+    ----------
+    topology: the network.
     """
     ports = np.zeros((topology.switches, topology.switches), np.uint64)
-    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     farthest = map_row_blocks(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
     return ports, -1 if min(farthest, default=0) < 0 else max(farthest, default=0)
 
 
 @njit
-def _fill_shortest(star: Star, degree: int, ports: Masks, begin: int, end: int) -> int:
-    """Fill rows of the table of :func:`shortest_ports`, all zero before; how far a switch is from them, or -1."""
+def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, end: int) -> int:
+    """Fill rows of the table of :func:`shortest_ports`, all zero before; the largest distance, or -1."""
     n, diameter = len(ports), 0
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     for first in range(begin, end, WORD):
@@ -238,30 +247,36 @@ def _fill_shortest(star: Star, degree: int, ports: Masks, begin: int, end: int) 
     return diameter
 
 
-def longest_ways(topology: Topology, ports: Masks) -> Bytes:
-    """Return the channels of the longest way from v to t by next hops, uint8 at [t, v]; 255 also if there are more.
+def longest_paths(topology: Topology, ports: Masks) -> Bytes:
+    """Channels of the longest path from v to t by next hops, uint8 [t, v]; 255 also if there are more.
 
-    ports: uint64 [t, v], sets of next hops, none at t, of at most 64 channels. 0 stands where there is no way, and
-    where some way from v does not end at t.
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops, none at t, at most 64 channels per switch.
+
+    Returns
+    -------
+    The table; 0 where there is no path, or some path from v does not end at t.
     """
     key = topology.content_hash, id(ports)
-    known = _ways_of.get(key)
+    known = _longest_paths_of.get(key)
     if known is not None:
         return known[1]
     longest = np.zeros(ports.shape, np.uint8)
-    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     map_row_blocks(lambda first, last: _fill_longest(star, degree, ports, longest, first, last), len(ports))
-    _ways_of.put(key, ports, longest)
+    _longest_paths_of.put(key, ports, longest)
     return longest
 
 
-_ways_of: TableCache[Bytes] = TableCache()
-"""The longest ways by next hops that are in use: at 10,000 switches it takes seconds to find them."""
+_longest_paths_of: TableCache[Bytes] = TableCache()
+"""The longest paths by live next hops: at 10,000 switches they take seconds to compute."""
 
 
 @njit
-def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
-    """Fill rows of the table of :func:`longest_ways`, all zero before."""
+def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
+    """Fill rows of the table of :func:`longest_paths`, all zero before."""
     n = len(ports)
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     digits = np.zeros((8, n), np.uint64)
@@ -275,58 +290,66 @@ def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes, begin: 
                     longest[first + i, v] |= np.uint8((digits[b, v] >> np.uint64(i) & np.uint64(1)) << np.uint64(b))
 
 
-def depends_on_itself(topology: Topology, ports: Masks, ends: Ints) -> bool:
-    """Tell whether packets between the switches ``ends`` may wait for each other in a circle, if they take any VC.
+def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
+    """Whether packets may wait for each other in a cycle if they take any VC.
 
-    ports: uint64 [t, v], sets of next hops, none at t. A packet that holds a channel waits for those that are allowed
-    next. Targets are looked at 64 at a time, and the others only if no circle closes among the first.
+    A packet that holds a channel requests the next allowed ones. Destinations are checked 64 at a time, the others only
+    if the first close no cycle.
+
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops, none at t.
+    ends: int64, the switches with hosts.
     """
-    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     waits = np.zeros((topology.channels, degree), np.bool_)
     rows = -(-len(ends) // WORD)
     for some in (range(min(rows, 1)), range(1, rows)):
         for row in some:
             targets = ends[row * WORD : (row + 1) * WORD]
-            _note_waits(star, degree, ports[targets], targets, ends, waits)
-        if len(some) > 0 and _has_circle(star, waits):
+            _collect_dependencies(star, degree, ports[targets], targets, ends, waits)
+        if len(some) > 0 and _has_cycle(star, waits):
             return True
     return False
 
 
 @njit
-def _note_waits(star: Star, degree: int, ports: Masks, targets: Ints, ends: Ints, waits: Bools) -> None:
-    """Set waits[c, p] where a packet for one of the targets may hold channel c and wait for port p of its head.
+def _collect_dependencies(
+    star: ChannelIndex, degree: int, ports: Masks, targets: Ints, ends: Ints, waits: Bools
+) -> None:
+    """Set waits[c, p] where a packet may hold channel c and request port p at its end.
 
-    ports: uint64 [targets, switches]. ends: where packets come from. waits: bool [channels, degree].
+    ports: uint64 [destinations, switches]. ends: where packets start. waits: bool [channels, degree].
     """
     n = len(star.out_start) - 1
-    allowed, at, look = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
-    listed = np.zeros(n, np.bool_)
+    allowed, present, frontier = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+    queued = np.zeros(n, np.bool_)
     _read(star, ports, degree, allowed)
-    for i in range(len(ends)):  # a word at a switch: targets for which a packet may be there
-        at[ends[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
-        look[i] = ends[i]
-        listed[ends[i]] = True
+    for i in range(len(ends)):  # a word per switch: destinations of the packets that may be there
+        present[ends[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
+        frontier[i] = ends[i]
+        queued[ends[i]] = True
     for i in range(len(targets)):
-        at[targets[i]] &= ~(np.uint64(1) << np.uint64(i))
-    first, count = 0, len(ends)  # of a ring of switches to be looked at, each once at a time
+        present[targets[i]] &= ~(np.uint64(1) << np.uint64(i))
+    first, count = 0, len(ends)  # of a circular queue of switches, each in it at most once
     while count > 0:
-        v = look[first]
+        v = frontier[first]
         first = (first + 1) % n
         count -= 1
-        listed[v] = False
+        queued[v] = False
         for c in range(star.out_start[v], star.out_start[v + 1]):
             w = star.dst[c]
-            new = at[v] & allowed[c] & ~at[w]
+            new = present[v] & allowed[c] & ~present[w]
             if new != 0:
-                at[w] |= new
-                if not listed[w]:
-                    listed[w] = True
-                    look[(first + count) % n] = w
+                present[w] |= new
+                if not queued[w]:
+                    queued[w] = True
+                    frontier[(first + count) % n] = w
                     count += 1
     for v in range(n):
         for c in range(star.out_start[v], star.out_start[v + 1]):
-            holds = at[v] & allowed[c]
+            holds = present[v] & allowed[c]
             low = star.out_start[star.dst[c]]
             for e in range(low, star.out_start[star.dst[c] + 1]):
                 if holds & allowed[e]:
@@ -334,15 +357,15 @@ def _note_waits(star: Star, degree: int, ports: Masks, targets: Ints, ends: Ints
 
 
 @njit
-def _has_circle(star: Star, waits: Bools) -> bool:
-    """Whether channels wait for each other in a circle: a depth-first search that ends at the first."""
+def _has_cycle(star: ChannelIndex, waits: Bools) -> bool:
+    """Whether channels wait for each other in a cycle: a depth-first search up to the first."""
     channels = len(star.dst)
     state, port, stack = np.zeros(channels, np.int8), np.zeros(channels, np.int64), np.zeros(channels, np.int64)
     for root in range(channels):
         if state[root] != 0:
             continue
         stack[0], top = root, 0
-        state[root] = 1  # on the way; 2: done
+        state[root] = 1  # on the present path; 2: done
         while top >= 0:
             c = stack[top]
             low, high = star.out_start[star.dst[c]], star.out_start[star.dst[c] + 1]
@@ -350,9 +373,9 @@ def _has_circle(star: Star, waits: Bools) -> bool:
                 state[c] = 2
                 top -= 1
                 continue
-            e, waiting = low + port[c], waits[c, port[c]]
+            e, depends = low + port[c], waits[c, port[c]]
             port[c] += 1
-            if not waiting or state[e] == 2:
+            if not depends or state[e] == 2:
                 continue
             if state[e] == 1:
                 return True

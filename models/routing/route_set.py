@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways that a routing allows on a topology, and how they are told to decisions."""
+"""The routes of a routing on a topology, and their tables for compiled code."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
-from flitlab.models.routing.wide import longest_ways
+from flitlab.models.routing.bit_parallel import longest_paths
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -39,18 +39,18 @@ NO_PORTS = np.zeros((0, 0), np.uint64)
 _NONE = np.zeros(0, np.int64)
 _NO_BYTES = np.zeros(0, np.uint8)
 EQUAL_SHARES = np.zeros(0, np.uint32)
-"""Thresholds of a table whose paths are drawn alike."""
+"""Thresholds of a table whose paths are equally likely."""
 LAST_WORD = (1 << 32) - 1
-"""The threshold of the last path of a pair, which takes every draw that is left."""
+"""The threshold of the last path of a pair, which takes all remaining draws."""
 
 
 class PathTable(NamedTuple):
-    """The paths between switches: of the pair (s, t), those numbered pair_start[s * switches + t] and on.
+    """The paths between switches: those of the pair (s, t) begin at pair_start[s * switches + t].
 
-    pair_start: int64 [switches**2 + 1]. path_start: int64 [paths + 1]. port: uint8: path p leaves its h-th
-    switch (the source is the 0th) by the port[path_start[p] + h]-th channel of it. threshold: uint32 [paths], rising
-    within a pair to LAST_WORD: the first path whose threshold exceeds a draw of 32 bits is taken, the last takes what
-    is left. Empty: the paths of a pair are drawn alike.
+    pair_start: int64 [switches**2 + 1]. path_start: int64 [paths + 1]. port: uint8: path p leaves its h-th switch (the
+    source is the 0th) by the port[path_start[p] + h]-th channel of it. threshold: uint32 [paths], rising within a pair
+    to LAST_WORD: the first path whose threshold exceeds a draw of 32 bits is taken, else the last. Empty: all paths of
+    a pair are equally likely.
     """
 
     pair_start: Ints
@@ -60,7 +60,7 @@ class PathTable(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """float64 [paths]: the probability with which each is drawn among those of its pair."""
+        """The probability of each path among those of its pair: float64 [paths]."""
         counts = np.diff(self.pair_start)
         if not len(self.threshold):
             return np.repeat(1.0 / np.maximum(counts, 1), counts)
@@ -69,32 +69,29 @@ class PathTable(NamedTuple):
         ends[last] = LAST_WORD + 1.0
         begins = np.concatenate([np.zeros(1), ends[:-1]])
         begins[self.pair_start[:-1][counts > 0]] = 0.0
-        found: Floats = (ends - begins) / (LAST_WORD + 1.0)
-        return found
+        shares: Floats = (ends - begins) / (LAST_WORD + 1.0)
+        return shares
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """The ways that a routing allows on one topology.
+    """The routes of a routing on one topology.
 
-    ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for a host of switch t
-    to leave switch v by channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS.
-    select: RANDOM (TABLE, DIGITS: drawn once a hop; PATHS, VIA: once a packet), HASH (of the flow, and
-    where drawn by hop of the switch), ADAPTIVE (decided every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as
-    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``), or
-    PROGRESSIVE: once more at the second switch of the same group, or (PATHS) LEAST_QUEUED: the best of several drawn
-    when the packet is sent.
-    deflection: whether packets may be sent to ports outside the set (hot-potato).
-    hops_max: the longest route, in channels between switches (deflection: without deflections).
-    vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
+    ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for a host of switch t to leave switch v by
+    channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS. select: RANDOM (TABLE, DIGITS:
+    drawn once per hop; PATHS, VIA: once per packet), HASH (of the flow, and per hop of the switch), ADAPTIVE (evaluated
+    every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as RANDOM, and compared with the minimal route when the
+    packet is sent (``threshold``), or PROGRESSIVE: once more at the second switch of the same group, or (PATHS)
+    LEAST_QUEUED: the best of several drawn when the packet is sent. deflection: whether packets may be sent to ports
+    outside the set (hot-potato). hops_max: the longest route, in channels between switches (deflection: without
+    deflections). vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
     form: TABLE, PATHS, VIA (``ports`` are those of each leg), DIGITS or POLARIZED (always ADAPTIVE). paths: of PATHS.
-    leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS.
-    layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
-    there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
-    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS, PROGRESSIVE). port_threshold: uint8 [switches, switches,
-    ports]: the first of ports[t, v] is taken whose threshold exceeds a draw of 8 bits, or else the last, whose
-    threshold is 255; None: they are drawn alike (TABLE, VIA). draws: how many paths are drawn for a packet
-    (LEAST_QUEUED).
+    leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS. layer: uint8,
+    the layer of each path, or of each pair s * switches + t if there are no paths; layers: their number (LAYERED).
+    escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v] (ESCAPE). group: int32
+    [switches], of a dragonfly (GROUPS, PROGRESSIVE). port_threshold: uint8 [switches, switches, ports]: the first of
+    ports[t, v] is taken whose threshold exceeds a draw of 8 bits, else the last, whose threshold is 255; None: all are
+    equally likely (TABLE, VIA). draws: paths drawn per packet (LEAST_QUEUED).
     """
 
     kind: str
@@ -135,23 +132,29 @@ class Routes:
 
     @property
     def oblivious(self) -> bool:
-        """Whether the traffic split is fixed beforehand, so that path-restricted ceilings mean something."""
+        """Whether the routing split is fixed beforehand, so that path-restricted ceilings apply."""
         return not self.deflection and self.select in (RANDOM, HASH)
 
     @property
     def weighed(self) -> bool:
-        """Whether its paths, or next hops, are drawn by weights of their own."""
+        """Whether its paths, or next hops, have weights."""
         return self.port_threshold is not None or (self.paths is not None and len(self.paths.threshold) > 0)
 
     def tables(self, topology: Topology, policy: int = ANY) -> Tables:
-        """The routes for compiled code, with what the VC policy in force reads of them besides."""
+        """The routes for compiled code, with the tables of the VC policy in force.
+
+        Parameters
+        ----------
+        topology: the network.
+        policy: VC policy, ANY, HOP, ...
+        """
         paths = self.paths or PathTable(_NONE, _NONE, _NO_BYTES)
         degree, shift = self.digits or (0, 0)
         computed, by_leg = self.form in (DIGITS, POLARIZED), self.form == VIA
         rising = self.form == TABLE and policy == RISING
         ends = computed or rising or self.select == PROGRESSIVE
         none = np.zeros((0, 0), np.uint8)
-        rest = longest_ways(topology, self.ports) if rising else none
+        rest = longest_paths(topology, self.ports) if rising else none
         return Tables(
             self.form, self.select, topology.switches, pack_ports(self.ports), *paths,
             none if self.leg is None else self.leg, topology.host_switch.astype(np.int64) if by_leg else _NONE,

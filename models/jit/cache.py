@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where compiled code is kept: one folder for every state of the sources, and one process at a time that compiles.
+"""The cache of compiled code: one folder per state of the sources, and one compiling process at a time.
 
-Numba's own cache keys on the file of the compiled function only, so an edit in an *imported*
-compiled function would leave stale machine code behind. The cache folder is therefore named by
-a hash of all our sources and of Numba's version.
+Numba's own cache is keyed by the file of the compiled function only, so an edit in an *imported* compiled function
+would leave stale machine code. The cache folder is therefore named by a hash of all our sources and of Numba's version.
 """
 
 import atexit
@@ -23,8 +22,8 @@ try:
 except ImportError:  # not a Unix: processes compile side by side
     fcntl = None  # type: ignore[assignment]
 
-LEVEL = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
-"""What names of files end in that depend on how well code is optimised: '' where nobody asks for another level."""
+OPT_SUFFIX = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
+"""Suffix of file names that depend on the optimisation level; '' for the default level."""
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -40,40 +39,40 @@ def source_hash() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled code is kept: in ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, a folder a source state.
+    """The folder of compiled code, in ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, one per state of the sources.
 
-    Code that is compiled with another optimisation than Numba's usual one (``NUMBA_OPT``) has folders of its own.
+    Code compiled with another optimisation level than Numba's default (``NUMBA_OPT``) has folders of its own.
     """
     home = os.path.expanduser("~")
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.join("/nonexistent" if home == "~" else home, ".cache")
     base = os.environ.get("FLITLAB_CACHE") or os.path.join(caches, "flitlab")
-    return Path(base) / f"numba-{source_hash()}{LEVEL}"
+    return Path(base) / f"numba-{source_hash()}{OPT_SUFFIX}"
 
 
-_held: list[str] = []
+_held_locks: list[str] = []
 
 
 @contextmanager
-def alone(name: str) -> Iterator[None]:
-    """Let one process at a time be in here for ``name``; at once if this process is in here or locks cannot be made.
+def compile_lock(name: str) -> Iterator[None]:
+    """Hold an exclusive lock between processes; no lock if this process holds one, or locks are unavailable.
 
-    So a process never waits for a lock while it holds one, and no two wait for each other.
+    So a process never waits for a lock while it holds one, and processes cannot deadlock.
     """
-    lock = None if _held else _lock(name)
+    lock = None if _held_locks else _lock(name)
     if lock is None:
         yield
         return
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _held.append(name)
+        _held_locks.append(name)
         try:
             yield
         finally:
-            _held.pop()
+            _held_locks.pop()
 
 
 def _lock(name: str) -> IO[str] | None:
-    """A file to be locked, in the folder of compiled code; None if there cannot be one."""
+    """The open lock file in the cache folder; None if there cannot be one."""
     folder = Path(numba.config.CACHE_DIR)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,21 +81,21 @@ def _lock(name: str) -> IO[str] | None:
         return None
 
 
-def note(name: str) -> None:
-    """Note beside the compiled code, as far as files can be written there, that something has been compiled."""
-    with suppress(OSError):  # it is made ready again the next time
+def mark_compiled(name: str) -> None:
+    """Mark a name as compiled in the cache folder, if files can be written there."""
+    with suppress(OSError):  # it is compiled again the next time
         (Path(numba.config.CACHE_DIR) / f"{name}.ready").touch()
 
 
-def noted(name: str) -> bool:
-    """Tell whether it was noted that something has been compiled from these sources."""
+def is_compiled(name: str) -> bool:
+    """Whether a name is marked as compiled from these sources."""
     return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 
 
 def _writable(folder: Path) -> Path:
-    """The folder, or where no files can be written there one that is removed when the process ends.
+    """The folder or, if it is not writable, a temporary one that is removed when the process ends.
 
-    Numba would keep compiled code beside the sources instead, where it outlives their changes, or give up.
+    Numba would otherwise store compiled code beside the sources, where it outlives their changes, or fail.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

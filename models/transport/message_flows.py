@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of a program where each of them is a flow."""
+"""The messages of a program, each as a flow."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ from flitlab.models.registry import SpecError
 from flitlab.models.transport.flows import MOST_FLOWS, Flows
 
 
-class Posted(NamedTuple):
-    """A flow for each message between hosts: first the data of all sends, then requests to send, then consents.
+class MessageFlows(NamedTuple):
+    """A flow for each message between hosts: the data of all sends, then requests to send, then consents.
 
-    flows: with their bytes as packets; their start means nothing, as each begins when its host posts it. data, request,
-    consent: int64 [operations], the flow of each message of a send, -1 where there is none. send: int64 [flows], the
-    send of each message.
+    flows: with bytes in the place of packets; their start is not used, as each begins when its host sends it. data,
+    request, consent: int64 [operations], the flow of each message of a send, -1: none. send: int64 [flows], the send of
+    each message.
     """
 
     workload: Workload
@@ -28,18 +28,18 @@ class Posted(NamedTuple):
     send: Ints
 
 
-def posted(workload: Workload) -> Posted:
-    """The messages of a program. Raises ``SpecError`` if there are none, or too many."""
+def message_flows(workload: Workload) -> MessageFlows:
+    """The messages of a program as flows. Raises ``SpecError`` if there are none, or too many."""
     program, host = workload.program, workload.host
     sends = np.flatnonzero(program.kind == SEND)
     apart = host[program.rank[sends]] != host[program.peer[sends]]
     sends = sends[apart]
     if not len(sends):
-        raise SpecError("its ranks send each other nothing", key="application")
+        raise SpecError("has no messages between hosts", key="application")
     asking = sends[program.amount[sends] > workload.messages.rendezvous]
     send = np.concatenate([sends, asking, asking])
     if len(send) > MOST_FLOWS:
-        raise SpecError(f"its {len(send):,} messages are more than {MOST_FLOWS:,}", key="application")
+        raise SpecError(f"has {len(send):,} messages; at most {MOST_FLOWS:,}", key="application")
     data, request, consent = (np.full(program.operations, -1, np.int64) for _ in range(3))
     data[sends] = np.arange(len(sends))
     request[asking] = len(sends) + np.arange(len(asking))
@@ -48,4 +48,4 @@ def posted(workload: Workload) -> Posted:
     back = np.arange(len(send)) >= len(sends) + len(asking)
     size = np.where(np.arange(len(send)) < len(sends), program.amount[send], 0)
     ends = np.where(back, target, source), np.where(back, source, target)
-    return Posted(workload, Flows(*ends, size, np.zeros(len(send), np.int64)), data, request, consent, send)
+    return MessageFlows(workload, Flows(*ends, size, np.zeros(len(send), np.int64)), data, request, consent, send)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switching modes of flits whose topology can change during a run."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.buffered import Buffered
+from flitlab.models.switching.switching_mode import SwitchingMode
+from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.timeline.network_changes import NetworkChange, network_changes
+
+
+class PolicyChange(NamedTuple):
+    """An event of the network, and the VC policy of the routes that the routing learns with it, if any."""
+
+    step: NetworkChange
+    policy: int
+
+
+class DynamicTopology(SwitchingMode):
+    """A switching mode whose links and switches fail and return. Working channels move one flit per tick.
+
+    This class comes before the other bases of a mode.
+    """
+
+    supports_timeline: ClassVar[bool] = True
+
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network that packets cannot follow.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
+        if any((epoch.rate != 1).any() for epoch in timeline.epochs):
+            problem = (
+                f"slow needs another mode than {self.mode}, which moves one flit per tick over every working channel"
+            )
+            raise SpecError(f"{problem}: datagram, spray or flow", key="timeline")
+        self.policy_changes(timeline, routes)
+
+    def policy_changes(self, timeline: Timeline | None, routes: Routes) -> tuple[PolicyChange, ...]:
+        """The events of a timeline, each with the VC policy that follows.
+
+        routes: of the network as built. Raises ``SpecError`` for routes of a remaining network that packets cannot
+        follow.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
+        return tuple(
+            PolicyChange(step, self._policy(timeline, step, routes)) for step in network_changes(timeline, routes)
+        )
+
+    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
+        """The VC policy of the routes that the routing learns; without such, the present one."""
+        return self.vc_policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draining(DynamicTopology, Buffered):
+    """A switching mode whose packets wait for each other in buffers, so that all routes need a certificate.
+
+    Hosts wait for an empty network before they use other routes. So packets of one routing never wait for those of
+    another, and each routing needs its own certificate only.
+    """
+
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network without a certificate.
+
+        Parameters
+        ----------
+        timeline: events of the network during the run; None: it does not change.
+        routes: its routes.
+        """
+        if self.may_deadlock:
+            raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
+        super().check_timeline(timeline, routes)
+
+    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
+        """The VC policy of the certified routes that the routing learns; without such, the present one."""
+        if timeline is None or step.routes is None:
+            return self.vc_policy
+        remaining = timeline.surviving(timeline.epoch_at(step.tick))
+        try:
+            mode, _ = replace(self, allow_deadlock=False).certified(
+                remaining.topology, timeline.routes(remaining, routes)
+            )
+        except SpecError as error:
+            why = f"what the routing learns at tick {step.tick} has no certificate against deadlock: {error}"
+            raise SpecError(why, key="timeline") from error
+        return mode.vc_policy
