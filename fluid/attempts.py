@@ -31,8 +31,8 @@ Attempts = dict[str, Callable[[], Any]]
 """Name of a method -> what it comes to, :class:`Bounds`, or None if the problem is none for it."""
 
 
-def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float = math.inf) -> Any:
-    """The bounds of the first method that comes within a relative gap ``wanted``, or of all that it took.
+def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = math.inf) -> Any:
+    """The bounds of the first method that comes within a relative gap ``gap``, or of all that it took.
 
     enough: a lower bound that ends the search as well. others: tried only if none of the preferred comes to a bound.
     Raises :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method does, and
@@ -41,12 +41,12 @@ def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float 
     best: Any = None
     notes = []
     for name, attempt in [*preferred.items(), *others.items()]:
-        if best is not None and (name in others or best.lower >= enough or best.upper <= (1 + wanted) * best.lower):
+        if best is not None and (name in others or best.lower >= enough or best.upper <= (1 + gap) * best.lower):
             break
         if best is not None and best.method not in FIRST_ORDER:
             notes.append(f"{best.method} left a gap of {best.upper / best.lower - 1:.2g}")
         try:
-            found = attempt()
+            bounds = attempt()
         except TooLargeError:
             if best is None:
                 raise
@@ -54,7 +54,7 @@ def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float 
         except FAILURES as error:
             notes.append(f"{name} gave up: {str(error) or type(error).__name__}")
             continue
-        best = best.tightened(found) if best and found else best or found
+        best = best.tightened(bounds) if best and bounds else best or bounds
     if best is None:
         raise FluidError("; ".join(notes))
     return replace(best, note="; ".join(dict.fromkeys(notes)))

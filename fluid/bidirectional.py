@@ -104,7 +104,7 @@ def pop(search: Search, size: int) -> int:
 
 
 @kernel
-def begin(search: Search, v: int) -> None:
+def start_search(search: Search, v: int) -> None:
     """Start at node v: a heap of one, and one node reached."""
     search.distance[v] = 0.0
     search.touched[0] = v
@@ -112,7 +112,7 @@ def begin(search: Search, v: int) -> None:
 
 
 @kernel
-def forget(search: Search, touched: int) -> None:
+def reset_search(search: Search, touched: int) -> None:
     """Undo a search that reached so many nodes."""
     for i in range(touched):
         search.distance[search.touched[i]] = np.inf
@@ -120,19 +120,26 @@ def forget(search: Search, touched: int) -> None:
 
 @kernel
 def _advance(
-    channels: Star, search: Search, size: int, touched: int, other: Search, beyond: float, best: float, middle: Int
+    channels: Star,
+    search: Search,
+    size: int,
+    touched: int,
+    other: Search,
+    other_radius: float,
+    best: float,
+    middle: Int,
 ) -> tuple[int, int, float, Int]:
-    """Settle the nearest node of ``search``; the ``other`` one has settled everything nearer than ``beyond``.
+    """Settle the nearest node of ``search``; the ``other`` one has settled everything nearer than ``other_radius``.
 
     Returns (size of the heap, nodes touched, least length found and the node where both searches met on it).
     """
-    v, at = search.node[0], search.key[0]
+    v, key = search.node[0], search.key[0]
     size = pop(search, size)
-    if at > search.distance[v] or other.distance[v] <= beyond:
+    if key > search.distance[v] or other.distance[v] <= other_radius:
         return size, touched, best, middle  # outdated, or the way on from v is known
     for i in range(channels.start[v], channels.start[v + 1]):
-        reach = at + channels.arc[i].length
-        if reach + beyond >= best:
+        reach = key + channels.arc[i].length
+        if reach + other_radius >= best:
             break  # the other channels are longer still
         u = channels.arc[i].end
         if reach < search.distance[u]:
@@ -144,53 +151,61 @@ def _advance(
             if reach + other.distance[u] < best:
                 best, middle = reach + other.distance[u], u
             # no use in settling u if even its shortest channel would lead too far
-            on = channels.start[u]
-            if on < channels.start[u + 1] and reach + channels.arc[on].length + beyond < best:
+            shortest = channels.start[u]
+            if shortest < channels.start[u + 1] and reach + channels.arc[shortest].length + other_radius < best:
                 size = push(search, size, reach, u)
     return size, touched, best, middle
 
 
 @kernel
-def meet(out: Star, into: Star, s: int, t: int, limit: float, ahead: Search, behind: Search) -> tuple[float, Int]:
+def shortest_path(
+    out: Star, into: Star, s: int, t: int, limit: float, forward: Search, backward: Search
+) -> tuple[float, Int]:
     """Length of the shortest path from s to t if that is less than ``limit``, else ``limit``.
 
     out, into: :class:`Star`. ahead, behind: searches from s and from t, left as new but for their channels.
     Returns also the node in the middle of the path, -1 if there is none: behind.channel leads from there
     to t, ahead.channel back to s.
     """
-    begin(ahead, s)
-    begin(behind, t)
-    here, there, near, far = 1, 1, 1, 1  # sizes of the heaps, nodes touched
+    start_search(forward, s)
+    start_search(backward, t)
+    forward_size, backward_size, forward_touched, backward_touched = 1, 1, 1, 1  # sizes of the heaps, nodes touched
     middle: Int
     best, middle = limit, np.int32(-1)
     if s == t and limit > 0.0:
         best, middle = 0.0, np.int32(s)
-    while here > 0 and there > 0 and ahead.key[0] + behind.key[0] < best:
-        if here <= there:
-            here, near, best, middle = _advance(out, ahead, here, near, behind, behind.key[0], best, middle)
+    while forward_size > 0 and backward_size > 0 and forward.key[0] + backward.key[0] < best:
+        if forward_size <= backward_size:
+            forward_size, forward_touched, best, middle = _advance(
+                out, forward, forward_size, forward_touched, backward, backward.key[0], best, middle
+            )
         else:
-            there, far, best, middle = _advance(into, behind, there, far, ahead, ahead.key[0], best, middle)
-    forget(ahead, near)
-    forget(behind, far)
+            backward_size, backward_touched, best, middle = _advance(
+                into, backward, backward_size, backward_touched, forward, forward.key[0], best, middle
+            )
+    reset_search(forward, forward_touched)
+    reset_search(backward, backward_touched)
     return best, middle
 
 
 @kernel
-def walk(graph: Graph, s: int, t: int, middle: Int, ahead: Search, behind: Search, channel: Ints32, size: int) -> int:
+def write_path(
+    graph: Graph, s: int, t: int, middle: Int, forward: Search, backward: Search, channel: Ints32, size: int
+) -> int:
     """Write the channels of the path that :func:`meet` found from ``channel[size]`` on; the new size."""
     hops, v = 0, middle
     while v != s:
         hops += 1
-        v = graph.src[ahead.channel[v]]
+        v = graph.src[forward.channel[v]]
     v = middle
     for i in range(hops):
-        a = ahead.channel[v]
+        a = forward.channel[v]
         channel[size + hops - 1 - i] = a
         v = graph.src[a]
     size += hops
     v = middle
     while v != t:
-        channel[size] = behind.channel[v]
+        channel[size] = backward.channel[v]
         v = graph.dst[channel[size]]
         size += 1
     return size

@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.cuts import Cut, one_node
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
@@ -70,7 +70,7 @@ def moore_distances(switches: int, degree: int, directed: bool) -> Ints:
 
 def cuts(topology: Topology, traffic: Traffic) -> Bound:
     """The tightest cut around a single switch: its channels out (in) over its demand out (in)."""
-    network = Network.of(topology, traffic)
+    network = CutNetwork.of(topology, traffic)
     side = one_node.search(network)
     assert side is not None, "some switch has demand"
     return _of_cut(network.cut("cuts", side))
@@ -84,9 +84,9 @@ def two_cluster(topology: Topology, traffic: Traffic) -> Bound | None:
     side = clusters(topology)
     if side is None:
         return None
-    network = Network.of(topology, traffic)
-    found = network.sparsest([side[None]])
-    return None if found is None else _of_cut(network.cut("two_cluster", found))
+    network = CutNetwork.of(topology, traffic)
+    sparsest = network.sparsest([side[None]])
+    return None if sparsest is None else _of_cut(network.cut("two_cluster", sparsest))
 
 
 def _of_cut(cut: Cut) -> Bound:
@@ -114,8 +114,8 @@ def all_bounds(topology: Topology, traffic: Traffic) -> list[Bound]:
     """Every bound on theta of this module that applies: the host channels alone if no demand leaves its switch."""
     if len(traffic.switch_pairs()[0]) == 0:
         return [hosts(topology, traffic)]
-    found = [bound(topology, traffic) for bound in (volumetric, moore, cuts, two_cluster, hosts)]
-    return [bound for bound in found if bound is not None]
+    bounds = [bound(topology, traffic) for bound in (volumetric, moore, cuts, two_cluster, hosts)]
+    return [bound for bound in bounds if bound is not None]
 
 
 # Over all demands, and in expectation
@@ -138,7 +138,7 @@ def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: 
     return bound
 
 
-TUB_MOST = 8192
+MAX_TUB_GROUPS = 8192
 """Groups of hosts up to which the longest matching is found for a bound: half a gigabyte, and seconds."""
 
 
@@ -154,7 +154,7 @@ def tub(topology: Topology) -> Bound:
     Hosts are matched in groups as large as divides their numbers at all switches, which changes no sum, so these may
     differ; switches without hosts add their channels. Channels may be uni-directional, parallel, and of unequal
     capacity. Raises :class:`~flitlab.fluid.problem.FluidError` where hosts are at one switch only or in over
-    ``TUB_MOST`` groups, or where no path joins two switches.
+    ``MAX_TUB_GROUPS`` groups, or where no path joins two switches.
 
     Source: Namyar et al., SIGCOMM 2021, doi:10.1145/3452296.3472913 (equally many hosts at all switches,
     or at all that have some); MUT section II-C.
@@ -162,8 +162,8 @@ def tub(topology: Topology) -> Bound:
     if np.count_nonzero(topology.host_count) < 2:
         raise FluidError("needs hosts at two switches or more")
     units = Units.of(topology)
-    if units.count > TUB_MOST:
-        raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {TUB_MOST}")
+    if units.count > MAX_TUB_GROUPS:
+        raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {MAX_TUB_GROUPS}")
     if pair := topology.unreachable_pair():
         u, v = map(switch_names(topology).label, pair)
         raise FluidError(f"no path from switch {u} to switch {v}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flitlab.fluid.ceiling import NO_THETA, Ceiling, theta_unit
 from flitlab.fluid.context import Context
-from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
+from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kind_of
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
@@ -36,8 +36,8 @@ def ceilings(
     Raises :class:`~flitlab.fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
     """
     context = Context(instance, loads, program)
-    found = [row for spec in specs for row in _timed(_rows(spec, instance, context))]
-    return found if keep_flow else [replace(row, flow=None) for row in found]
+    rows = [row for spec in specs for row in _timed(_rows(spec, instance, context))]
+    return rows if keep_flow else [replace(row, flow=None) for row in rows]
 
 
 def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
@@ -89,4 +89,4 @@ def drawn_ceilings(session: Session, traffic: Traffic, kinds: Sequence[str]) -> 
     return {name: value for kind in kinds for name, value in kind_of(kind).drawn(session, traffic).items()}
 
 
-__all__ = ["Ceiling", "CeilingSpec", "FluidError", "asked", "ceilings", "drawn_ceilings"]
+__all__ = ["Ceiling", "CeilingSpec", "FluidError", "ceiling_spec", "ceilings", "drawn_ceilings"]

@@ -14,17 +14,17 @@ from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.mcf.dense import send
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.pricing import price
-from flitlab.fluid.problem import Orbit, Problem, demand_of, network_length, shortest_ways
+from flitlab.fluid.problem import Orbit, Problem, demand_of, network_cost, shortest_distances
 from flitlab.models.arrays import Bools, Floats, Integers, Ints, Ints32, sums
 from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
-AT_ONCE = 1024
+TARGET_BATCH = 1024
 """Targets to which distances of all switches are asked for at once: a list of all pairs would take several tables."""
 
 EPSILON = float(np.finfo(float).eps)
-HARMLESS, HARMLESS_BESIDE_GAP = 1e-12, 1e-9
+NEGLIGIBLE, NEGLIGIBLE_WITH_GAP = 1e-12, 1e-9
 """What a lower bound may lose, relatively, for not asking which way a remainder goes; and where a gap is expected."""
 
 
@@ -44,14 +44,14 @@ class Certificate:
         """Lengths on the network channels only."""
         return cls(np.asarray(network, float), np.zeros(topology.hosts), np.zeros(topology.hosts))
 
-    def capacity_length(self, topology: Topology) -> float:
+    def capacity_worth(self, topology: Topology) -> float:
         """Sum of capacity * z over all channels: the most length that flits can travel in a tick."""
         hosts = float(self.injection.sum() + self.ejection.sum())
         # an infinite host capacity times no length is nothing
         return float(topology.capacity @ self.network) + (topology.host_capacity * hosts if hosts else 0.0)
 
 
-def _check_lengths(topology: Topology, z: Certificate) -> None:
+def _check_prices(topology: Topology, z: Certificate) -> None:
     sizes = (topology.channels, topology.hosts, topology.hosts)
     for part, size in zip((z.network, z.injection, z.ejection), sizes, strict=True):
         if part.shape != (size,):
@@ -63,13 +63,13 @@ def _check_lengths(topology: Topology, z: Certificate) -> None:
 def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
     """float64 [nodes, nodes]: distance from s to t under channel lengths z, inf where there is no path."""
     nodes = graph.nodes
-    found = np.empty((nodes, nodes))
-    for first in range(0, nodes, AT_ONCE):
-        targets = np.arange(first, min(first + AT_ONCE, nodes))
+    by_target = np.empty((nodes, nodes))
+    for first in range(0, nodes, TARGET_BATCH):
+        targets = np.arange(first, min(first + TARGET_BATCH, nodes))
         start, source = np.arange(len(targets) + 1) * nodes, np.tile(np.arange(nodes), len(targets))
         distance, _ = price(graph, Demand(targets, start, source, np.ones(len(source))), dags, np.asarray(z, float))
-        found[targets] = distance.reshape(-1, nodes)
-    return found.T
+        by_target[targets] = distance.reshape(-1, nodes)
+    return by_target.T
 
 
 def switch_distances(topology: Topology, z: Floats) -> Floats:
@@ -77,30 +77,30 @@ def switch_distances(topology: Topology, z: Floats) -> Floats:
     return distances(Graph.of(topology), z)
 
 
-def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, ways: Dags | Paths = UNRESTRICTED) -> float:
-    """Upper bound on theta: capacity * z over demand * distance; with ``ways`` for flow within or over them only.
+def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, allowed: Dags | Paths = UNRESTRICTED) -> float:
+    """Upper bound on theta: capacity * z over demand * distance; with ``allowed`` for flow within or over them only.
 
     Whatever carries theta * T uses at least theta * demand * distance of the length there is.
     Raises ``ValueError`` for lengths that are negative, not finite or of the wrong number.
     """
-    _check_lengths(topology, z)
-    between = demand_length(topology, traffic, z.network, ways)
+    _check_prices(topology, z)
+    between = demand_cost(topology, traffic, z.network, allowed)
     needed = between + traffic.rate @ z.injection + traffic.column_sums @ z.ejection
-    return float(z.capacity_length(topology) / needed) if needed > 0 else np.inf
+    return float(z.capacity_worth(topology) / needed) if needed > 0 else np.inf
 
 
-def demand_length(topology: Topology, traffic: Traffic, z: Floats, ways: Dags | Paths = UNRESTRICTED) -> float:
+def demand_cost(topology: Topology, traffic: Traffic, z: Floats, allowed: Dags | Paths = UNRESTRICTED) -> float:
     """Sum of demand * distance; few searches serve where symmetries leave the demand and all lengths as they are."""
     graph = Graph.of(topology)
-    orbit = Orbit.of(topology, traffic) if isinstance(ways, Dags) and len(ways.ports) == 0 else None
+    orbit = Orbit.of(topology, traffic) if isinstance(allowed, Dags) and len(allowed.ports) == 0 else None
     if orbit is not None and orbit.invariant(z):
-        return orbit_length(graph, orbit, z)
-    return network_length(graph, demand_of(traffic), z, ways)
+        return orbit_cost(graph, orbit, z)
+    return network_cost(graph, demand_of(traffic), z, allowed)
 
 
-def orbit_length(graph: Graph, orbit: Orbit, z: Floats) -> float:
+def orbit_cost(graph: Graph, orbit: Orbit, z: Floats) -> float:
     """The length that the demand of a whole orbit needs, under lengths that its symmetries leave as they are."""
-    return network_length(graph, orbit.demand, z)
+    return network_cost(graph, orbit.demand, z)
 
 
 def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certificate) -> float:
@@ -108,18 +108,18 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
 
     Weak duality: a pair pays its distance to the channels and keeps the rest of 1, if any, for itself.
     """
-    _check_lengths(topology, z)
+    _check_prices(topology, z)
     demand = Demand.of_traffic(traffic)
-    distance = shortest_ways(Graph.of(topology), demand, z.network, UNRESTRICTED)
+    distance = shortest_distances(Graph.of(topology), demand, z.network, UNRESTRICTED)
     if hosts_overloaded(topology, traffic, load) or z.injection.any() or z.ejection.any():
         source, target, amount = offered_pairs(topology, traffic, load)
         s, t = topology.host_switch[source], topology.host_switch[target]
         far = z.injection[source] + z.ejection[target]
         apart = s != t
         far[apart] += distance[demand.find(topology.switches, s[apart], t[apart])]
-        return z.capacity_length(topology) + float(amount @ np.maximum(0, 1 - far))
+        return z.capacity_worth(topology) + float(amount @ np.maximum(0, 1 - far))
     local = max(float(traffic.rate.sum()) - float(demand.amount.sum()), 0.0)
-    return z.capacity_length(topology) + load * (local + float(demand.amount @ np.maximum(0, 1 - distance)))
+    return z.capacity_worth(topology) + load * (local + float(demand.amount @ np.maximum(0, 1 - distance)))
 
 
 def hosts_overloaded(topology: Topology, traffic: Traffic, load: float) -> bool:
@@ -157,18 +157,18 @@ def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
         raise ValueError("flow must not be negative")
     if problem.restricted:
         _check_allowed(problem, *np.nonzero(flow))
-    short, hidden = _short(problem, flow, amount), hidden_by_rounding(graph, flow)
+    shortfall, hidden = _shortfall(problem, flow, amount), rounding_error(graph, flow)
     hidden[np.arange(len(hidden)), problem.demand.target] = 0
     load: np.ndarray = flow.sum(axis=0)
-    use, left = load / graph.capacity, np.maximum(short, 0).sum()
+    use, remainder = load / graph.capacity, np.maximum(shortfall, 0).sum()
     # so little may as well cross every channel
-    if (use + (left + hidden.sum()) / graph.capacity).max() <= (1 + HARMLESS) * use.max():
-        whole: Floats = load + left
+    if (use + (remainder + hidden.sum()) / graph.capacity).max() <= (1 + NEGLIGIBLE) * use.max():
+        whole: Floats = load + remainder
         return whole
-    return load + _on_its_way(problem, short + hidden, np.zeros((0, graph.channels)))
+    return load + _route_remainder(problem, shortfall + hidden, np.zeros((0, graph.channels)))
 
 
-class Rows(NamedTuple):
+class SparseFlow(NamedTuple):
     """A flow to some targets: channels of the i-th, and how much flows there, start[i]:start[i + 1].
 
     start: int64 [targets + 1]. channel: int32. amount: float64.
@@ -178,7 +178,7 @@ class Rows(NamedTuple):
     channel: Ints32
     amount: Floats
 
-    def written(self, channels: int) -> Floats:
+    def dense(self, channels: int) -> Floats:
         """float64 [targets, channels]: the same with an entry for every channel."""
         count = np.diff(self.start)
         flow = np.zeros((len(count), channels))
@@ -186,7 +186,7 @@ class Rows(NamedTuple):
         return flow
 
 
-def delivering_rows(problem: Problem, demand: Demand, flow: Rows) -> Floats:
+def delivering_load_sparse(problem: Problem, demand: Demand, flow: SparseFlow) -> Floats:
     """float64 [channels]: a load at which a flow delivers all of ``demand``, a part of that of the problem.
 
     What is not as in :func:`delivering_load` is that a flow lists the channels that it uses.
@@ -198,23 +198,23 @@ def delivering_rows(problem: Problem, demand: Demand, flow: Rows) -> Floats:
         target = np.repeat(demand.target, np.diff(flow.start))
         if not _allowed(problem, target, flow.channel).all():
             raise ValueError("flow on a channel that the routes do not allow")
-    load, left = _left(graph, demand, flow)
+    load, remainder = _remainder(graph, demand, flow)
     use = load / graph.capacity
-    if (use + left.sum() / graph.capacity).max() <= (1 + HARMLESS_BESIDE_GAP) * use.max():
-        whole: Floats = load + left.sum()
+    if (use + remainder.sum() / graph.capacity).max() <= (1 + NEGLIGIBLE_WITH_GAP) * use.max():
+        whole: Floats = load + remainder.sum()
         return whole
     part = Problem(graph, demand, problem.dags)
-    return load + _on_its_way(part, left, np.zeros((0, graph.channels)))
+    return load + _route_remainder(part, remainder, np.zeros((0, graph.channels)))
 
 
 @njit
-def _left(graph: Graph, demand: Demand, flow: Rows) -> tuple[Floats, Floats]:
+def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, Floats]:
     """Load [channels] of a flow, and [targets, nodes] what it may leave at a node on its way, rounding included.
 
     A sum of k doubles is off by less than k times their sum in ulps.
     """
     nodes, targets = len(graph.in_start) - 1, len(demand.target)
-    load, left = np.zeros(len(graph.src)), np.zeros((targets, nodes))
+    load, remainder = np.zeros(len(graph.src)), np.zeros((targets, nodes))
     away, into, terms = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(targets):
         away[:] = 0.0
@@ -233,39 +233,39 @@ def _left(graph: Graph, demand: Demand, flow: Rows) -> tuple[Floats, Floats]:
             away[u] += sent
             terms[u] += j - begin
         for k in range(demand.start[i], demand.start[i + 1]):
-            left[i, demand.source[k]] = demand.amount[k]
+            remainder[i, demand.source[k]] = demand.amount[k]
         for v in range(nodes):
-            rounding = EPSILON * terms[v] * (into[v] + away[v] + left[i, v])
-            left[i, v] = max(left[i, v] + into[v] - away[v] + rounding, 0.0)
-        left[i, demand.target[i]] = 0.0
-    return load, left
+            rounding = EPSILON * terms[v] * (into[v] + away[v] + remainder[i, v])
+            remainder[i, v] = max(remainder[i, v] + into[v] - away[v] + rounding, 0.0)
+        remainder[i, demand.target[i]] = 0.0
+    return load, remainder
 
 
-def mended(problem: Problem, flow: Floats, amount: Floats) -> np.ndarray:
+def completed_flow(problem: Problem, flow: Floats, amount: Floats) -> np.ndarray:
     """A flow [targets, channels] with what a solver's tolerances left short of ``amount`` sent on its shortest way."""
     whole = flow.copy()
-    _on_its_way(problem, _short(problem, flow, amount), whole)
+    _route_remainder(problem, _shortfall(problem, flow, amount), whole)
     return whole
 
 
-def _short(problem: Problem, flow: Floats, amount: Floats) -> Floats:
+def _shortfall(problem: Problem, flow: Floats, amount: Floats) -> Floats:
     """float64 [targets, nodes]: what does not leave a node although it comes there, or is to be sent from there."""
     demand = problem.demand
-    short = -net_outflow(problem.graph, flow)
-    short[demand.row, demand.source] += amount
-    short[np.arange(len(demand.target)), demand.target] = 0
-    return short
+    shortfall = -net_outflow(problem.graph, flow)
+    shortfall[demand.row, demand.source] += amount
+    shortfall[np.arange(len(demand.target)), demand.target] = 0
+    return shortfall
 
 
-def _on_its_way(problem: Problem, left: Floats, flow: Floats) -> Floats:
+def _route_remainder(problem: Problem, remainder: Floats, flow: Floats) -> Floats:
     """float64 [channels]: the load of what is left at nodes, [targets, nodes] where above 0, on its way to the targets.
 
     flow: [targets or 0, channels], to which it is added.
     """
     graph, demand = problem.graph, problem.demand
-    row, node = np.nonzero(left > 0)
+    row, node = np.nonzero(remainder > 0)
     start = np.searchsorted(row, np.arange(len(demand.target) + 1))
-    missing = Demand(demand.target, start, node, left[row, node])
+    missing = Demand(demand.target, start, node, remainder[row, node])
     load = np.zeros(graph.channels)
     volume = send(graph, missing, problem.dags, 1 / graph.capacity, 0.0, load, flow)
     if not np.isfinite(volume):
@@ -273,12 +273,12 @@ def _on_its_way(problem: Problem, left: Floats, flow: Floats) -> Floats:
     return load
 
 
-def hidden_by_rounding(graph: Graph, flow: Floats) -> Floats:
+def rounding_error(graph: Graph, flow: Floats) -> Floats:
     """float64 [targets, nodes]: how far off :func:`net_outflow` may be."""
     out, into = _incidence(graph)
     terms = np.bincount(graph.src, minlength=graph.nodes) + np.bincount(graph.dst, minlength=graph.nodes) + 2
-    found: np.ndarray = np.finfo(float).eps * terms * (flow @ (out + into))
-    return found
+    error: np.ndarray = np.finfo(float).eps * terms * (flow @ (out + into))
+    return error
 
 
 def net_outflow(graph: Graph, flow: Floats) -> Floats:
@@ -347,8 +347,8 @@ def _check_paths(problem: Problem, paths: Paths) -> None:
         np.array_equal(getattr(paths, name), getattr(problem.paths, name)) for name in ("first", "start", "channel")
     ):
         raise ValueError("flow on paths that the routes do not allow")
-    if problem.over_others:
-        _check_over_others(problem, paths)
+    if problem.via_intermediate:
+        _check_via_paths(problem, paths)
     elif problem.restricted:
         _check_allowed(problem, np.repeat(demand.row[commodity], end - begin), channel)
 
@@ -366,18 +366,18 @@ def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
     return allowed
 
 
-def _check_over_others(problem: Problem, paths: Paths) -> None:
+def _check_via_paths(problem: Problem, paths: Paths) -> None:
     """Raise ``ValueError`` unless all paths that have channels lead toward some intermediate switch and from it on."""
     graph, real = problem.graph, np.flatnonzero(paths.lengths)
     begin, hops = paths.start[real], paths.lengths[real]
     path = np.repeat(np.arange(len(real)), hops)
-    place = np.arange(len(path)) - (np.cumsum(hops) - hops)[path]
+    position = np.arange(len(path)) - (np.cumsum(hops) - hops)[path]
     target = problem.demand.destination[paths.commodity[real]]
     proper = np.zeros(len(real), bool)
     for hop in range(int(hops.max(initial=0))):
         # as if the intermediate switch were that before the channel ``hop``, or before the last
         middle = graph.src[paths.channel[begin + np.minimum(hop, hops - 1)]]
-        toward = np.where(place < hop, middle[path], target[path])
+        toward = np.where(position < hop, middle[path], target[path])
         whole = np.logical_and.reduceat(_allowed(problem, toward, paths.channel), begin)
         proper |= whole & np.isin(middle, problem.dags.via)
     if not proper.all():

@@ -4,7 +4,7 @@
 import math
 from dataclasses import replace
 
-from flitlab.fluid.background import Beside
+from flitlab.fluid.background import GrowthProblem
 from flitlab.fluid.ceiling import Ceiling, Method, theta_unit
 from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.hosts import host_bound, host_certificate, hot_hosts
@@ -22,50 +22,58 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
     """
     topology, traffic = instance.topology, instance.traffic
     if traffic.background is not None:
-        return _beside(instance, kind, method, gap)
+        return _with_background(instance, kind, method, gap)
     problem = Problem.of(topology, traffic, instance.routes if kind == "mcf_paths" else None)
     at_hosts = host_bound(topology, traffic)
-    if problem.wanted.size == 0:
+    if problem.compact_demand.size == 0:
         return _host_ceiling(instance, kind, at_hosts, "closed form", "no demand leaves its switch")
     solution = solve(problem, gap, method, at_hosts)
     # where hosts bind, the network carries the part of its flow that they let through
     load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
-        note = joined(_binding_hosts(instance, at_hosts), solution.note)
+        note = join_notes(_host_bottleneck_note(instance, at_hosts), solution.note)
         row = _host_ceiling(instance, kind, at_hosts, solution.method, note)
         return replace(row, channel_load=load, flow=solution.flow)
     certificate = Certificate.on_network(topology, solution.lengths)
     note = ""
     if at_hosts < solution.upper:
         certificate, note = host_certificate(topology, traffic), "upper bound: host channels"
-    upper = verify_upper(topology, traffic, certificate, problem.ways)
-    note = joined(note, solution.note, gap_note(solution.lower, upper, method, gap))
+    upper = verify_upper(topology, traffic, certificate, problem.allowed)
+    note = join_notes(note, solution.note, gap_note(solution.lower, upper, method, gap))
     lower, unit = min(solution.lower, upper), theta_unit(topology)
     return Ceiling(kind, None, lower, upper, unit, solution.method, 0.0, note, certificate, load, solution.flow)
 
 
-BESIDE = "the load is that of what grows beside the background"
+BACKGROUND_NOTE = "the load is that of what grows beside the background"
 """Note of ceilings of traffic with one."""
 
 
-def _beside(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
+def _with_background(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
     """The most that what grows can have beside a background: in the network, or over a host channel."""
     topology, traffic = instance.topology, instance.traffic
     at_hosts = host_bound(topology, traffic)
     routes = instance.routes if kind == "mcf_paths" else None
-    found = Beside(topology, traffic, routes, gap, method).growing(at_hosts)
-    if found.lower >= at_hosts:
-        return _host_ceiling(instance, kind, at_hosts, found.method, joined(_binding_hosts(instance, at_hosts), BESIDE))
-    certificate = None if found.lengths is None else Certificate.on_network(topology, found.lengths)
+    growth = GrowthProblem(topology, traffic, routes, gap, method).bounds(at_hosts)
+    if growth.lower >= at_hosts:
+        return _host_ceiling(
+            instance,
+            kind,
+            at_hosts,
+            growth.method,
+            join_notes(_host_bottleneck_note(instance, at_hosts), BACKGROUND_NOTE),
+        )
+    certificate = None if growth.lengths is None else Certificate.on_network(topology, growth.lengths)
     if certificate is None and math.isfinite(at_hosts):
         certificate = host_certificate(topology, traffic)
-    alone = "the background alone cannot be carried" if found.upper == 0 else ""
-    note = joined(alone, BESIDE, "" if alone else gap_note(found.lower, found.upper, method, gap))
+    overload_note = "the background alone cannot be carried" if growth.upper == 0 else ""
+    note = join_notes(
+        overload_note, BACKGROUND_NOTE, "" if overload_note else gap_note(growth.lower, growth.upper, method, gap)
+    )
     unit = theta_unit(topology)
-    return Ceiling(kind, None, found.lower, found.upper, unit, found.method, 0.0, note, certificate)
+    return Ceiling(kind, None, growth.lower, growth.upper, unit, growth.method, 0.0, note, certificate)
 
 
-def _binding_hosts(instance: Instance, at_hosts: float) -> str:
+def _host_bottleneck_note(instance: Instance, at_hosts: float) -> str:
     hot = hot_hosts(instance.topology, instance.traffic, at_hosts) if math.isfinite(at_hosts) else ""
     return hot or "host channels bind"
 
@@ -77,15 +85,17 @@ def _host_ceiling(instance: Instance, kind: str, at_hosts: float, method: str, n
     return Ceiling(kind, None, at_hosts, at_hosts, theta_unit(instance.topology), method, 0.0, note, certificate)
 
 
-def joined(*notes: str) -> str:
+def join_notes(*notes: str) -> str:
     """Several notes as one."""
     return "; ".join(note for note in notes if note)
 
 
 def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
     """A note that says how much wider than asked for an interval is; '' if it is not."""
-    found, asked = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
-    return f"gap {found:.2g} where {asked:g} was asked" if found > asked * (1 + 1e-9) else ""
+    reached_gap, requested_gap = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
+    return (
+        f"gap {reached_gap:.2g} where {requested_gap:g} was asked" if reached_gap > requested_gap * (1 + 1e-9) else ""
+    )
 
 
 def fixed_split(instance: Instance) -> Ceiling:
@@ -97,8 +107,8 @@ def fixed_split(instance: Instance) -> Ceiling:
     else:
         network = split_theta(Problem.of(topology, traffic, routes), topology, traffic)
     at_hosts = host_bound(topology, traffic)
-    note = _binding_hosts(instance, at_hosts) if at_hosts <= network else ""
-    note = note if traffic.background is None else joined(note, BESIDE)
+    note = _host_bottleneck_note(instance, at_hosts) if at_hosts <= network else ""
+    note = note if traffic.background is None else join_notes(note, BACKGROUND_NOTE)
     theta = min(network, at_hosts)
     method = "split by weight" if routes.weighed else "equal split"
     return Ceiling("split", None, theta, theta, theta_unit(instance.topology), method, 0.0, note)

@@ -27,18 +27,18 @@ class Context:
         self.instance = instance
         self.loads = loads
         self.program = program
-        self._found: dict[tuple[str, Method, float], Ceiling] = {}
+        self._flows: dict[tuple[str, Method, float], Ceiling] = {}
 
     def flow(self, kind: Literal["mcf", "mcf_paths"], method: Method, gap: float) -> Ceiling:
         """The maximum concurrent flow by any routing, or over the routes, by a method and to a gap."""
         from flitlab.fluid.concurrent import concurrent_flow  # which brings compilers along
 
         key = (kind, method, gap)
-        if key not in self._found:
-            self._found[key] = concurrent_flow(self.instance, kind, method, gap)
-        return self._found[key]
+        if key not in self._flows:
+            self._flows[key] = concurrent_flow(self.instance, kind, method, gap)
+        return self._flows[key]
 
     def reached(self, method: Method, gap: float) -> float:
         """A theta that some flow reaches: the best known, or one that is quickly found."""
-        known = [ceiling.lower for (kind, _, _), ceiling in self._found.items() if kind == "mcf"]
+        known = [ceiling.lower for (kind, _, _), ceiling in self._flows.items() if kind == "mcf"]
         return max(known) if known else self.flow("mcf", method, max(gap, ROUGH)).lower

@@ -45,5 +45,5 @@ def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: F
         hosts = count.sources @ certificate.injection + count.destinations @ certificate.ejection
         return float(between + hosts)
 
-    allowed = ticks * certificate.capacity_length(topology) + travelled(present)
+    allowed = ticks * certificate.capacity_worth(topology) + travelled(present)
     return (allowed - travelled(delivered)) / allowed if allowed > 0 else 0.0

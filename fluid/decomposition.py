@@ -34,7 +34,7 @@ class Decomposition:
 
 def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition:
     """The factors for the flow that serves theta * demand with loads float64 [channels] > 0."""
-    capacity, amount = float(problem.graph.capacity.sum()), problem.wanted.total
+    capacity, amount = float(problem.graph.capacity.sum()), problem.compact_demand.total
     hops = problem.volume(np.ones(problem.graph.channels))
     used, throughput = float(load.sum()), theta * amount
     distance = hops / amount
@@ -51,8 +51,8 @@ def link_classes(topology: Topology) -> dict[str, np.ndarray]:
     if len(np.unique(topology.capacity)) > 1:
         names = [f"{name}@{capacity:g}".lstrip() for name, capacity in zip(names, topology.capacity, strict=True)]
     every = np.array(names)
-    found = dict.fromkeys(sorted(set(names)))
-    return {name: every == name for name in found if name}
+    classes = dict.fromkeys(sorted(set(names)))
+    return {name: every == name for name in classes if name}
 
 
 def _by_tier(topology: Topology) -> list[str]:

@@ -16,20 +16,22 @@ ROUNDING = 1e-12
 """A largest sum of a demand that is this close to 1 is 1."""
 
 
-def most(room: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> Floats:
+def max_factor(capacity: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> Floats:
     """float64: the largest x with fixed + x * growing <= room, for each channel; inf where nothing grows.
 
     0 where the fixed part alone is more than there is room for.
     """
-    left = np.broadcast_to(np.maximum(room - fixed, 0.0), growing.shape)
-    factor: Floats = np.divide(left, growing, out=np.full(len(growing), np.inf), where=growing > 0)
+    spare = np.broadcast_to(np.maximum(capacity - fixed, 0.0), growing.shape)
+    factor: Floats = np.divide(spare, growing, out=np.full(len(growing), np.inf), where=growing > 0)
     return factor
 
 
-def _most_by_host(topology: Topology, traffic: Traffic) -> tuple[np.ndarray, np.ndarray]:
+def _max_theta_by_host(topology: Topology, traffic: Traffic) -> tuple[np.ndarray, np.ndarray]:
     """float64 [hosts] each: the theta at which injection and ejection channels are full; inf where they never are."""
-    room = topology.host_capacity
-    return most(room, traffic.sent(0), traffic.rate), most(room, traffic.received(0), traffic.column_sums)
+    capacity = topology.host_capacity
+    return max_factor(capacity, traffic.sent(0), traffic.rate), max_factor(
+        capacity, traffic.received(0), traffic.column_sums
+    )
 
 
 def host_bound(topology: Topology, traffic: Traffic) -> float:
@@ -37,7 +39,7 @@ def host_bound(topology: Topology, traffic: Traffic) -> float:
     if traffic.background is None:
         theta: float = topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
         return theta
-    return float(min(map(np.min, _most_by_host(topology, traffic))))
+    return float(min(map(np.min, _max_theta_by_host(topology, traffic))))
 
 
 def load_of(topology: Topology, traffic: Traffic, flits: float) -> float:
@@ -50,14 +52,17 @@ def load_of(topology: Topology, traffic: Traffic, flits: float) -> float:
     busiest = float(max(traffic.rate.max(), traffic.column_sums.max()))
     if busiest == 0 or (traffic.background is None and abs(busiest - 1) <= ROUNDING):
         return flits
-    sent, received = most(flits, traffic.sent(0), traffic.rate), most(flits, traffic.received(0), traffic.column_sums)
+    sent, received = (
+        max_factor(flits, traffic.sent(0), traffic.rate),
+        max_factor(flits, traffic.received(0), traffic.column_sums),
+    )
     return float(min(sent.min(), received.min()))
 
 
 def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:
     """Length 1 on the host channel that is full first."""
     lengths = np.zeros(topology.hosts), np.zeros(topology.hosts)
-    sent, received = _most_by_host(topology, traffic)
+    sent, received = _max_theta_by_host(topology, traffic)
     if sent.min() <= received.min():
         lengths[0][sent.argmin()] = 1
     else:
@@ -67,7 +72,7 @@ def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:
 
 def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
     """A warning that a ceiling is the ejection channel of a few hosts, and says nothing of the network, or ''."""
-    sent, received = _most_by_host(topology, traffic)
+    sent, received = _max_theta_by_host(topology, traffic)
     full = received.min()
     hot = np.flatnonzero(received <= full * (1 + ALIKE))
     if full > ceiling * (1 + ALIKE) or 2 * len(hot) > len(received) or sent.min() <= full:

@@ -107,7 +107,7 @@ class _Work:
     times: Times
     send: Ints
     flits: Floats
-    flows: "_Flows"
+    flows: "_MessageFlows"
 
     @classmethod
     def of(cls, scenario: Scenario[Discipline, Workload]) -> "_Work":
@@ -144,7 +144,7 @@ class _Work:
                 array[some] = values[apart]
             count = some.stop
         times = earliest(program, messages.rendezvous, hold, latency, request, consent, leaving)
-        flows = _Flows(scenario, source[:count], target[:count])
+        flows = _MessageFlows(scenario, source[:count], target[:count])
         return cls(scenario, hold, latency, request, consent, leaving, times, sends[:count], flits[:count], flows)
 
     @property
@@ -216,9 +216,9 @@ class _Work:
         inside = program.step[source] == program.step[target]
         after = np.concatenate([[0], np.cumsum(np.bincount(source[inside], minlength=program.operations))])
         need = np.bincount(target[inside], minlength=program.operations).astype(np.int32)
-        alone = replace(program, after=after, successor=program.successor[inside], need=need)
+        within_steps = replace(program, after=after, successor=program.successor[inside], need=need)
         costs = (self.hold, self.latency, self.request, self.consent, self.leaving)
-        finish = earliest(alone, self.messages.rendezvous, *costs).finish
+        finish = earliest(within_steps, self.messages.rendezvous, *costs).finish
         longest = np.zeros(steps)
         np.maximum.at(longest, program.step, finish)
         message = np.flatnonzero(program.kind == SEND)
@@ -232,18 +232,18 @@ class _Work:
         """float64 [groups]: ticks for the messages of each group; group: int64 [sends], -1 of those in none."""
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
-        found = np.zeros(groups)
+        ticks = np.zeros(groups)
         for g in np.flatnonzero(np.diff(bounds)):
-            found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=False)
-        simple, all_of_them = found.copy(), found.sum()
+            ticks[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=False)
+        simple, all_of_them = ticks.copy(), ticks.sum()
         for g in np.argsort(-simple, kind="stable"):
             alike = np.isclose(simple, simple[g], rtol=1e-9).sum()  # equal groups are solved once
             if simple[g] * alike >= SOLVED_PART * all_of_them > 0:
-                found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=True)
-        return found
+                ticks[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=True)
+        return ticks
 
 
-class _Flows:
+class _MessageFlows:
     """Ticks that sets of messages take in the network; equal demands are solved once.
 
     source, target: int64 [sends], hosts of the messages, different.
@@ -287,8 +287,8 @@ def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
     simple = min(at_hosts, volumetric(topology, traffic).upper, switch_cuts(topology, traffic).upper)
     if not exact:
         return simple
-    found = solve(problem, GAP, "auto", at_hosts)
-    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, found.lengths)))
+    solution = solve(problem, GAP, "auto", at_hosts)
+    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, solution.lengths)))
 
 
 def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> Floats:
@@ -300,9 +300,9 @@ def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: i
     some = (hold > 0) & ((program.kind != SEND) | counts)
     processor = (group[some].astype(np.int64) * program.ranks + program.rank[some]) * program.cpus + program.cpu[some]
     keys, place = np.unique(processor, return_inverse=True)
-    found = np.zeros(groups)
-    np.maximum.at(found, keys // (program.ranks * program.cpus), np.bincount(place, hold[some], len(keys)))
-    return found
+    work = np.zeros(groups)
+    np.maximum.at(work, keys // (program.ranks * program.cpus), np.bincount(place, hold[some], len(keys)))
+    return work
 
 
 def empty_latencies(scenario: Scenario[Discipline, Workload]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import Star, forget, meet, new_search, star, walk
+from flitlab.fluid.bidirectional import Star, new_search, reset_search, shortest_path, star, write_path
 from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.trees import alike, dag_tree, tree
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
@@ -16,14 +16,14 @@ from flitlab.models.threads import side_by_side
 
 BLOCKS = 8
 """Blocks of destinations that are priced side by side; the results do not depend on their number."""
-ALONE = 100_000
+SINGLE_THREAD_WORK = 100_000
 """Demands times nodes below which one thread prices them all sooner than several."""
 
 
 T = TypeVar("T")
 
 
-class Found(NamedTuple):
+class PricedPaths(NamedTuple):
     """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
 
     start: Ints
@@ -32,23 +32,23 @@ class Found(NamedTuple):
 
 def price(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, limit: Floats | None = None
-) -> tuple[Floats, Found]:
+) -> tuple[Floats, PricedPaths]:
     """Shortest allowed paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
 
     Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
     without a limit there are only the distances, inf where no path leads. Paths need lengths > 0.
     """
     limit = np.zeros(0) if limit is None else limit
-    alone = len(demand.source) * (len(graph.in_start) - 1) <= ALONE
+    single_threaded = len(demand.source) * (len(graph.in_start) - 1) <= SINGLE_THREAD_WORK
     if len(dags.via) > 0:
-        legs = _legs(graph, dags, length, alone)
+        legs = _legs(graph, dags, length, single_threaded)
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _over(graph, demand, dags.via, legs, limit, low, high)
+            return _via_switches(graph, demand, dags.via, legs, limit, low, high)
     elif dags.hops > 0:
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _within(graph, demand, dags.hops, length, limit, low, high)
+            return _within_hops(graph, demand, dags.hops, length, limit, low, high)
     else:
         # nothing but searches from both ends reads these
         least = (demand.start[1:] - demand.start[:-1]).min(initial=len(graph.in_start))
@@ -59,22 +59,22 @@ def price(
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _direct(graph, demand, dags, length, out, into, limit, low, high)
 
-    found = _in_blocks(block, len(demand.target), alone)
-    distance = np.concatenate([part[0] for part in found])
-    start: Ints = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[1]) for part in found)]).cumsum()
-    return distance, Found(start, np.concatenate([part[2] for part in found]))
+    parts = _in_blocks(block, len(demand.target), single_threaded)
+    distance = np.concatenate([part[0] for part in parts])
+    start: Ints = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[1]) for part in parts)]).cumsum()
+    return distance, PricedPaths(start, np.concatenate([part[2] for part in parts]))
 
 
 def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
     """``length``, raised where its price, capacity times length, is less than ``least`` times the mean price."""
     worth = capacity * length
-    found: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
-    return found
+    raised: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
+    return raised
 
 
-def _in_blocks(block: Callable[[int, int], T], size: int, alone: bool) -> list[T]:
-    """block(low, high) for parts of range(size), in order: by several threads unless ``alone``."""
-    if alone:
+def _in_blocks(block: Callable[[int, int], T], size: int, single_threaded: bool) -> list[T]:
+    """block(low, high) for parts of range(size), in order: by several threads unless ``single_threaded``."""
+    if single_threaded:
         return [block(0, size)]
     cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
     return list(side_by_side(lambda ends: block(*ends), pairwise(cut)))
@@ -100,7 +100,7 @@ def _direct(
     distance = np.empty(demand.start[high] - first)
     start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
     channel = np.empty(8 * len(distance) + nodes if keep else 0, np.int32)
-    ahead, behind = new_search(nodes, len(length)), new_search(nodes, len(length))
+    forward, backward = new_search(nodes, len(length)), new_search(nodes, len(length))
     order = np.empty(nodes, np.int32)
     level = alike(length)
     size = 0
@@ -108,29 +108,29 @@ def _direct(
         t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
         single = _from_both_ends(graph, dags, some)
         if not single:
-            reached = tree(graph, dags, t, length, level, behind, order)
+            reached = tree(graph, dags, t, length, level, backward, order)
         for k in range(demand.start[i], demand.start[i + 1]):
             s, j, middle = demand.source[k], k - first, -1
             most = limit[k] if keep else np.inf
             if single:
-                distance[j], middle = meet(out, into, s, t, most, ahead, behind)
-            elif behind.distance[s] < most:
-                distance[j], middle = behind.distance[s], s
+                distance[j], middle = shortest_path(out, into, s, t, most, forward, backward)
+            elif backward.distance[s] < most:
+                distance[j], middle = backward.distance[s], s
             else:
                 distance[j] = most
             if keep:
                 if middle >= 0:
                     if size + nodes > len(channel):
                         channel = np.concatenate((channel, np.empty_like(channel)))
-                    size = walk(graph, s, t, middle, ahead, behind, channel, size)
+                    size = write_path(graph, s, t, middle, forward, backward, channel, size)
                 start[j + 1] = size
         if not single:
-            forget(behind, reached)
+            reset_search(backward, reached)
     return distance, start, channel[:size].copy()
 
 
 @njit
-def _within(
+def _within_hops(
     graph: Graph, demand: Demand, hops: int, length: Floats, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
     """As :func:`_direct`, over at most so many channels: Bellman and Ford's rounds, one for each channel."""
@@ -182,10 +182,10 @@ class Legs(NamedTuple):
     channel: Ints32
 
 
-def _legs(graph: Graph, dags: Dags, length: Floats, alone: bool) -> Legs:
+def _legs(graph: Graph, dags: Dags, length: Floats, single_threaded: bool) -> Legs:
     nodes, count = len(graph.in_start) - 1, len(dags.via)
     distance, channel = np.full((count, nodes), np.inf), np.full((count, nodes), -1, np.int32)
-    _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, alone)
+    _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, single_threaded)
     row = np.full(nodes, -1)
     row[dags.via] = np.arange(count)
     return Legs(row, np.ascontiguousarray(distance.T), np.ascontiguousarray(distance[:, dags.via]), channel)
@@ -201,11 +201,11 @@ def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distan
         for j in range(reached):
             v = order[j]
             distance[i, v], channel[i, v] = search.distance[v], search.channel[v]
-        forget(search, reached)
+        reset_search(search, reached)
 
 
 @njit
-def _over(
+def _via_switches(
     graph: Graph, demand: Demand, via: Ints, legs: Legs, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
     """As :func:`_direct`, over the intermediate switch that makes both legs together shortest."""

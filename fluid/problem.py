@@ -30,26 +30,26 @@ class TooLargeError(FluidError):
     """What was asked for would not fit into memory; the message says how much it needs."""
 
 
-MEMORY_MOST = 4 << 30
+MAX_MEMORY = 4 << 30
 """Bytes that a solve may need."""
 PAIR_BYTES = 48
 """Of every pair of switches with demand: its ends and amount, what is derived from them, and a distance."""
-LISTED_MOST = 1_500_000
+MAX_LISTED_PAIRS = 1_500_000
 """Pairs up to which a demand of all for all is listed: solvers over paths need a list."""
 
-WRITTEN_MOST = 20_000_000
+MAX_DENSE_FLOW = 20_000_000
 """Entries up to which a flow by destination and channel is written out (160 MB)."""
-STANDING_MOST = 200_000
+MAX_ORBIT_PAIRS = 200_000
 """Pairs up to which destinations that stand for others are worth while."""
 
-RANGE = 1e12
+MAX_RANGE = 1e12
 """Ratio of the largest capacity to the least, and of demands, up to which every bound here is certified."""
 
 
-def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
+def require_memory(needed: float, what: str, instead: str = "") -> None:
     """Raise :class:`TooLargeError` if so many bytes are too many."""
-    if needed > MEMORY_MOST:
-        most = f"more than the {MEMORY_MOST / 2**30:g} GiB that a solve may use"
+    if needed > MAX_MEMORY:
+        most = f"more than the {MAX_MEMORY / 2**30:g} GiB that a solve may use"
         raise TooLargeError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
 
 
@@ -80,12 +80,12 @@ class Orbit:
                 return cls(group.generator, _of_rows(group.generator, topology.capacity), demand, group)
         if traffic.law not in (UNIFORM, UNIFORM_SELF) or traffic.rate.min() < traffic.rate.max():
             return None
-        if topology.switches * topology.channels <= WRITTEN_MOST:
+        if topology.switches * topology.channels <= MAX_DENSE_FLOW:
             return None
-        found = symmetries(topology)
-        if found is None or topology.switches * len(found.switches) > STANDING_MOST:
+        classes = symmetries(topology)
+        if classes is None or topology.switches * len(classes.switches) > MAX_ORBIT_PAIRS:
             return None
-        return cls(found.channel, _of_rows(found.channel, topology.capacity), _standing(traffic, found))
+        return cls(classes.channel, _of_rows(classes.channel, topology.capacity), _orbit_demand(traffic, classes))
 
     def invariant(self, z: Floats) -> bool:
         """Whether all channels of a class have the same z, float64 [channels]."""
@@ -99,15 +99,15 @@ def _of_rows(row: Ints, capacity: Floats) -> Floats:
     return sums(row, capacity, int(row.max()) + 1)
 
 
-def _standing(traffic: Traffic, found: Symmetries) -> Demand:
+def _orbit_demand(traffic: Traffic, classes: Symmetries) -> Demand:
     """The demand of uniform traffic for the first switch with hosts of each class, times the size of the class."""
     hosts = traffic.topology.host_count
     each = traffic.rate[0] / (traffic.topology.hosts - (traffic.law == UNIFORM))
-    size, target = np.bincount(found.switch), found.switches
+    size, target = np.bincount(classes.switch), classes.switches
     target = np.sort(target[hosts[target] > 0])
     sources = [np.flatnonzero((hosts > 0) & (np.arange(len(hosts)) != t)) for t in target]
     amount = [
-        each * hosts[source] * hosts[t] * size[found.switch[t]] for source, t in zip(sources, target, strict=True)
+        each * hosts[source] * hosts[t] * size[classes.switch[t]] for source, t in zip(sources, target, strict=True)
     ]
     start = np.cumsum([0, *map(len, sources)])
     return Demand(target, start, np.concatenate(sources), np.concatenate(amount))
@@ -122,7 +122,7 @@ class Problem:
     """
 
     graph: Graph
-    wanted: Demand | Product
+    compact_demand: Demand | Product
     dags: Dags = UNRESTRICTED
     paths: Paths | None = None
     orbit: Orbit | None = None
@@ -136,14 +136,14 @@ class Problem:
         """
         check_numbers(topology, traffic)
         graph = Graph.of(topology)
-        wanted = demand_of(traffic, listed=routes is not None)
+        compact_demand = demand_of(traffic, listed=routes is not None)
         dags, paths = UNRESTRICTED, None
         if routes is not None and routes.paths is not None:
-            paths = paths_of(routes.paths, topology.switches, graph, wanted.listed())
+            paths = paths_of(routes.paths, topology.switches, graph, compact_demand.listed())
         elif routes is not None:
             dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None
-        problem = cls(graph, wanted, dags, paths, orbit)
+        problem = cls(graph, compact_demand, dags, paths, orbit)
         problem._check_reachable(switch_names(topology))
         return problem
 
@@ -152,16 +152,16 @@ class Problem:
         free = self.paths is None and not self.restricted
         if free and _is_joined(self.graph):
             return
-        lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
-        if len(lost):
-            s, t = map(names.label, (self.demand.source[lost[0]], self.demand.destination[lost[0]]))
+        unreachable = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
+        if len(unreachable):
+            s, t = map(names.label, (self.demand.source[unreachable[0]], self.demand.destination[unreachable[0]]))
             raise FluidError(f"switch {s} has demand for switch {t} but no {'path' if free else 'route'} to it")
 
     @cached_property
     def demand(self) -> Demand:
         """The demand with an entry for every pair. Raises :class:`TooLargeError` where no list would fit."""
-        refuse_if_large(PAIR_BYTES * self.wanted.size, PAIRS)
-        return self.wanted.listed()
+        require_memory(PAIR_BYTES * self.compact_demand.size, PAIRS)
+        return self.compact_demand.listed()
 
     @property
     def restricted(self) -> bool:
@@ -173,22 +173,22 @@ class Problem:
         return self.paths is not None or self.dags.hops > 0
 
     @property
-    def over_others(self) -> bool:
+    def via_intermediate(self) -> bool:
         """Whether every way leads over an intermediate switch (which may be one of its ends)."""
         return len(self.dags.via) > 0
 
     @property
-    def ways(self) -> "Dags | Paths":
+    def allowed(self) -> "Dags | Paths":
         """What restricts the flow."""
         return self.dags if self.paths is None else self.paths
 
     def distances(self, z: Floats) -> Floats:
         """float64 [commodities]: the shortest way of each under lengths z; inf where there is none."""
-        return shortest_ways(self.graph, self.demand, z, self.ways)
+        return shortest_distances(self.graph, self.demand, z, self.allowed)
 
     def volume(self, z: Floats) -> float:
         """Sum of demand * distance under lengths z; inf where there is no way."""
-        return network_length(self.graph, self.wanted, z, self.ways)
+        return network_cost(self.graph, self.compact_demand, z, self.allowed)
 
 
 PAIRS = "the list of switch pairs with demand"
@@ -200,20 +200,20 @@ def demand_of(traffic: Traffic, listed: bool = False) -> Demand | Product:
     Raises :class:`TooLargeError` if a list would not fit into memory.
     """
     product = None if listed else Product.of_traffic(traffic)
-    if product is not None and product.size > LISTED_MOST:
+    if product is not None and product.size > MAX_LISTED_PAIRS:
         return product
-    refuse_if_large(PAIR_BYTES * _pairs_most(traffic), PAIRS)
+    require_memory(PAIR_BYTES * _pairs_most(traffic), PAIRS)
     return Demand.of_traffic(traffic)
 
 
-def network_length(graph: Graph, wanted: Demand | Product, z: Floats, ways: "Dags | Paths" = UNRESTRICTED) -> float:
+def network_cost(graph: Graph, demand: Demand | Product, z: Floats, allowed: "Dags | Paths" = UNRESTRICTED) -> float:
     """Sum of demand * distance under lengths z, within the next hops or over the paths that are allowed.
 
     Summed without BLAS, whose threads would change the last digits.
     """
-    whole = isinstance(wanted, Demand) or isinstance(ways, Paths)
-    listed = [wanted.listed()] if whole else (wanted.part(*ends) for ends in blocks(wanted))
-    return float(sum((part.amount * shortest_ways(graph, part, z, ways)).sum() for part in listed))
+    whole = isinstance(demand, Demand) or isinstance(allowed, Paths)
+    listed = [demand.listed()] if whole else (demand.part(*ends) for ends in blocks(demand))
+    return float(sum((part.amount * shortest_distances(graph, part, z, allowed)).sum() for part in listed))
 
 
 def check_joined(topology: Topology, traffic: Traffic) -> None:
@@ -241,9 +241,9 @@ def dags_of(topology: Topology, routes: Routes) -> Dags:
     return Dags(ports, order, via, threshold=threshold)
 
 
-def shortest_ways(graph: Graph, demand: Demand, z: Floats, ways: "Dags | Paths") -> Floats:
+def shortest_distances(graph: Graph, demand: Demand, z: Floats, allowed: "Dags | Paths") -> Floats:
     """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
-    return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
+    return cheapest(allowed, z) if isinstance(allowed, Paths) else price(graph, demand, allowed, z)[0]
 
 
 def _pairs_most(traffic: Traffic) -> int:
@@ -285,8 +285,8 @@ def check_capacities(topology: Topology) -> None:
 
 
 def _check_range(what: str, value: Floats) -> None:
-    if len(value) and value.max() > RANGE * value.min():
+    if len(value) and value.max() > MAX_RANGE * value.min():
         raise FluidError(
-            f"{what} from {value.min():g} to {value.max():g}, more than a factor of {RANGE:g} apart: "
+            f"{what} from {value.min():g} to {value.max():g}, more than a factor of {MAX_RANGE:g} apart: "
             "ceilings are certified within that"
         )

@@ -35,12 +35,12 @@ def reaches(topology: Topology, traffic: Traffic, theta: float, tolerance: float
     problem = Problem.of(topology, traffic)
     enough = theta * (1 - tolerance)
     at_hosts = host_bound(topology, traffic)
-    if at_hosts < enough or problem.wanted.size == 0:
+    if at_hosts < enough or problem.compact_demand.size == 0:
         return Reach(at_hosts >= enough, at_hosts, at_hosts, "host channels")
     lower, upper, method = 0.0, np.inf, ""
     for gap in (*(gap for gap in GAPS if gap > tolerance), tolerance):
-        found = solve(problem, gap, enough=enough)
-        lower, upper, method = max(lower, found.lower), min(upper, found.upper), found.method
+        solution = solve(problem, gap, enough=enough)
+        lower, upper, method = max(lower, solution.lower), min(upper, solution.upper), solution.method
         if lower >= enough or upper < theta:
             break
     return Reach(lower >= enough, min(lower, at_hosts), min(upper, at_hosts), method)

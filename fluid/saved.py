@@ -81,17 +81,17 @@ class Saved:
         for part in fields(self):
             _check_type(self, part.name)
         if not of_collective(self.ceiling) and any(len(getattr(self, name)) for name in OF_COLLECTIVES):
-            self._refuse("a collective, of which the ceiling is none")
+            self._reject("a collective, of which the ceiling is none")
         if self.ceiling == WORST:
             self._check_demand()
         elif len(self.amount) or len(self.price):
-            self._refuse("a worst demand, of which the ceiling is none")
+            self._reject("a worst demand, of which the ceiling is none")
         elif len(self.tree) or len(self.vertex):
             self._check_trees()
         elif len(self.flow) or len(self.start):
             self._check_flow()
         elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
-            self._refuse("paths or destinations without a flow")
+            self._reject("paths or destinations without a flow")
 
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
@@ -130,7 +130,7 @@ class Saved:
     @classmethod
     def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
         """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
-        asked, z, real = proof.collective, proof.lengths, np.zeros(0)
+        collective, z, real = proof.collective, proof.lengths, np.zeros(0)
         proven = bool(proof.bound) or z is not None
         flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
         flow |= _tree_parts(proof)
@@ -139,9 +139,9 @@ class Saved:
             topology=instance.topology.content_hash, traffic="", routes="", ceiling=row.ceiling, load=np.nan,
             lower=float(row.lower) if proven else np.nan, upper=float(row.upper) if possible else np.nan,
             network=real if z is None else z.network, injection=real if z is None else z.injection,
-            ejection=real if z is None else z.ejection, **flow, collective=asked.kind, ranks=asked.ranks,
-            able=asked.able, bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
-            root=np.array([asked.root]), part=proof.part, of_rank=proof.of_rank,
+            ejection=real if z is None else z.ejection, **flow, collective=collective.kind, ranks=collective.ranks,
+            able=collective.able, bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
+            root=np.array([collective.root]), part=proof.part, of_rank=proof.of_rank,
             reached="" if proof.reached is None else str(proof.reached),
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ class Saved:
             whole = not (len(self.source) or len(self.target) or len(self.first))
             whole &= _counts(self.start, len(self.node), len(self.channel)) and len(self.channel) == len(self.flow)
         if not whole:
-            self._refuse(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
+            self._reject(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
 
     def _check_demand(self) -> None:
         """Raises unless the arrays of a worst demand fit each other."""
@@ -190,16 +190,16 @@ class Saved:
             len(getattr(self, name)) for name in others
         )
         if not whole or (len(self.price) % len(self.channel) if len(self.channel) else len(self.price)):
-            self._refuse("the parts of a worst demand do not fit each other")
+            self._reject("the parts of a worst demand do not fit each other")
 
     def _check_trees(self) -> None:
         """Raises unless the arrays of trees fit each other."""
         whole = not len(self.flow) and len(self.tree) % 3 == 0
         whole = whole and _counts(self.first, len(self.tree) // 3, len(self.start) - 1)
         if not whole or not _counts(self.start, len(self.start) - 1, len(self.vertex)):
-            self._refuse("the parts of trees do not fit each other")
+            self._reject("the parts of trees do not fit each other")
 
-    def _refuse(self, why: str) -> None:
+    def _reject(self, why: str) -> None:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 

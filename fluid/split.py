@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from flitlab.fluid.graph import Dags, Demand, Graph
-from flitlab.fluid.hosts import most
+from flitlab.fluid.hosts import max_factor
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
@@ -57,7 +57,7 @@ def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> Floats:
     if problem.paths is not None:
         load = problem.paths.load(problem.graph.channels)
     else:
-        demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.over_others else problem.demand
+        demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.via_intermediate else problem.demand
         load = split_load(problem.graph, demand, problem.dags)
     return load / problem.graph.capacity
 
@@ -73,7 +73,7 @@ def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float
         split_use(Problem.of(topology, part, routes), topology, part)
         for part in (traffic.background, replace(traffic, background=None))
     )
-    return 0.0 if (fixed > 1).any() else float(most(1.0, fixed, growing).min(initial=np.inf))
+    return 0.0 if (fixed > 1).any() else float(max_factor(1.0, fixed, growing).min(initial=np.inf))
 
 
 def _by_legs(topology: Topology, demand: np.ndarray) -> Floats:

@@ -41,17 +41,17 @@ def symmetries(topology: Topology) -> Symmetries | None:
     None where nothing but standing still is one, where channels differ in capacity, and where several lead from one
     switch to the same other one.
     """
-    places = _Places(topology)
-    if len(places.pair) == 0 or topology.capacity.min() < topology.capacity.max() or not places.differ:
+    index = _ChannelIndex(topology)
+    if len(index.pair) == 0 or topology.capacity.min() < topology.capacity.max() or not index.differ:
         return None
-    taken = [found for move in _generators(topology) if (found := _taken(topology, places, move)) is not None]
+    taken = [image for move in _generators(topology) if (image := _taken(topology, index, move)) is not None]
     if not taken:
         return None
     switches, channels = zip(*taken, strict=True)
     return Symmetries(_joined(topology.switches, switches), _joined(topology.channels, channels))
 
 
-class _Places:
+class _ChannelIndex:
     """Where channels are found by their ends."""
 
     def __init__(self, topology: Topology) -> None:
@@ -66,9 +66,9 @@ class _Places:
 
     def find(self, source: Ints, target: Ints) -> Ints | None:
         """The channels from some switches to others; None unless all of them exist."""
-        wanted = source * self.switches + target
-        place = np.minimum(np.searchsorted(self.pair, wanted), len(self.pair) - 1)
-        return self.order[place] if np.array_equal(self.pair[place], wanted) else None
+        pairs = source * self.switches + target
+        place = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
+        return self.order[place] if np.array_equal(self.pair[place], pairs) else None
 
 
 def _generators(topology: Topology) -> list[Ints]:
@@ -77,14 +77,14 @@ def _generators(topology: Topology) -> list[Ints]:
 
     n = topology.switches
     there, back = topology.src * n + topology.dst, topology.dst * n + topology.src
-    two_way = np.array_equal(np.sort(there), np.sort(back))
-    kept = topology.src <= topology.dst if two_way else slice(None)
+    undirected = np.array_equal(np.sort(there), np.sort(back))
+    kept = topology.src <= topology.dst if undirected else slice(None)
     ends = np.column_stack([topology.src[kept], topology.dst[kept]])
-    found = Graph(n=n, edges=ends, directed=not two_way).automorphism_group(color=topology.host_count.tolist())
-    return [np.array(move, np.int64) for move in found]
+    generators = Graph(n=n, edges=ends, directed=not undirected).automorphism_group(color=topology.host_count.tolist())
+    return [np.array(move, np.int64) for move in generators]
 
 
-def _taken(topology: Topology, places: _Places, move: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]] | None:
+def _taken(topology: Topology, index: _ChannelIndex, move: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]] | None:
     """Which switches a permutation takes elsewhere, and where to, and the same of channels; None if it is no symmetry.
 
     A permutation that takes channels to channels takes no two to one, and those whose ends stay are their own images.
@@ -97,7 +97,7 @@ def _taken(topology: Topology, places: _Places, move: Ints) -> tuple[tuple[Ints,
     away = np.zeros(len(move), np.bool_)
     away[moved] = True
     channel = np.flatnonzero(away[topology.src] | away[topology.dst])
-    image = places.find(move[topology.src[channel]], move[topology.dst[channel]])
+    image = index.find(move[topology.src[channel]], move[topology.dst[channel]])
     return None if image is None else ((moved, move[moved]), (channel, image))
 
 

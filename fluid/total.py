@@ -17,7 +17,7 @@ from flitlab.fluid.certificate import (
 )
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
-from flitlab.fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
+from flitlab.fluid.mcf.choose import EXACT_GAP, MAX_PATH_PAIRS, PROMISED
 from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
 from flitlab.fluid.mcf.sparse import Effort, effort, first_paths
 from flitlab.fluid.pricing import price
@@ -71,7 +71,7 @@ class _Offer:
             source, target, amount = offered_pairs(topology, traffic, load)
             sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
             if max(sent.max(), received.max()) > most * (1 + 1e-12):
-                pools = [np.bincount(switch, np.minimum(way, most), n) for way in (sent, received)]
+                pools = [np.bincount(switch, np.minimum(host_totals, most), n) for host_totals in (sent, received)]
                 # a switch may send to itself: over its host channels
                 demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
                 graph, place = _with_host_channels(topology, pools)
@@ -141,13 +141,13 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
         return Total(offer.local, offer.local, "local", none)
 
     def by_lp() -> Total:
-        found = arcs.total_flow(problem)
-        served = verify_flow(problem, found.flow, found.amount)
-        return _certified(offer, found.lengths, served, f"arc LP ({found.solver})", found.flow)
+        solution = arcs.total_flow(problem)
+        served = verify_flow(problem, solution.flow, solution.amount)
+        return _certified(offer, solution.lengths, served, f"arc LP ({solution.solver})", solution.flow)
 
     def by_multipliers() -> Total:
-        if problem.demand.size > PATHS_MOST:
-            raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
+        if problem.demand.size > MAX_PATH_PAIRS:
+            raise FluidError(f"{problem.demand.size} commodities are too many (at most {MAX_PATH_PAIRS})")
         z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
         return _certified(offer, z, verify_paths(problem, paths), "multipliers", paths.carrying())
 
@@ -155,9 +155,9 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     first_order: Attempts = {"multipliers": by_multipliers}
     suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
     # host channels are pooled at their switches: no method narrows the gap that this may leave
-    wanted = np.inf if offer.pooled else PROMISED if method == "exact" else gap
-    found: Total = best_of((lp if suits else {}) | first_order, {}, wanted)
-    return found
+    target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
+    bounds: Total = best_of((lp if suits else {}) | first_order, {}, target_gap)
+    return bounds
 
 
 def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
@@ -195,14 +195,14 @@ def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Fl
 
         log_weight = bias + alpha * (use - 1)
         z = np.exp(np.minimum(log_weight, 50)) / capacity
-        distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
+        distance, priced = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         scaled, bound = _scaled(problem, z, distance)
         if bound < upper:
             upper, best = bound, scaled
         if upper + local <= (1 + gap) * (lower + local):
             break
         bias = np.maximum(log_weight, log_weight.max() - 30)
-        paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
+        paths = Paths(*extend(paths, priced, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths
 
 

@@ -74,12 +74,12 @@ def _steps(dims: tuple[int, ...], origin: np.ndarray, place: np.ndarray) -> np.n
 
 @njit
 def _difference(coordinates: Ints, dims: Ints, origin: Ints, place: Ints) -> Ints:
-    found = np.zeros(len(place), np.int64)
+    index = np.zeros(len(place), np.int64)
     for i in range(len(place)):
         for d in range(len(dims)):
             step = coordinates[place[i], d] - coordinates[origin[i], d]
-            found[i] = found[i] * dims[d] + (step + dims[d] if step < 0 else step)
-    return found
+            index[i] = index[i] * dims[d] + (step + dims[d] if step < 0 else step)
+    return index
 
 
 def translations(topology: Topology) -> Iterator[Translations]:

@@ -21,7 +21,7 @@ class _State(NamedTuple):
 
     cost: Floats
     shipped: Ints
-    space: Ints
+    free_capacity: Ints
     of_source: Floats
     of_target: Floats
     far: Floats
@@ -32,7 +32,7 @@ class _State(NamedTuple):
 
 
 @njit
-def most_valuable(value: Floats, supply: Ints, room: Ints) -> tuple[Ints, Floats]:
+def max_value_shipment(value: Floats, supply: Ints, capacity: Ints) -> tuple[Ints, Floats]:
     """The shipment of largest value, and prices of the sources that prove it.
 
     value: float64 [sources, targets] >= 0, of a unit from s to t. supply: int64 [sources], room: int64 [targets], both
@@ -45,7 +45,7 @@ def most_valuable(value: Floats, supply: Ints, room: Ints) -> tuple[Ints, Floats
     """
     sources, targets = value.shape
     state = _State(
-        np.zeros((sources, targets + 1)), np.zeros((sources, targets + 1), np.int64), np.append(room, supply.sum()),
+        np.zeros((sources, targets + 1)), np.zeros((sources, targets + 1), np.int64), np.append(capacity, supply.sum()),
         np.zeros(sources), np.zeros(targets + 1), np.empty(targets + 1), np.empty(targets + 1, np.int64),
         np.empty(sources), np.empty(sources, np.int64), np.empty(targets + 1, np.bool_),
     )  # fmt: skip
@@ -71,7 +71,7 @@ def _search(state: _State, s: Int) -> int:
             if not state.settled[t] and (end < 0 or _is_before(state, t, end)):
                 end = t
         state.settled[end] = True
-        if state.space[end] > 0:
+        if state.free_capacity[end] > 0:
             break
         for r in range(len(state.via)):
             if state.via[r] == UNREACHED and state.shipped[r, end] > 0:
@@ -90,7 +90,9 @@ def _search(state: _State, s: Int) -> int:
 def _is_before(state: _State, t: Int, other: Int) -> bool:
     """Whether target t is nearer than another one, or as near and with space where that has none."""
     far, other_far = state.far[t], state.far[other]
-    return bool(far < other_far or (far == other_far and state.space[t] > 0 and state.space[other] == 0))
+    return bool(
+        far < other_far or (far == other_far and state.free_capacity[t] > 0 and state.free_capacity[other] == 0)
+    )
 
 
 @kernel
@@ -106,7 +108,7 @@ def _leave(state: _State, r: Int) -> None:
 @kernel
 def _augment(state: _State, end: Int, most: Int) -> int:
     """Ship up to ``most`` units along the way that was found to ``end``; returns how many."""
-    amount, t = np.int64(min(most, state.space[end])), end
+    amount, t = np.int64(min(most, state.free_capacity[end])), end
     while state.via[state.by[t]] != START:
         r = state.by[t]
         t = state.via[r]
@@ -119,5 +121,5 @@ def _augment(state: _State, end: Int, most: Int) -> int:
             break
         t = state.via[r]
         state.shipped[r, t] -= amount
-    state.space[end] -= amount
+    state.free_capacity[end] -= amount
     return int(amount)

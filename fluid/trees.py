@@ -4,7 +4,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.fluid.bidirectional import Search, begin, pop, push
+from flitlab.fluid.bidirectional import Search, pop, push, start_search
 from flitlab.fluid.graph import Dags, Graph
 from flitlab.models.arrays import Floats, Ints32
 from flitlab.models.jit import kernel, njit
@@ -17,7 +17,7 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
     Fills search.distance (inf: cannot reach t), search.channel (the next one toward t) and order [nodes]
     (nearest first, every node after its next hop). The search must be a new one.
     """
-    begin(search, t)
+    start_search(search, t)
     size, touched, settled = 1, 1, 0
     while size > 0:
         v, at = search.node[0], search.key[0]

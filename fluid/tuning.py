@@ -34,19 +34,19 @@ class Rounds:
         self._routes = _split(scenario)
         self._known: dict[bytes, float] = {}
 
-    def ticks(self, made: Builder) -> float:
+    def ticks(self, builder: Builder) -> float:
         """The estimate for an algorithm, of which a builder has the rounds and nothing else."""
-        return sum(map(self._round, made.rounds()))
+        return sum(map(self._round, builder.rounds()))
 
-    def _round(self, given: Round) -> float:
+    def _round(self, round_messages: Round) -> float:
         work, discipline = self.scenario.work, self.scenario.switching
-        calculated = float(given.ns / work.messages.tick_ns)
-        ends = work.host[given.source], work.host[given.target]
+        calculated = float(round_messages.ns / work.messages.tick_ns)
+        ends = work.host[round_messages.source], work.host[round_messages.target]
         apart = ends[0] != ends[1]
         if not apart.any():
             return calculated
         source, target = (end[apart] for end in ends)
-        flits = total_flits(given.size[apart], work.messages) * discipline.weight(work.messages)
+        flits = total_flits(round_messages.size[apart], work.messages) * discipline.weight(work.messages)
         key = np.concatenate([source, target, flits]).astype(np.int64).tobytes()
         if key not in self._known:
             demand = sparse.coo_array((flits.astype(float), (source, target)), (self.scenario.topology.hosts,) * 2)

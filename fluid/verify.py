@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import WORST, BadCertificate, Saved, between, of_collective
-from flitlab.fluid.verify_collective import along_trees, check_collective, exchange, of_any_algorithm
-from flitlab.fluid.verify_worst import of_every_demand
+from flitlab.fluid.verify_collective import check_collective, exchange, lower_bound, tree_time
+from flitlab.fluid.verify_worst import theta_interval
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
@@ -27,10 +27,10 @@ from flitlab.models.topology.names import switch_names
 TOLERANCE = 1e-9
 """By what part of it a claim may miss what is found: rounding, in another order of summation."""
 
-HARMLESS = 1e-12
+NEGLIGIBLE = 1e-12
 """What a lower bound may lose, relatively, for not asking which way a remainder goes."""
 
-BELOW = ("mcf", "mcf_paths", "total")
+BY_FLOW = ("mcf", "mcf_paths", "total")
 """Ceilings of which a flow proves the lower end, and lengths the upper one."""
 
 BY_LENGTHS = ("bounds", "cuts")
@@ -56,9 +56,9 @@ class Verified:
         missed = []
         # written so that no comparison with nan is a proof
         if not (np.isnan(saved.lower) or self.lower >= saved.lower * (1 - TOLERANCE)):
-            missed.append(f"lower end {saved.lower:.9g} ({_found(self.lower)})")
+            missed.append(f"lower end {saved.lower:.9g} ({_proven_text(self.lower)})")
         if not (np.isnan(saved.upper) or self.upper <= saved.upper * (1 + TOLERANCE)):
-            missed.append(f"upper end {saved.upper:.9g} ({_found(self.upper)})")
+            missed.append(f"upper end {saved.upper:.9g} ({_proven_text(self.upper)})")
         return f"not proven: {', '.join(missed)}" if missed else ""
 
     def confirms(self, saved: Saved) -> bool:
@@ -66,7 +66,7 @@ class Verified:
         return not self.unproven(saved)
 
 
-def _found(value: float) -> str:
+def _proven_text(value: float) -> str:
     return "nothing proves one" if np.isnan(value) else f"proven is {value:.9g}"
 
 
@@ -131,7 +131,7 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
     _check_numbers(instance.topology, saved)
     _check_named_lengths(instance.topology, saved)
     if saved.ceiling == WORST:
-        return Verified(*of_every_demand(instance, saved))
+        return Verified(*theta_interval(instance, saved))
     upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
     demand = _demand(instance)
     if saved.ceiling == "total":
@@ -145,8 +145,8 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
 def _of_collective(topology: Topology, saved: Saved) -> Verified:
     """The time that no algorithm is below, and of an all-to-all that in which a flow delivers everything."""
     if saved.collective != "all_to_all":
-        upper = float(along_trees(topology, saved)) if len(saved.tree) else np.nan
-        return Verified(float(of_any_algorithm(topology, saved)), upper)
+        upper = float(tree_time(topology, saved)) if len(saved.tree) else np.nan
+        return Verified(float(lower_bound(topology, saved)), upper)
     instance, times = exchange(topology, saved)
     _check_numbers(instance.topology, saved)
     lower = _upper(instance, saved, None) if len(saved.network) else np.nan
@@ -163,7 +163,7 @@ def provable(ceiling: str) -> bool:
     """Whether a saved certificate can prove a ceiling of this name."""
     if of_collective(ceiling):
         return True
-    return ceiling in (*BELOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
+    return ceiling in (*BY_FLOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
 
 
 def _check_claim(saved: Saved) -> None:
@@ -260,7 +260,7 @@ def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
         network, injection, ejection = _rescaled(network, injection, ejection)
     with np.errstate(over="ignore"):  # then there is room for anything
         at_hosts = float(injection.sum() + ejection.sum())
-        room = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
+        worth = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
     source, target, amount = instance.traffic.pairs()
     source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
     place = topology.host_switch
@@ -269,12 +269,12 @@ def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
     if saved.ceiling == "total":
         # a pair pays its distance and keeps the rest of its offer, which no host channel exceeds
         offer = np.minimum(saved.load * amount, topology.host_capacity)
-        return min(room + float(offer @ np.maximum(0, 1 - far)), float(offer.sum())) / topology.hosts
+        return min(worth + float(offer @ np.maximum(0, 1 - far)), float(offer.sum())) / topology.hosts
     if np.isinf(far).any():  # a demand that nothing can carry
         return 0.0
     with np.errstate(over="ignore"):
         needed = float(amount @ far)
-    return room / needed if 0 < needed < np.inf else np.nan
+    return worth / needed if 0 < needed < np.inf else np.nan
 
 
 def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
@@ -285,10 +285,10 @@ def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
         return distance
     if routes.paths is not None:
         return _path_distances(topology, z, routes)
-    found = np.full((n, n), np.inf)
+    by_target = np.full((n, n), np.inf)
     for t in range(n):
-        found[:, t] = dijkstra(_matrix(topology, z, _toward(topology, routes, t)).T, indices=t)
-    return _over_others(topology, found) if routes.form == VIA else found
+        by_target[:, t] = dijkstra(_matrix(topology, z, _toward(topology, routes, t)).T, indices=t)
+    return _via_intermediate(topology, by_target) if routes.form == VIA else by_target
 
 
 def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
@@ -301,12 +301,12 @@ def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
     return allowed
 
 
-def _over_others(topology: Topology, leg: np.ndarray) -> Floats:
+def _via_intermediate(topology: Topology, leg: np.ndarray) -> Floats:
     """float64 [switches, switches]: two of the distances ``leg`` [s, t], over the best of the switches with hosts."""
-    found = np.full_like(leg, np.inf)
+    shortest = np.full_like(leg, np.inf)
     for middle in np.flatnonzero(topology.host_count):
-        np.minimum(found, leg[:, middle, None] + leg[middle], out=found)
-    return found
+        np.minimum(shortest, leg[:, middle, None] + leg[middle], out=shortest)
+    return shortest
 
 
 def _matrix(topology: Topology, z: Floats, allowed: Bools) -> sparse.csr_array:
@@ -320,8 +320,8 @@ def _least(topology: Topology, z: Floats, allowed: Bools) -> np.ndarray:
     channel = np.flatnonzero(allowed)
     ends = topology.src[channel] * topology.switches + topology.dst[channel]
     order = np.lexsort((z[channel], ends))
-    found: np.ndarray = channel[order][np.unique(ends[order], return_index=True)[1]]
-    return found
+    shortest: np.ndarray = channel[order][np.unique(ends[order], return_index=True)[1]]
+    return shortest
 
 
 def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
@@ -336,9 +336,9 @@ def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
         channel = topology.out_start[at[going]] + table.port[table.path_start[going] + hop]
         cost[going] += z[channel]
         at[going] = topology.dst[channel]
-    found = np.full(n * n, np.inf)
-    np.minimum.at(found, paths, cost)
-    return np.where(between(topology), found.reshape(n, n), 0.0)
+    cheapest = np.full(n * n, np.inf)
+    np.minimum.at(cheapest, paths, cost)
+    return np.where(between(topology), cheapest.reshape(n, n), 0.0)
 
 
 # Lower bounds: flows
@@ -419,7 +419,7 @@ def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: In
     """Raises unless every path with flow [of ``commodity``] is one of the routing's."""
     port = saved.channel - topology.out_start[topology.src[saved.channel]]
     if routes.form == VIA:
-        _check_over_others(topology, routes, saved, saved.target[commodity])
+        _check_via_paths(topology, routes, saved, saved.target[commodity])
         return
     if routes.paths is None:
         target = np.repeat(saved.target[commodity], np.diff(saved.start))
@@ -452,7 +452,7 @@ def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: Ints) -
     return allowed
 
 
-def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
+def _check_via_paths(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
     """Raises unless every path leads by next hops toward a switch with hosts, and from it toward its target [paths]."""
     hops = np.diff(saved.start)
     path = np.repeat(np.arange(len(hops)), hops)
@@ -479,10 +479,10 @@ def _theta_by_destination(
         if routes.paths is not None:
             raise BadCertificate(f"{saved.ceiling}: a flow by destination says nothing of the routing's paths")
         _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
-    (leaving, hidden), wanted = _leaving(topology, saved, flow), demand[:, saved.node].T
+    (leaving, hidden), demand_to = _leaving(topology, saved, flow), demand[:, saved.node].T
     # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
-    parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / wanted.sum()), 0.0)
-    left = (np.maximum(part * wanted - leaving + hidden, 0) for part in parts)
+    parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / demand_to.sum()), 0.0)
+    left = (np.maximum(part * demand_to - leaving + hidden, 0) for part in parts)
     loads = [_delivering(topology, saved, flow, routes, amount) for amount in left]
     return max(_at_most(part, load, topology) for part, load in zip(parts, loads, strict=True))
 
@@ -513,7 +513,7 @@ def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes |
     """
     load = sums(saved.channel, flow, topology.channels)
     everywhere: Floats = load + left.sum()
-    little = (everywhere / topology.capacity).max() <= (1 + HARMLESS) * (load / topology.capacity).max()
+    little = (everywhere / topology.capacity).max() <= (1 + NEGLIGIBLE) * (load / topology.capacity).max()
     if little and routes is None and _joined(topology):
         return everywhere
     for row in np.flatnonzero(left.any(axis=1)):

@@ -66,19 +66,19 @@ def _difference(topology: Topology, saved: Saved, collective: Collective) -> str
     return ""
 
 
-def of_any_algorithm(topology: Topology, saved: Saved) -> Fraction:
+def lower_bound(topology: Topology, saved: Saved) -> Fraction:
     """The time, in units over a channel of capacity 1, that no algorithm for a collective is below.
 
     Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are none, or prove another time than is claimed.
     """
     _check(topology, saved)
-    found = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
-    if str(found) != saved.bound:
-        raise BadCertificate(f"{saved.ceiling}: the sets prove {found}, where {saved.bound or 'nothing'} is claimed")
-    return found
+    bound = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
+    if str(bound) != saved.bound:
+        raise BadCertificate(f"{saved.ceiling}: the sets prove {bound}, where {saved.bound or 'nothing'} is claimed")
+    return bound
 
 
-def along_trees(topology: Topology, saved: Saved) -> Fraction:
+def tree_time(topology: Topology, saved: Saved) -> Fraction:
     """The time, in units over a channel of capacity 1, in which all data goes along the saved trees.
 
     Raises :class:`~flitlab.fluid.saved.BadCertificate` if a tree is none, uses a channel that is none or lacks a rank,
@@ -101,10 +101,10 @@ def along_trees(topology: Topology, saved: Saved) -> Fraction:
     if lost := load.keys() - arcs.keys():
         raise BadCertificate(f"{saved.ceiling}: a tree uses a channel {min(lost)} that there is not")
     parts = _parts_of_unit(saved, at, *roots)
-    found = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
-    if str(found) != saved.reached:
-        raise BadCertificate(f"{saved.ceiling}: the trees reach {found}, where {saved.reached} is claimed")
-    return found
+    time = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
+    if str(time) != saved.reached:
+        raise BadCertificate(f"{saved.ceiling}: the trees reach {time}, where {saved.reached} is claimed")
+    return time
 
 
 def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], int], list[int], int]:
@@ -148,16 +148,16 @@ def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter
     """Into how many parts a unit, or the vector, is divided; raises unless the roots are those that are asked for."""
     kind = saved.collective
     used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
-    wanted: Counter[int] = Counter()
+    expected: Counter[int] = Counter()
     if kind == "all_reduce":
-        wanted, idle = (+out if set(out) <= set(at) else wanted), into - out + (out - into)
+        expected, idle = (+out if set(out) <= set(at) else expected), into - out + (out - into)
     elif kind in ("broadcast", "reduce"):
-        wanted[at[saved.root[0]]] = 1
+        expected[at[saved.root[0]]] = 1
     elif kind in ("all_gather", "reduce_scatter"):
         for vertex, units in zip(at, saved.units.tolist(), strict=True):
-            wanted[vertex] += units
-    parts = Fraction(used.total(), wanted.total()) if wanted.total() else Fraction(0)
-    if not parts or +idle or any(used[v] != parts * wanted[v] for v in used.keys() | wanted.keys()):
+            expected[vertex] += units
+    parts = Fraction(used.total(), expected.total()) if expected.total() else Fraction(0)
+    if not parts or +idle or any(used[v] != parts * expected[v] for v in used.keys() | expected.keys()):
         raise BadCertificate(f"{saved.ceiling}: the trees have not the roots that {kind!r} asks for")
     return Fraction(used.total()) if kind == "all_reduce" else parts
 

@@ -20,7 +20,7 @@ from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 
-def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
+def theta_interval(instance: Instance, saved: Saved) -> tuple[float, float]:
     """The loads that prices prove to be carried under every demand, and that which the saved demand allows.
 
     A demand has hosts that send and receive no more than the busiest one of the scenario does at that load.
@@ -46,7 +46,7 @@ def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
     most = np.minimum(by_target, most_of_source)
     most[saved.channel] = np.minimum(most[saved.channel], with_price)
     if routes.form == VIA:
-        most = _over_others(topology, routes) @ hosts
+        most = _via_intermediate(topology, routes) @ hosts
     lower, upper = (_theta(topology, of_channel) for of_channel in (most, load))
     return _as_load(instance, lower), _as_load(instance, upper)
 
@@ -127,7 +127,7 @@ def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Flo
     return sent, received
 
 
-def _over_others(topology: Topology, routes: Routes) -> Floats:
+def _via_intermediate(topology: Topology, routes: Routes) -> Floats:
     """float64 [channels, switches]: what each host of a switch adds to a channel by all it sends and receives."""
     sent, received = _legs(topology, routes, routes.ports)
     both: Floats = (sent + received).T

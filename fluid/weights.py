@@ -14,7 +14,7 @@ import numpy as np
 from flitlab.fluid.concurrent import fixed_split
 from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.hosts import host_bound
-from flitlab.fluid.mcf.choose import DENSE, PATHS_MOST, Solution, solve
+from flitlab.fluid.mcf.choose import DENSE, MAX_PATH_PAIRS, Solution, solve
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import Split, flow_thresholds, nearest_weights, port_thresholds
 from flitlab.fluid.problem import Problem, check_numbers
@@ -69,7 +69,7 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
     """The routes of a routing that is made for a demand; their notes say what they promise. Raises ``SpecError``."""
     routes = spec.looked_at(spec.planned, topology, demand, weigh)
-    promises = _over_others(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
+    promises = _leg_promises(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
     return replace(routes, notes=routes.notes | promises)
 
 
@@ -89,16 +89,16 @@ def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
         return hops
     whole, every = _solved(_problem(graph, demand, plan), plan.gap)
     used = _of_most_flow(every, plan.keep)
-    few = kept(every, used)
+    few = select_paths(every, used)
     if len(few.flow) < int((every.flow > 0).sum()):
         few = _solved(Problem(graph, demand, paths=few), plan.gap, (1 - plan.gap) * whole.lower)[1]
     few = _shortened(graph, demand, every, used, few, plan.gap)
     worth = few.flow >= _least(plan.entries) * demand.amount[few.commodity]
-    few = kept(few, worth & _of_most_flow(few, plan.keep))
+    few = select_paths(few, worth & _of_most_flow(few, plan.keep))
     weight = few.flow / np.bincount(few.commodity, few.flow, demand.size)[few.commodity]
     if plan.entries is not None:
         weight = quantised(graph, demand, few, weight, plan.entries)
-        few = kept(few._replace(flow=weight), weight > 0)
+        few = select_paths(few._replace(flow=weight), weight > 0)
         weight = few.flow
     upper = float(min(whole.upper, host_bound(topology, plan.demand)))
     return Weighed(PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method})
@@ -113,13 +113,13 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
     if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
         return None
     split = Split(problem)
-    found = nearest_weights(split, plan.gap, math.inf)
-    if found.excess > max(plan.gap, NEAR) and problem.demand.size <= PATHS_MOST:
+    scaled = nearest_weights(split, plan.gap, math.inf)
+    if scaled.excess > max(plan.gap, NEAR) and problem.demand.size <= MAX_PATH_PAIRS:
         return None
     ports = minimal_ports(topology)[0]
     threshold = equal_thresholds(ports, degree)
-    port_thresholds(split, found.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
-    upper = float(min(found.theta * (1 + found.excess), host_bound(topology, plan.demand)))
+    port_thresholds(split, scaled.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
+    upper = float(min(scaled.theta * (1 + scaled.excess), host_bound(topology, plan.demand)))
     return WeighedHops(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
 
 
@@ -145,15 +145,15 @@ def _weights_into(
 ) -> tuple[float, str]:
     """Write the weights of next hops; what theta no flow at all passes, and the method that found the weights."""
     graph, demand, split = problem.graph, problem.demand, Split(problem)
-    found = nearest_weights(split, plan.gap, math.inf)
+    scaled = nearest_weights(split, plan.gap, math.inf)
     upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
-    if upper > (1 + plan.gap) * found.theta and demand.size <= SOLVED_MOST:
+    if upper > (1 + plan.gap) * scaled.theta and demand.size <= SOLVED_MOST:
         upper = min(upper, solve(Problem.of(topology, plan.demand), plan.gap).upper)
         solution = solve(problem, plan.gap)
-        if solution.flow is not None and solution.lower > found.theta:
+        if solution.flow is not None and solution.lower > scaled.theta:
             flow_thresholds(graph, demand.target, _by_target(problem, solution.flow), FINEST, ports, threshold)
             return upper, solution.method
-    port_thresholds(split, found.weight, FINEST, ports, threshold)
+    port_thresholds(split, scaled.weight, FINEST, ports, threshold)
     return upper, "scaled shortest paths"
 
 
@@ -198,7 +198,7 @@ def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Pat
         lost = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
         if lost or few.flow[few.lengths == longest].sum() > RARE * few.flow.sum():
             return few
-        shorter = _solved(Problem(graph, demand, paths=kept(every, used)), gap, enough)[1]
+        shorter = _solved(Problem(graph, demand, paths=select_paths(every, used)), gap, enough)[1]
         if _theta(graph, shorter) < enough:
             return few
         few = shorter
@@ -218,11 +218,11 @@ def _of_most_flow(paths: Paths, most: int) -> Bools:
     order = np.lexsort((-paths.flow, paths.commodity))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    found: Bools = (rank - paths.first[paths.commodity] < most) & (paths.flow > 0)
-    return found
+    chosen: Bools = (rank - paths.first[paths.commodity] < most) & (paths.flow > 0)
+    return chosen
 
 
-def kept(paths: Paths, which: Bools) -> Paths:
+def select_paths(paths: Paths, which: Bools) -> Paths:
     """Some of the paths, of each commodity at least that of most flow; their flows scaled to what all together had."""
     commodities = len(paths.first) - 1
     bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
@@ -243,22 +243,24 @@ def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entrie
     exact = weight * entries
     whole = np.floor(exact + 1e-9).astype(np.int64)
     order = np.lexsort((np.arange(demand.size), -demand.amount))
-    given = _dealt(paths, order, whole, exact, demand.amount / entries, graph.capacity, entries)
-    return given / entries
+    counts = _entry_counts(paths, order, whole, exact, demand.amount / entries, graph.capacity, entries)
+    return counts / entries
 
 
 @njit
-def _dealt(paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, capacity: Floats, entries: int) -> Ints:
+def _entry_counts(
+    paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, capacity: Floats, entries: int
+) -> Ints:
     """int64 [paths]: table entries of every path. order: of the commodities; unit [commodities]: of their entries."""
-    use, given = np.zeros(len(capacity)), exact.copy()
-    _add_all(paths, given, unit, capacity, use)
+    use, counts = np.zeros(len(capacity)), exact.copy()
+    _add_all(paths, counts, unit, capacity, use)
     for _ in range(PASSES):
         for k in order:
             low, high = paths.first[k], paths.first[k + 1]
             left = entries
             for p in range(low, high):
-                _add(paths, p, (whole[p] - given[p]) * unit[k], capacity, use)
-                given[p] = whole[p]
+                _add(paths, p, (whole[p] - counts[p]) * unit[k], capacity, use)
+                counts[p] = whole[p]
                 left -= whole[p]
             for _ in range(left):
                 best, least = low, np.inf
@@ -270,15 +272,15 @@ def _dealt(paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, 
                     if fullest < least:
                         best, least = p, fullest
                 _add(paths, best, unit[k], capacity, use)
-                given[best] += 1
-    return given.astype(np.int64)
+                counts[best] += 1
+    return counts.astype(np.int64)
 
 
 @njit
-def _add_all(paths: Paths, given: Floats, unit: Floats, capacity: Floats, use: Floats) -> None:
+def _add_all(paths: Paths, counts: Floats, unit: Floats, capacity: Floats, use: Floats) -> None:
     for k in range(len(unit)):
         for p in range(paths.first[k], paths.first[k + 1]):
-            _add(paths, p, given[p] * unit[k], capacity, use)
+            _add(paths, p, counts[p] * unit[k], capacity, use)
 
 
 @njit
@@ -291,7 +293,7 @@ def _add(paths: Paths, p: int, amount: float, capacity: Floats, use: Floats) -> 
 
 def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
     """What the finished tables carry: ``theta`` of the demand that they are made for, and that of other patterns."""
-    found: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
+    promises: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
     for kind, most in OTHERS.items():
         if topology.switches <= most:
             try:
@@ -299,11 +301,11 @@ def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, 
             except SpecError:  # a pattern that these hosts cannot have
                 continue
             theta = float(fixed_split(Instance(topology, other, routes)).lower)
-            found[f"split_{kind}"] = theta if math.isfinite(theta) else None
-    return found
+            promises[f"split_{kind}"] = theta if math.isfinite(theta) else None
+    return promises
 
 
-def _over_others(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
+def _leg_promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
     """What finished tables of legs carry: ``theta`` of all-to-all traffic by one leg, ``worst_case`` of any by two.
 
     demand: all-to-all. By two legs no demand loads a channel more, see :func:`~flitlab.fluid.worst.worst_case`.

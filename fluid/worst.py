@@ -16,7 +16,7 @@ from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.mcf.paths import paths_of
 from flitlab.fluid.problem import TooLargeError, check_capacities, dags_of
 from flitlab.fluid.translations import Translations, translations
-from flitlab.fluid.transport import most_valuable
+from flitlab.fluid.transport import max_value_shipment
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
@@ -25,10 +25,10 @@ from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import summed_pairs
 
-PRICES_MOST = 20_000_000
+MAX_PRICES = 20_000_000
 """Prices that are kept as a proof; with more of them there is none."""
 
-VISITS_MOST = 1e11
+MAX_VISITS = 1e11
 """Channels times pairs of switches that are looked at; half an hour on one core where no translations help."""
 
 
@@ -85,7 +85,7 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
                 part[s], below = 1.0, False
             elif not below:
                 for a in range(graph.out_start[s], graph.out_start[s + 1]):
-                    part[s] += _drawn(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
+                    part[s] += _port_share(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
             if part[s] > 0.0:
                 source.append(s)
                 target.append(np.int64(t))
@@ -94,7 +94,7 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
 
 
 @kernel
-def _drawn(dags: Dags, s: Int, t: Int, port: Int) -> float:
+def _port_share(dags: Dags, s: Int, t: Int, port: Int) -> float:
     """The part of the traffic at node s toward t that leaves it by a port."""
     ports = dags.ports[t, s]
     return port_part(1.0, dags.threshold, ports, t, s, port) if ports >> np.uint64(port) & np.uint64(1) else 0.0
@@ -103,7 +103,7 @@ def _drawn(dags: Dags, s: Int, t: Int, port: Int) -> float:
 @njit
 def _leaving(dags: Dags, v: Int, target: Ints, port: Int) -> Floats:
     """float64 [targets]: the part of the traffic at node v toward each target that leaves it by a port."""
-    return np.array([_drawn(dags, v, t, port) for t in target])
+    return np.array([_port_share(dags, v, t, port) for t in target])
 
 
 class Shares:
@@ -155,22 +155,22 @@ def worst_case(topology: Topology, routes: Routes) -> Worst:
     check_capacities(topology)
     shares = Shares(topology, routes)
     if routes.form == VIA:
-        return _over_others(topology, shares)
+        return _via_intermediate(topology, shares)
     group = _symmetry(topology, routes)
     search = _Search(topology, shares)
-    if group is None and topology.channels * topology.switches**2 > VISITS_MOST:
+    if group is None and topology.channels * topology.switches**2 > MAX_VISITS:
         raise TooLargeError(
             f"{topology.channels} channels and {topology.switches} switches without symmetries that help are too many: "
-            f"channels times pairs may be {VISITS_MOST:g}"
+            f"channels times pairs may be {MAX_VISITS:g}"
         )
     tails = [0] if group else list(range(topology.switches))
     bound = {v: search.bounds(v) for v in tails}
     for v in sorted(tails, key=lambda v: -bound[v].max(initial=0.0)):
         search.solve(v, bound[v])
-    return search.found(group)
+    return search.worst(group)
 
 
-def _over_others(topology: Topology, shares: Shares) -> Worst:
+def _via_intermediate(topology: Topology, shares: Shares) -> Worst:
     hosts, n = topology.host_count / 1, topology.switches
     middle, most, channel = hosts / topology.hosts, 0.0, -1
     for v in range(n):
@@ -218,11 +218,11 @@ class _Search:
 
     def _solve(self, a: int, matrix: "_Matrix") -> None:
         source, target, value = matrix
-        supply, room = self.hosts[source], self.hosts[target]
-        sent, price = most_valuable(value, supply // self.unit, room // self.unit)
+        supply, capacity = self.hosts[source], self.hosts[target]
+        sent, price = max_value_shipment(value, supply // self.unit, capacity // self.unit)
         load = self.unit * float((value * sent).sum()) / self.topology.capacity[a]
         left = np.maximum(value - price[:, None], 0.0).max(axis=0)
-        self.proven = max(self.proven, load, float(supply @ price + room @ left) / self.topology.capacity[a])
+        self.proven = max(self.proven, load, float(supply @ price + capacity @ left) / self.topology.capacity[a])
         self.prices[a] = np.zeros(self.topology.switches)
         self.prices[a][source] = price
         if load > self.most:
@@ -232,17 +232,17 @@ class _Search:
             s, t = s[apart], t[apart]
             self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
 
-    def found(self, group: Translations | None) -> Worst:
+    def worst(self, group: Translations | None) -> Worst:
         """What was found."""
         lower, upper = (1 / most if most > 0 else np.inf for most in (self.proven, self.most))
-        return Worst(self.channel, *self.demand, lower, upper, *self._kept(group))
+        return Worst(self.channel, *self.demand, lower, upper, *self._proof(group))
 
-    def _kept(self, group: Translations | None) -> tuple[Ints, Floats | None]:
+    def _proof(self, group: Translations | None) -> tuple[Ints, Floats | None]:
         """The channels that have prices, and these; translations take them to all channels."""
         n = self.topology.switches
         solved = np.array(sorted(self.prices), np.int64)
         many = len(solved) * (n if group else 1)
-        if many * n > PRICES_MOST:
+        if many * n > MAX_PRICES:
             return np.zeros(0, np.int64), None
         price = np.array([self.prices[a] for a in solved.tolist()]).reshape(-1, n)
         if group is None:

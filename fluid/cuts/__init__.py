@@ -11,7 +11,7 @@ Source: MUT section III-B; SIN appendix D.
 from collections.abc import Collection
 
 from flitlab.fluid.cuts import bisection, brute_force, eigenvector, expanding, one_node, two_node
-from flitlab.fluid.cuts.cut import Cut, Network
+from flitlab.fluid.cuts.cut import Cut, CutNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -39,10 +39,10 @@ def all_cuts(topology: Topology, traffic: Traffic, heuristics: Collection[str] |
         reason = "cuts are looked for in strongly connected networks"
         u, v = map(switch_names(topology).label, pair)
         raise FluidError(f"no path leads from switch {u} to switch {v}: {reason}")
-    network = Network.of(topology, traffic)
+    network = CutNetwork.of(topology, traffic)
     tried = HEURISTICS if heuristics is None else [name for name in HEURISTICS if name in heuristics]
-    found = ((name, HEURISTICS[name](network)) for name in tried)
-    return [network.cut(name, side) for name, side in found if side is not None]
+    sides = ((name, HEURISTICS[name](network)) for name in tried)
+    return [network.cut(name, side) for name, side in sides if side is not None]
 
 
 def best(cuts: list[Cut]) -> Cut:

@@ -3,13 +3,13 @@
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.metrics.bisection import metis_halves
 
 TRIES = 10
 
 
-def search(network: Network) -> np.ndarray | None:
+def search(network: CutNetwork) -> np.ndarray | None:
     """The sparsest of the bisections that METIS finds, with equally many switches, and hosts, in the halves."""
     topology = network.topology
     if topology.switches < 2:

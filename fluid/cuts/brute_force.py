@@ -3,28 +3,28 @@
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Crossing, Network
+from flitlab.fluid.cuts.cut import Crossing, CutNetwork
 from flitlab.models.arrays import Floats
 
-MOST = 25
+MAX_SWITCHES = 25
 """Switches up to which all cuts are looked at: 33 million."""
 
-TOGETHER = 16
+FIRST_SWITCHES = 16
 """The first so many switches are in or out of a set in all ways at once."""
 
 
-def search(network: Network) -> np.ndarray | None:
+def search(network: CutNetwork) -> np.ndarray | None:
     """The sparsest of all cuts; bool [switches]. None above MOST switches."""
     n = network.topology.switches
-    if not 2 <= n <= MOST:
+    if not 2 <= n <= MAX_SWITCHES:
         return None
     capacity, demand = _Subsets(network.capacity), _Subsets(network.demand)
     least, best = np.inf, 0
-    for others in range(1 << max(n - TOGETHER, 0)):
-        found = network.ratio(capacity.leaving(others), demand.leaving(others))
-        first = int(found.argmin())
-        if found[first] < least * (1 - 1e-12):
-            least, best = float(found[first]), others << TOGETHER | first
+    for others in range(1 << max(n - FIRST_SWITCHES, 0)):
+        sparsity = network.ratio(capacity.leaving(others), demand.leaving(others))
+        first = int(sparsity.argmin())
+        if sparsity[first] < least * (1 - 1e-12):
+            least, best = float(sparsity[first]), others << FIRST_SWITCHES | first
     return (best >> np.arange(n) & 1).astype(bool) if np.isfinite(least) else None
 
 
@@ -33,7 +33,7 @@ class _Subsets:
 
     def __init__(self, crossing: Crossing):
         self._matrix = crossing.dense()
-        first = min(len(self._matrix), TOGETHER)
+        first = min(len(self._matrix), FIRST_SWITCHES)
         self._among_first = np.zeros(1)
         for v in range(first):
             # v is sent to by the set if it is outside, and sends to what is outside if it belongs to it
@@ -43,7 +43,7 @@ class _Subsets:
 
     def leaving(self, others: int) -> Floats:
         """float64 [sets]: for every set of the first switches, together with ``others`` of the later ones."""
-        later = np.arange(TOGETHER, len(self._matrix))
+        later = np.arange(FIRST_SWITCHES, len(self._matrix))
         if len(later) == 0:
             crossing: Floats = self._among_first
             return crossing

@@ -16,7 +16,7 @@ from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 NAMED = 16
 """Switches that a note lists, at most."""
 
-ALIKE = 1e6
+MAX_AMOUNT_RATIO = 1e6
 """Ratio of the largest amount to the least up to which sums may be subtracted: nine digits are left."""
 
 BLOCK = 1 << 22
@@ -91,7 +91,7 @@ class Crossing:
     def _alike(self) -> bool:
         """Whether amounts are so near to each other that a difference of sums is as good as a sum."""
         amounts = self.matrix.data if sparse.issparse(self.matrix) else self.matrix[self.matrix > 0]
-        return len(amounts) == 0 or amounts.max() <= ALIKE * amounts.min()
+        return len(amounts) == 0 or amounts.max() <= MAX_AMOUNT_RATIO * amounts.min()
 
     def of_pair(self, u: int) -> Floats:
         """float64 [2, switches]: what leaves, and what enters, u and every other switch as a set of two."""
@@ -100,7 +100,7 @@ class Crossing:
             out = (share[u] + share) * np.maximum(count.sum() - count[u] - count, 0)
             into = (count[u] + count) * np.maximum(share.sum() - share[u] - share, 0)
             return np.array([out, into])
-        row, column = self._line(u), self._transposed._line(u)
+        row, column = self._dense_row(u), self._transposed._dense_row(u)
         leaves = self._largest.without(u, row) + self._largest.of_others_without(u, column)
         other = self._transposed._largest
         return np.array([leaves, other.without(u, column) + other.of_others_without(u, row)])
@@ -113,11 +113,11 @@ class Crossing:
             return whole
         return self.matrix if isinstance(self.matrix, np.ndarray) else self.matrix.toarray()
 
-    def _line(self, u: int) -> Floats:
+    def _dense_row(self, u: int) -> Floats:
         """float64 [switches]: row u of a matrix."""
         row = self.matrix[[u]]
-        found: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
-        return found
+        dense_row: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
+        return dense_row
 
     @cached_property
     def _transposed(self) -> "Crossing":
@@ -149,9 +149,9 @@ class _Largest:
 
     def without(self, u: int, row: np.ndarray) -> Floats:
         """float64 [switches]: the sum of row u (given too) without the entry of each switch."""
-        found: np.ndarray = self.rows[u] - row
-        found[self.place[u]] = self.rest[u]
-        return found
+        sums: np.ndarray = self.rows[u] - row
+        sums[self.place[u]] = self.rest[u]
+        return sums
 
     def of_others_without(self, u: int, column: np.ndarray) -> Floats:
         """float64 [switches]: the sum of every row without its entry in column u (given too)."""
@@ -159,7 +159,7 @@ class _Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class CutNetwork:
     """Capacity and demand of a scenario, for cuts to be judged by."""
 
     topology: Topology
@@ -167,7 +167,7 @@ class Network:
     demand: Crossing
 
     @classmethod
-    def of(cls, topology: Topology, traffic: Traffic) -> "Network":
+    def of(cls, topology: Topology, traffic: Traffic) -> "CutNetwork":
         capacity = Crossing.of_pairs(topology.switches, topology.src, topology.dst, topology.capacity)
         return cls(topology, capacity, Crossing.of_demand(traffic))
 
@@ -196,10 +196,10 @@ class Network:
             step = max(1, BLOCK // family.shape[1])
             for first in range(0, len(family), step):
                 block = family[first : first + step]
-                found = self.sparsity(block)
-                way, which = np.unravel_index(found.argmin(), found.shape)
-                if found[way, which] < least * (1 - 1e-12):
-                    least, side = float(found[way, which]), block[which] ^ bool(way)
+                sparsity = self.sparsity(block)
+                direction, which = np.unravel_index(sparsity.argmin(), sparsity.shape)
+                if sparsity[direction, which] < least * (1 - 1e-12):
+                    least, side = float(sparsity[direction, which]), block[which] ^ bool(direction)
         return side
 
     def cut(self, name: str, side: np.ndarray) -> Cut:

@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.arrays import Bools, Floats
 
 VECTORS = 4
@@ -16,7 +16,7 @@ DENSE = 500
 """Up to so many switches all eigenvectors are computed."""
 
 
-def search(network: Network) -> np.ndarray | None:
+def search(network: CutNetwork) -> np.ndarray | None:
     """The sparsest cut between the first k and the other switches in the order of an eigenvector; bool [switches].
 
     The eigenvectors are those of the normalised Laplacian of the capacities (of both directions together). Source:
@@ -36,7 +36,7 @@ def _sweep(order: np.ndarray) -> Bools:
     return position < np.arange(1, len(order))[:, None]
 
 
-def _vectors(network: Network) -> Floats:
+def _vectors(network: CutNetwork) -> Floats:
     """float64 [switches, vectors]: D**-1/2 times the eigenvectors of the Laplacian I - D**-1/2 A D**-1/2."""
     topology = network.topology
     n = topology.switches

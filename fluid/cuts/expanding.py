@@ -3,11 +3,11 @@
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.topology.distances import distances
 
 
-def search(network: Network) -> np.ndarray | None:
+def search(network: CutNetwork) -> np.ndarray | None:
     """The sparsest cut around the switches within k hops from (or to) some switch, for every k; bool [switches]."""
     hops = distances(network.topology)
     tables = [hops, hops.T] if network.topology.directed else [hops]

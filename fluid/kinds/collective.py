@@ -77,27 +77,27 @@ class CollectiveCeiling(CeilingSpec):
 
     def provable_rows(self) -> Mapping[str, Collective]:
         """The rows, all of which a saved certificate can prove: name -> the collective that the row is about."""
-        rows = {f"{self.kind}:{kind}": self.asked(kind) for kind in dict.fromkeys(self.of)}
-        return {self.kind: self.asked(self.of[0]), **rows}
+        rows = {f"{self.kind}:{kind}": self.collective_of(kind) for kind in dict.fromkeys(self.of)}
+        return {self.kind: self.collective_of(self.of[0]), **rows}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the first collective, then one of each."""
         from flitlab.fluid.collective.bounds import bounds
-        from flitlab.fluid.concurrent import joined
+        from flitlab.fluid.concurrent import join_notes
 
         for kind in dict.fromkeys(self.of):
-            found = bounds(instance.topology, self.asked(kind), self.gap)
-            lower, upper = found.lower, found.upper
+            collective_bounds = bounds(instance.topology, self.collective_of(kind), self.gap)
+            lower, upper = collective_bounds.lower, collective_bounds.upper
             reached = "nothing is known to reach it" if upper is None else f"possible: {upper[1]}"
             time = f"{float(lower.time):.7g}" if lower.by == "flow" else str(lower.time)
             text = f"{lower.proof.text}; " if lower.proof is not None else ""
             for name in (name for name, collective in self.provable_rows().items() if collective.kind == kind):
                 yield Ceiling(
                     name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
-                    joined(f"{kind}, {time}: {text}{reached}", found.note), flow=found.evidence,
+                    join_notes(f"{kind}, {time}: {text}{reached}", collective_bounds.note), flow=collective_bounds.evidence,
                 )  # fmt: skip
 
-    def asked(self, kind: CollectiveName) -> Collective:
+    def collective_of(self, kind: CollectiveName) -> Collective:
         """A collective as these keys describe it."""
         amounts = None if self.amounts is None else tuple(self.amounts)
         return Collective(kind, self.ranks, self.root, amounts, self.switches.multicast, self.switches.reduce)

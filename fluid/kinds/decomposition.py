@@ -39,7 +39,7 @@ class Decomposition(Solved):
             yield Ceiling.omitted("decomposition", "flits/tick", NO_LOAD)
             return
         problem = Problem.of(instance.topology, instance.traffic)
-        parts, demand = decomposition(problem, mcf.lower, mcf.channel_load), problem.wanted.total
+        parts, demand = decomposition(problem, mcf.lower, mcf.channel_load), problem.compact_demand.total
         note = f"theta {mcf.lower:.6g} = capacity x utilisation / (distance x stretch x {demand:.6g})"
         rows = [
             ("", parts.throughput, "flits/tick"), (":capacity", parts.capacity, "flits/tick"),

@@ -37,15 +37,15 @@ class McfPaths(Concurrent):
         Over every intermediate switch there may be more paths than a linear program has room for.
         """
         from flitlab.fluid.graph import Demand
-        from flitlab.fluid.mcf.choose import PATHS_MOST
+        from flitlab.fluid.mcf.choose import MAX_PATH_PAIRS
 
         reason = super().absent(instance)
         if reason or instance.routes is None or instance.routes.form != VIA:
             return reason
         pairs = Demand.of_traffic(instance.traffic.at(1.0)[0]).size
-        if pairs <= PATHS_MOST:
+        if pairs <= MAX_PATH_PAIRS:
             return ""
-        return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
+        return f"{pairs} pairs of switches, each over every other one, are too many (at most {MAX_PATH_PAIRS})"
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:

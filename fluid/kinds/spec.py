@@ -101,16 +101,16 @@ class CeilingSpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _own_keys(cls, given: Any) -> Any:
+    def _own_keys(cls, entry: Any) -> Any:
         """Refuses keys of other kinds, with those that have them."""
-        if not isinstance(given, dict):
-            return given
-        foreign = {key for key in given if key not in cls.model_fields}
-        idle = {key for key in foreign & COMMON.keys() if given[key] == COMMON[key]}
+        if not isinstance(entry, dict):
+            return entry
+        foreign = {key for key in entry if key not in cls.model_fields}
+        idle = {key for key in foreign & COMMON.keys() if entry[key] == COMMON[key]}
         for key in sorted(foreign - idle):
             if having := [kind for kind, spec in kinds().items() if key in spec.model_fields]:
-                raise ValueError(f"{key} goes with {', '.join(having)}, not with {given.get('kind')}")
-        return {key: value for key, value in given.items() if key not in idle}
+                raise ValueError(f"{key} goes with {', '.join(having)}, not with {entry.get('kind')}")
+        return {key: value for key, value in entry.items() if key not in idle}
 
 
 class Solved(CeilingSpec):
@@ -127,8 +127,8 @@ class Solved(CeilingSpec):
 
 def kinds() -> dict[str, type[CeilingSpec]]:
     """All kinds of ceilings by name, in the order of their rank."""
-    found = {name: cast(type[CeilingSpec], spec_class("ceiling", name)) for name in names("ceiling")}
-    return dict(sorted(found.items(), key=lambda item: item[1].rank))
+    specs = {name: cast(type[CeilingSpec], spec_class("ceiling", name)) for name in names("ceiling")}
+    return dict(sorted(specs.items(), key=lambda item: item[1].rank))
 
 
 def kind_of(ceiling: str) -> type[CeilingSpec]:
@@ -139,7 +139,7 @@ def kind_of(ceiling: str) -> type[CeilingSpec]:
         return CeilingSpec
 
 
-def asked(kind: str, **keys: Any) -> CeilingSpec:
+def ceiling_spec(kind: str, **keys: Any) -> CeilingSpec:
     """The ceiling that an entry of ``ceilings:`` asks for.
 
     Raises :class:`~flitlab.models.registry.UnknownKindError` or ``pydantic.ValidationError``.
@@ -147,7 +147,7 @@ def asked(kind: str, **keys: Any) -> CeilingSpec:
     return cast(CeilingSpec, make("ceiling", kind=kind, **keys))
 
 
-def called(column: str) -> tuple[str, str] | None:
+def column_label(column: str) -> tuple[str, str] | None:
     """What a column of metrics.csv with a ceiling is called, and its unit; None if it holds none.
 
     >>> called("mcf"), called("bounds:moore"), called("cuts:two_node"), called("aspl")

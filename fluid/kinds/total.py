@@ -42,7 +42,7 @@ class Total(Solved):
             yield self._at(instance, load, context.reached(self.method, self.gap))
 
     def _at(self, instance: Instance, load: float, theta: float) -> Ceiling:
-        from flitlab.fluid.concurrent import gap_note, joined
+        from flitlab.fluid.concurrent import gap_note, join_notes
         from flitlab.fluid.problem import FluidError
         from flitlab.fluid.total import total
 
@@ -51,9 +51,11 @@ class Total(Solved):
         if load <= theta:
             return Ceiling("total", load, offer, offer, UNIT, "offer", 0.0, "the load is below a certified theta")
         try:
-            found = total(topology, traffic, offered, self.gap, self.method)
+            bounds = total(topology, traffic, offered, self.gap, self.method)
         except FluidError as error:
             return Ceiling("total", load, math.nan, math.nan, UNIT, "omitted", 0.0, str(error))
-        lower, upper = found.lower / topology.hosts, found.upper / topology.hosts
-        note = joined(found.note, gap_note(lower, upper, self.method, self.gap))
-        return Ceiling("total", load, lower, upper, UNIT, found.method, 0.0, note, found.certificate, flow=found.flow)
+        lower, upper = bounds.lower / topology.hosts, bounds.upper / topology.hosts
+        note = join_notes(bounds.note, gap_note(lower, upper, self.method, self.gap))
+        return Ceiling(
+            "total", load, lower, upper, UNIT, bounds.method, 0.0, note, bounds.certificate, flow=bounds.flow
+        )

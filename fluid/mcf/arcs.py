@@ -8,14 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import mended
+from flitlab.fluid.certificate import completed_flow
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Bools, Floats
 
 SIMPLEX_COLUMNS = 4000
 """Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
-COLUMNS_MOST = 200_000
+MAX_COLUMNS = 200_000
 """Columns up to which the LP is tried at all (about half a minute and 300 MB)."""
 
 
@@ -47,14 +47,14 @@ def columns(problem: Problem) -> int:
     """Columns the LP would have."""
     if problem.restricted:
         return int(usable(problem).sum())
-    return len(problem.wanted.target) * problem.graph.channels
+    return len(problem.compact_demand.target) * problem.graph.channels
 
 
 def suits(count: int, method: Method, closely: bool) -> bool:
     """Whether an LP of ``count`` columns is the method: where it is quick, or where it is asked for and fits."""
     if method == "auto" and not closely:
         return count <= SIMPLEX_COLUMNS
-    return method != "approx" and count <= COLUMNS_MOST
+    return method != "approx" and count <= MAX_COLUMNS
 
 
 def concurrent_flow(problem: Problem) -> ArcSolution:
@@ -69,7 +69,9 @@ def concurrent_flow(problem: Problem) -> ArcSolution:
     flow, extra, lengths, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
     if not extra[0] > 0:
         raise FluidError("the arc LP found no flow")
-    return ArcSolution(lengths, mended(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver)
+    return ArcSolution(
+        lengths, completed_flow(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver
+    )
 
 
 def total_flow(problem: Problem) -> ArcSolution:
@@ -82,7 +84,7 @@ def total_flow(problem: Problem) -> ArcSolution:
                                shape=(len(demand.target) * graph.nodes, demand.size))  # fmt: skip
     flow, amount, lengths, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
     amount = np.clip(amount, 0, demand.amount)
-    return ArcSolution(lengths, mended(problem, flow, amount), amount, solver)
+    return ArcSolution(lengths, completed_flow(problem, flow, amount), amount, solver)
 
 
 def _hop_bound(problem: Problem) -> float:

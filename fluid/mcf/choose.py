@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import (
-    orbit_length,
+    orbit_cost,
     verify_flow,
     verify_orbit,
     verify_paths,
@@ -19,15 +19,15 @@ from flitlab.fluid.mcf.path_lp import path_flow
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import Split, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
-from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import LISTED_MOST, MEMORY_MOST, WRITTEN_MOST, Problem, refuse_if_large
+from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
+from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, Problem, require_memory
 from flitlab.models.arrays import Floats
 
-PATHS_MOST = LISTED_MOST
+MAX_PATH_PAIRS = MAX_LISTED_PAIRS
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
 DENSE = 8
 """Commodities per switch above which shortest paths alone may balance the load."""
-FEW_PATHS = 4000
+MAX_LP_PATHS = 4000
 """Given paths up to which the LP is as quick as any."""
 EXACT_GAP = 1e-5
 """Gaps below this are asked of an exact method; it is about what the multipliers reach."""
@@ -35,10 +35,10 @@ CLOSE = 5e-7
 """The gap at which an exact method stops."""
 START_GAP = 1e-3
 """The gap to which the multipliers go before the exact method takes over."""
-FINISH_MOST = 1 << 30
+MAX_FINISH_MEMORY = 1 << 30
 """Bytes up to which interior points finish what the multipliers leave farther apart than was asked (minutes)."""
 TRANSLATED, ALIKE = "column generation (translations)", "column generation (symmetries)"
-CLASSES_MOST = 3000
+MAX_CLASSES = 3000
 """Classes of channels up to which an exact method is quick; it factorises a matrix of them."""
 PROMISED = 1e-6
 """The gap that ``exact`` promises."""
@@ -79,8 +79,8 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method comes to a bound.
     """
     preferred, others = _Methods(problem, gap, enough).in_turn(method)
-    found: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
-    return found
+    solution: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
+    return solution
 
 
 class _Methods:
@@ -98,52 +98,52 @@ class _Methods:
         """In the order in which they are tried; and those for when none of these comes to a bound."""
         problem, memory = self.problem, columns.memory(self.problem)
         by_path = problem.by_path
-        listed = by_path or problem.wanted.size <= PATHS_MOST
+        listed = by_path or problem.compact_demand.size <= MAX_PATH_PAIRS
         first_order: Attempts = {}
-        if not by_path and problem.wanted.size > DENSE * problem.graph.nodes:
+        if not by_path and problem.compact_demand.size > DENSE * problem.graph.nodes:
             first_order["scaled shortest paths"] = self.shortest_paths
         if listed:
             first_order["multipliers"] = self.multipliers
         exact: Attempts = {"column generation": self.column_generation}
         if method == "approx":
             preferred = first_order
-        elif method == "exact" or (self.gap < EXACT_GAP and memory <= MEMORY_MOST):
+        elif method == "exact" or (self.gap < EXACT_GAP and memory <= MAX_MEMORY):
             preferred = self._where_small() | exact
         else:
-            preferred = self._where_small() | first_order | (exact if listed and memory <= FINISH_MOST else {})
-        others = first_order | (exact if listed and memory <= MEMORY_MOST else {})
+            preferred = self._where_small() | first_order | (exact if listed and memory <= MAX_FINISH_MEMORY else {})
+        others = first_order | (exact if listed and memory <= MAX_MEMORY else {})
         others |= {} if by_path else {"Garg-Koenemann": self.garg_koenemann}
         return preferred, {name: attempt for name, attempt in others.items() if name not in preferred}
 
     def _where_small(self) -> Attempts:
         """Exact methods for small problems, and those that symmetries make small."""
-        problem, found = self.problem, {}
-        if problem.orbit is not None and len(problem.orbit.capacity) <= CLASSES_MOST:
-            found[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
+        problem, attempts = self.problem, {}
+        if problem.orbit is not None and len(problem.orbit.capacity) <= MAX_CLASSES:
+            attempts[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
         if problem.paths is not None:
-            if len(problem.paths.flow) <= FEW_PATHS:
-                found["path LP"] = self.path_lp
-        elif not (problem.over_others or problem.by_path) and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
-            found["arc LP"] = self.arc_lp
-        return found
+            if len(problem.paths.flow) <= MAX_LP_PATHS:
+                attempts["path LP"] = self.path_lp
+        elif not (problem.via_intermediate or problem.by_path) and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
+            attempts["arc LP"] = self.arc_lp
+        return attempts
 
     def symmetric(self) -> Solution:
         """A destination of each class for all; the flow for the others is written out if that is little."""
         problem, orbit = self.problem, self.problem.orbit
         assert orbit is not None
-        lengths, paths = one_for_all(problem, CLOSE)
+        lengths, paths = solve_orbit(problem, CLOSE)
         moved = orbit.translations is not None
-        if moved and problem.graph.nodes * problem.graph.channels <= WRITTEN_MOST:
-            flow = everywhere(problem, paths)
+        if moved and problem.graph.nodes * problem.graph.channels <= MAX_DENSE_FLOW:
+            flow = translated_flow(problem, paths)
             return _certified(problem, self._part(verify_flow(problem, flow)), lengths, TRANSLATED, flow)
         lower, load = verify_orbit(problem, paths)
-        upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, orbit, lengths))
+        upper = float(problem.graph.capacity @ lengths / orbit_cost(problem.graph, orbit, lengths))
         return Solution(min(lower, upper), upper, lengths, TRANSLATED if moved else ALIKE, load, None)
 
     def arc_lp(self) -> Solution:
-        found = arcs.concurrent_flow(self.problem)
-        part = self._part(verify_flow(self.problem, found.flow))
-        return _certified(self.problem, part, found.lengths, f"arc LP ({found.solver})", found.flow)
+        solution = arcs.concurrent_flow(self.problem)
+        part = self._part(verify_flow(self.problem, solution.flow))
+        return _certified(self.problem, part, solution.lengths, f"arc LP ({solution.solver})", solution.flow)
 
     def path_lp(self) -> Solution:
         assert self.problem.paths is not None
@@ -156,7 +156,7 @@ class _Methods:
 
     def column_generation(self) -> Solution:
         """Interior points over generated paths, or over those there are, from where the multipliers end."""
-        refuse_if_large(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
+        require_memory(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
         if self.start is None:
             self.start = multipliers(self.problem, START_GAP, self.enough, effort(self.problem))
         lengths, paths = self.start
@@ -172,20 +172,20 @@ class _Methods:
 
     def shortest_paths(self) -> Solution | None:
         """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
-        graph, targets = self.problem.graph, len(self.problem.wanted.target)
+        graph, targets = self.problem.graph, len(self.problem.compact_demand.target)
         split = Split(self.problem)
         weight = scaled_weights(split, self.gap, self.enough)
         if weight is None:
             return None
         load = split.carried(weight)
-        keep = targets * graph.channels <= WRITTEN_MOST
-        flow = np.concatenate([rows.written(graph.channels) for rows in split.flow(weight)]) if keep else None
+        keep = targets * graph.channels <= MAX_DENSE_FLOW
+        flow = np.concatenate([rows.dense(graph.channels) for rows in split.flow(weight)]) if keep else None
         part = float(1 / (load / graph.capacity).max())
         return _certified(self.problem, part, 1 / graph.capacity, "scaled shortest paths", flow, load)
 
     def garg_koenemann(self) -> Solution:
         problem = self.problem
-        keep = len(problem.wanted.target) * problem.graph.channels <= WRITTEN_MOST
+        keep = len(problem.compact_demand.target) * problem.graph.channels <= MAX_DENSE_FLOW
         lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
             part = self._part(verify_flow(problem, flow))

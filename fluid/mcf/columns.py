@@ -22,11 +22,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from flitlab.fluid.graph import Graph
 from flitlab.fluid.mcf.paths import Paths, cheapest
-from flitlab.fluid.pricing import Found, floored, price
+from flitlab.fluid.pricing import PricedPaths, floored, price
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats, sums
 
-STEPS = 100
+MAX_STEPS = 100
 """Interior-point steps at most."""
 FLOOR = 1e-6
 """Least price of a channel, capacity times length, at the start, relative to the mean."""
@@ -52,7 +52,7 @@ class Shared(NamedTuple):
 
 def memory(problem: Problem) -> int:
     """Bytes needed, about: a factorised matrix of channels x channels, once dense and once as triplets; and paths."""
-    paths = 12 * problem.wanted.size if problem.paths is None else len(problem.paths.flow)
+    paths = 12 * problem.compact_demand.size if problem.paths is None else len(problem.paths.flow)
     return 20 * problem.graph.channels**2 + 400 * paths
 
 
@@ -111,7 +111,7 @@ def generate(
     slack = scale * capacity - shared.load(paths)
     centre = 0.1 * (slack @ z) / len(z)
     at = _Point(paths, slack, scale, z, distance - centre * np.diff(paths.first) / amount)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         if best.within(gap):
             break
         centre = _advance(problem, at, best, gap)
@@ -123,24 +123,24 @@ def _priced(problem: Problem, paths: Paths, z: Floats) -> tuple[np.ndarray, Path
     stored = cheapest(paths, z)
     if problem.paths is not None:
         return stored, paths
-    distance, found = price(problem.graph, problem.demand, problem.dags, z, (1 - 1e-9) * stored)
-    return distance, joined(paths, found)
+    distance, priced = price(problem.graph, problem.demand, problem.dags, z, (1 - 1e-9) * stored)
+    return distance, with_paths(paths, priced)
 
 
-def joined(paths: Paths, found: Found) -> Paths:
+def with_paths(paths: Paths, priced: PricedPaths) -> Paths:
     """``paths`` and, as the last of their commodities, those found, without flow."""
-    new = np.flatnonzero(np.diff(found.start))
+    new = np.flatnonzero(np.diff(priced.start))
     if len(new) == 0:
         return paths
     commodity = np.concatenate([paths.commodity, new])
     order = np.argsort(commodity, kind="stable")
-    begin = np.concatenate([paths.start[:-1], len(paths.channel) + found.start[new]])[order]
-    lengths = np.concatenate([paths.lengths, np.diff(found.start)[new]])[order]
+    begin = np.concatenate([paths.start[:-1], len(paths.channel) + priced.start[new]])[order]
+    lengths = np.concatenate([paths.lengths, np.diff(priced.start)[new]])[order]
     start = np.concatenate([[0], np.cumsum(lengths)])
     place = np.repeat(begin - start[:-1], lengths) + np.arange(start[-1])
     flow = np.concatenate([paths.flow, np.zeros(len(new))])[order]
     first = np.searchsorted(commodity[order], np.arange(len(paths.first)))
-    return Paths(first, start, np.concatenate([paths.channel, found.channel])[place], flow)
+    return Paths(first, start, np.concatenate([paths.channel, priced.channel])[place], flow)
 
 
 def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
@@ -148,10 +148,10 @@ def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
     newton = _Newton(problem, best.shared, at)
     mean: float = newton.mean
     move = newton.step(0.0)
-    ahead = newton.complementarity(move, *newton.longest(move, 1.0)) / mean
+    predicted = newton.complementarity(move, *newton.longest(move, 1.0)) / mean
     # no further towards the boundary than the gap asks for: there the system is hardly solvable
     least = 0.2 * gap * at.scale / newton.size / mean
-    move = newton.step(max(ahead**3, min(1.0, least)) * mean, move)
+    move = newton.step(max(predicted**3, min(1.0, least)) * mean, move)
     primal, dual = newton.longest(move, 0.99)
     at.paths = at.paths._replace(flow=newton.flow + primal * move.flow)
     at.slack = newton.slack + primal * move.slack
@@ -161,11 +161,11 @@ def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
         z, u = at.z + dual * move.z, at.u + dual * move.u
         distance, at.paths = _priced(problem, at.paths, z[best.shared.row])
         best.see_lengths(z, distance)
-        room = 0.01 * mean * np.diff(at.paths.first) / problem.demand.amount
-        if (distance - u >= room).all():
+        margin = 0.01 * mean * np.diff(at.paths.first) / problem.demand.amount
+        if (distance - u >= margin).all():
             break
         dual /= 2
-    at.z, at.u = z, np.minimum(u, distance - room)
+    at.z, at.u = z, np.minimum(u, distance - margin)
     return mean
 
 
@@ -241,8 +241,8 @@ class _Newton:
 
     def longest(self, move: _Move, part: float) -> tuple[float, float]:
         """Step lengths, at most 1: the given part of the way to where something becomes 0."""
-        primal = min(_room(self.flow, move.flow), _room(self.slack, move.slack))
-        dual = min(_room(self.reduced, move.r), _room(self.z, move.z))
+        primal = min(_longest_step(self.flow, move.flow), _longest_step(self.slack, move.slack))
+        dual = min(_longest_step(self.reduced, move.r), _longest_step(self.z, move.z))
         return min(1.0, part * primal), min(1.0, part * dual)
 
     def complementarity(self, move: _Move, primal: float, dual: float) -> float:
@@ -252,7 +252,7 @@ class _Newton:
         return float(flows + slacks) / self.size
 
 
-def _room(value: np.ndarray, change: np.ndarray) -> float:
+def _longest_step(value: np.ndarray, change: np.ndarray) -> float:
     """How many times the change can be made before some value becomes negative."""
     falling = change < 0
     return float((-value[falling] / change[falling]).min()) if falling.any() else np.inf

@@ -7,9 +7,9 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import forget, new_search
+from flitlab.fluid.bidirectional import new_search, reset_search
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
-from flitlab.fluid.mcf.paths import BOLDEST
+from flitlab.fluid.mcf.paths import MAX_LOG_STEP
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, tree
 from flitlab.models.arrays import Floats
@@ -49,9 +49,9 @@ def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, 
                 if len(flow) > 0:
                     flow[i, a] += amount
                 if rate > 0.0:
-                    length[a] *= np.exp(min(rate * amount / graph.capacity[a], BOLDEST))
+                    length[a] *= np.exp(min(rate * amount / graph.capacity[a], MAX_LOG_STEP))
         carried[t] = 0.0
-        forget(search, reached)
+        reset_search(search, reached)
     return volume
 
 
@@ -90,12 +90,12 @@ def garg_koenemann(
     of a routing of the whole demand). That is the mean of all phases, or of the latest: whenever their number has
     doubled, a new mean begins.
     """
-    graph, demand, dags = problem.graph, problem.wanted, problem.dags
+    graph, demand, dags = problem.graph, problem.compact_demand, problem.dags
     length = 1.0 / graph.capacity
     hop_bound = graph.channels / problem.volume(length)
     means = _Means(graph.channels, len(demand.target) if keep_flow else 0)
     shortest, upper = length.copy(), hop_bound
-    found = (0.0, means.load, means.flow)
+    best = (0.0, means.load, means.flow)
     for phase in range(1, phases + 1):
         volume = 0.0
         for low, high in blocks(demand):
@@ -104,8 +104,8 @@ def garg_koenemann(
         bound = (graph.capacity * length).sum() / volume
         if bound < upper:
             upper, shortest = bound, length.copy()
-        found = max(found, means.better(phase, graph.capacity), key=lambda one: one[0])
-        lower, load, flow = found
+        best = max(best, means.better(phase, graph.capacity), key=lambda one: one[0])
+        lower, load, flow = best
         if upper <= (1 + gap) * lower or lower >= enough:
             break
         means.renew(phase)

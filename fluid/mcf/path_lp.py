@@ -27,8 +27,8 @@ def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
     gain = np.zeros(count + 1)
     gain[-1] = -1
     nothing, full = np.zeros(demand.size), np.ones(graph.channels)
-    found = linprog(gain, A_eq=serve, b_eq=nothing, A_ub=fit, b_ub=full, method="highs")
-    if found.status != 0:
-        raise FluidError(f"HiGHS ended with: {found.message}")
-    flow = np.maximum(found.x[:-1], 0) * demand.amount[paths.commodity] * scale
-    return np.abs(found.ineqlin.marginals) / graph.capacity, paths._replace(flow=flow), "HiGHS"
+    optimum = linprog(gain, A_eq=serve, b_eq=nothing, A_ub=fit, b_ub=full, method="highs")
+    if optimum.status != 0:
+        raise FluidError(f"HiGHS ended with: {optimum.message}")
+    flow = np.maximum(optimum.x[:-1], 0) * demand.amount[paths.commodity] * scale
+    return np.abs(optimum.ineqlin.marginals) / graph.capacity, paths._replace(flow=flow), "HiGHS"

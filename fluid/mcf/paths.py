@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.fluid.graph import Demand, Graph
-from flitlab.fluid.pricing import Found
+from flitlab.fluid.pricing import PricedPaths
 from flitlab.models.arrays import Floats, Int, Ints, Ints32, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import PathTable
 
-MOST = 40
+MAX_PATHS_PER_PAIR = 40
 """Paths kept per commodity, where commodities are many."""
-ROOM = 2_000_000
+MAX_PATHS = 2_000_000
 """Paths kept in all, where that is more: to fill many channels a commodity needs as many paths."""
-BOLDEST = 1.5
+MAX_LOG_STEP = 1.5
 """Largest change of the logarithm of a weight in one shift."""
 
 
@@ -143,7 +143,7 @@ def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Float
             steepest = max(steepest, scale[a])
     if paths.start[best] == paths.start[best + 1]:
         gain -= 1.0
-    step = min(paths.flow[p], gain / curvature, BOLDEST / steepest) if gain > 0.0 else 0.0
+    step = min(paths.flow[p], gain / curvature, MAX_LOG_STEP / steepest) if gain > 0.0 else 0.0
     if step > 0.0:
         paths.flow[p] -= step
         paths.flow[best] += step
@@ -216,17 +216,17 @@ def balance(
 
 
 @njit
-def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
-    """New path arrays (first, start, channel, flow): the paths ``found`` for some commodities join.
+def extend(paths: Paths, priced: PricedPaths, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
+    """New path arrays (first, start, channel, flow): the paths ``priced`` for some commodities join.
 
     That of commodity k starts with flow amount[k]; MOST paths are enough, or its part of ROOM. With ``purge``, paths
     without flow are left out (not those of no channels: no search would find them again).
     """
     commodities = len(amount)
-    most = max(MOST, ROOM // max(commodities, 1))
+    most = max(MAX_PATHS_PER_PAIR, MAX_PATHS // max(commodities, 1))
     first = np.zeros(commodities + 1, np.int64)
     start = np.zeros(len(paths.flow) + commodities + 1, np.int64)
-    channel = np.empty(len(paths.channel) + len(found.channel), np.int32)
+    channel = np.empty(len(paths.channel) + len(priced.channel), np.int32)
     flow = np.empty(len(paths.flow) + commodities)
     count, size = 0, 0
     for k in range(commodities):
@@ -238,9 +238,9 @@ def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Int
                 flow[count] = paths.flow[p]
                 count += 1
                 start[count] = size
-        if found.start[k] < found.start[k + 1] and count - first[k] < most:
-            for i in range(found.start[k], found.start[k + 1]):
-                channel[size] = found.channel[i]
+        if priced.start[k] < priced.start[k + 1] and count - first[k] < most:
+            for i in range(priced.start[k], priced.start[k + 1]):
+                channel[size] = priced.channel[i]
                 size += 1
             flow[count] = amount[k]
             count += 1

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import forget, new_search
-from flitlab.fluid.certificate import Rows, delivering_rows
+from flitlab.fluid.bidirectional import new_search, reset_search
+from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, allows, tree
@@ -40,7 +40,7 @@ LISTED = 200_000_000
 T = TypeVar("T")
 
 
-class Ways(NamedTuple):
+class ShortestDags(NamedTuple):
     """Channels on shortest paths toward the i-th of some targets: channel[start[i]:start[i + 1]], grouped by source.
 
     Sources nearer to the target come first. start: int64. channel: int32.
@@ -51,7 +51,7 @@ class Ways(NamedTuple):
 
 
 @njit
-def _ways(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints, Ints32]:
+def _shortest_dags(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints, Ints32]:
     nodes, level = len(graph.in_start) - 1, alike(length)
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
     start = np.zeros(len(target) + 1, np.int64)
@@ -70,32 +70,32 @@ def _ways(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints,
                 shortest = (far < search.distance[v]) & (far + length[a] <= search.distance[v] * (1 + 1e-12))
                 channel[size] = a
                 size += shortest & allows(graph, dags, t, v, a)
-        forget(search, reached)
+        reset_search(search, reached)
         start[i + 1] = size
     return start, channel[:size].copy()
 
 
 @njit
-def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floats, flow: Floats) -> None:
-    """Add what all demands for the targets of ``ways`` put on the channels.
+def _spread(graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, load: Floats, flow: Floats) -> None:
+    """Add what all demands for the targets of ``dags`` put on the channels.
 
     flow: float64 [channels of the ways, or 0], what each of these channels carries for its target.
     """
     nodes = len(graph.in_start) - 1
     value, carried = np.zeros(nodes), np.zeros(nodes)
-    for i in range(len(ways.start) - 1):
-        begin, end = ways.start[i], ways.start[i + 1]
+    for i in range(len(dags.start) - 1):
+        begin, end = dags.start[i], dags.start[i + 1]
         value[:] = 0.0
         carried[:] = 0.0
         value[demand.target[i]] = 1.0  # sum over paths of the product of weights
         for j in range(begin, end):
-            a = ways.channel[j]
+            a = dags.channel[j]
             value[graph.src[a]] += weight[a] * value[graph.dst[a]]
         for k in range(demand.start[i], demand.start[i + 1]):
             carried[demand.source[k]] = demand.amount[k]
         u, rate = -1, 0.0
         for j in range(end - 1, begin - 1, -1):
-            a = ways.channel[j]
+            a = dags.channel[j]
             if graph.src[a] != u:
                 u = graph.src[a]
                 rate = carried[u] / value[u]
@@ -112,55 +112,55 @@ class Split:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._listed: dict[int, Ways] = {}
-        self._room = LISTED
+        self._listed: dict[int, ShortestDags] = {}
+        self._budget = LISTED
 
-    def each(self, call: Callable[[Demand, Ways], T]) -> Iterator[T]:
+    def each(self, call: Callable[[Demand, ShortestDags], T]) -> Iterator[T]:
         """What a call gives for the demand and the shortest paths of a few destinations at a time, in their order."""
-        demand = self.problem.wanted
+        demand = self.problem.compact_demand
 
         def of_block(ends: tuple[int, int]) -> T:
             part = demand.part(*ends)
-            return call(part, self._ways(ends[0], part.target))
+            return call(part, self._dags(ends[0], part.target))
 
         return side_by_side(of_block, blocks(demand))
 
-    def _ways(self, low: int, target: Ints) -> Ways:
-        ways = self._listed.get(low)
-        if ways is None:
+    def _dags(self, low: int, target: Ints) -> ShortestDags:
+        dags = self._listed.get(low)
+        if dags is None:
             graph = self.problem.graph
-            ways = Ways(*_ways(graph, target, self.problem.dags, 1 / graph.capacity))
-            if len(ways.channel) <= self._room:
-                self._room -= len(ways.channel)
-                self._listed[low] = ways
-        return ways
+            dags = ShortestDags(*_shortest_dags(graph, target, self.problem.dags, 1 / graph.capacity))
+            if len(dags.channel) <= self._budget:
+                self._budget -= len(dags.channel)
+                self._listed[low] = dags
+        return dags
 
     def load(self, weight: np.ndarray) -> Floats:
         """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
         graph = self.problem.graph
 
-        def of_part(part: Demand, ways: Ways) -> Floats:
+        def of_part(part: Demand, dags: ShortestDags) -> Floats:
             load = np.zeros(graph.channels)
-            _spread(graph, part, ways, weight, load, np.zeros(0))
+            _spread(graph, part, dags, weight, load, np.zeros(0))
             return load
 
         return _sum(self.each(of_part), graph.channels)
 
-    def flow(self, weight: np.ndarray) -> Iterator[Rows]:
+    def flow(self, weight: np.ndarray) -> Iterator[SparseFlow]:
         """The flow of the split, a few destinations at a time."""
         return self.each(partial(self._rows, weight))
 
     def carried(self, weight: np.ndarray) -> Floats:
         """float64 [channels]: the load of the flow of the split, certified to deliver all that is demanded."""
         return _sum(
-            self.each(lambda part, ways: delivering_rows(self.problem, part, self._rows(weight, part, ways))),
+            self.each(lambda part, dags: delivering_load_sparse(self.problem, part, self._rows(weight, part, dags))),
             self.problem.graph.channels,
         )
 
-    def _rows(self, weight: np.ndarray, part: Demand, ways: Ways) -> Rows:
-        graph, amount = self.problem.graph, np.zeros(len(ways.channel))
-        _spread(graph, part, ways, weight, np.zeros(graph.channels), amount)
-        return Rows(ways.start, ways.channel, amount)
+    def _rows(self, weight: np.ndarray, part: Demand, dags: ShortestDags) -> SparseFlow:
+        graph, amount = self.problem.graph, np.zeros(len(dags.channel))
+        _spread(graph, part, dags, weight, np.zeros(graph.channels), amount)
+        return SparseFlow(dags.start, dags.channel, amount)
 
 
 def _sum(loads: Iterable[Floats], channels: int) -> Floats:
@@ -175,8 +175,8 @@ def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -
 
     None where such a flow is not found, as a rule because there is none.
     """
-    found = nearest_weights(split, gap, enough, rounds)
-    return found.weight if found.excess <= gap or found.theta >= enough else None
+    scaled = nearest_weights(split, gap, enough, rounds)
+    return scaled.weight if scaled.excess <= gap or scaled.theta >= enough else None
 
 
 class Scaled(NamedTuple):
@@ -220,10 +220,10 @@ def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
     learned = [after - before for before, after in pairwise(steps)]
     gram = np.array([[float((a * b).sum()) for b in learned] for a in learned]).reshape(len(learned), len(learned))
     share = np.linalg.lstsq(gram, np.array([float((a * steps[-1]).sum()) for a in learned]), rcond=None)[0]
-    found = points[-1] + steps[-1]
+    mixed = points[-1] + steps[-1]
     for part, x, f in zip(share, moved, learned, strict=True):
-        found = found - part * (x + f)
-    return found
+        mixed = mixed - part * (x + f)
+    return mixed
 
 
 def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
@@ -233,29 +233,29 @@ def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, th
     :class:`~flitlab.models.routing.routes.Routes`. Shares are multiples of 1 / entries, at most 1 / 256.
     """
     graph = split.problem.graph
-    for _ in split.each(lambda part, ways: _write_thresholds(graph, part, ways, weight, entries, ports, threshold)):
+    for _ in split.each(lambda part, dags: _write_thresholds(graph, part, dags, weight, entries, ports, threshold)):
         pass
 
 
 @njit
 def _write_thresholds(
-    graph: Graph, demand: Demand, ways: Ways, weight: Floats, entries: int, ports: Masks, threshold: Bytes
+    graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, entries: int, ports: Masks, threshold: Bytes
 ) -> None:
     nodes = len(graph.in_start) - 1
     value, share = np.zeros(nodes), np.empty(threshold.shape[2])
-    for i in range(len(ways.start) - 1):
+    for i in range(len(dags.start) - 1):
         t = demand.target[i]
         value[:] = 0.0
         value[t] = 1.0
-        begin = ways.start[i]
-        while begin < ways.start[i + 1]:
-            u, end = graph.src[ways.channel[begin]], begin
-            while end < ways.start[i + 1] and graph.src[ways.channel[end]] == u:
-                share[end - begin] = weight[ways.channel[end]] * value[graph.dst[ways.channel[end]]]
+        begin = dags.start[i]
+        while begin < dags.start[i + 1]:
+            u, end = graph.src[dags.channel[begin]], begin
+            while end < dags.start[i + 1] and graph.src[dags.channel[end]] == u:
+                share[end - begin] = weight[dags.channel[end]] * value[graph.dst[dags.channel[end]]]
                 value[u] += share[end - begin]
                 end += 1
             share[: end - begin] *= entries / value[u]
-            ports[t, u] = _rounded(ways.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
+            ports[t, u] = _rounded(dags.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
             begin = end
 
 
@@ -286,13 +286,13 @@ def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.ui
     Entries that rounding down leaves over go to those that it took most of.
     """
     count = len(port)
-    given = np.floor(share[:count] + 1e-9)
-    for _ in range(entries - int(given.sum())):
-        given[np.argmax(share[:count] - given)] += 1
+    counts = np.floor(share[:count] + 1e-9)
+    for _ in range(entries - int(counts.sum())):
+        counts[np.argmax(share[:count] - counts)] += 1
     mask, total, last = np.uint64(0), 0.0, -1
     for k in range(count):
-        if given[k] > 0:
-            total += given[k]
+        if counts[k] > 0:
+            total += counts[k]
             last = port[k]
             mask |= np.uint64(1) << np.uint64(last)
             threshold[last] = min(int(total * 256.0 / entries + 0.5), 255)

@@ -53,8 +53,8 @@ def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Gene
     excess = np.zeros(graph.channels)
     for _ in range(rounds):
         z = rng.uniform(0.9, 1.1, graph.channels) * np.exp(1.5 * excess) / graph.capacity
-        _, found = price(graph, demand, problem.dags, z, anything)
-        paths = Paths(*extend(paths, found, False, share))
+        _, priced = price(graph, demand, problem.dags, z, anything)
+        paths = Paths(*extend(paths, priced, False, share))
         use = paths.load(graph.channels) / graph.capacity
         excess = np.minimum(use / use.mean() - 1, 2)
     return paths
@@ -75,11 +75,11 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
-    given = problem.paths
-    if given is None:
+    fixed_paths = problem.paths
+    if fixed_paths is None:
         paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
     else:
-        paths = given._replace(flow=given.flow.copy())  # which is changed in place
+        paths = fixed_paths._replace(flow=fixed_paths.flow.copy())  # which is changed in place
     bias = np.zeros(graph.channels)
     best = 1 / capacity
     upper = bound_by(problem, best, problem.distances(best))
@@ -98,10 +98,10 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         log_weight = bias + alpha * (use - use.max())
         weight = np.exp(log_weight)
         z = floored(weight / capacity, capacity, FLOOR)
-        if given is None:
-            distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
+        if fixed_paths is None:
+            distance, priced = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         else:
-            distance = cheapest(given, z)
+            distance = cheapest(fixed_paths, z)
         bound = bound_by(problem, z, distance)
         if bound < upper:
             upper, best = bound, z
@@ -113,6 +113,6 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         if unbalanced < 0.5 * excess:
             bias = np.maximum(log_weight - log_weight.max(), -30)
         sharpness = min(2 * sharpness, 16.0) if unbalanced < 0.03 * excess else max(sharpness / 2, 1.0)
-        if given is None:
-            paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
+        if fixed_paths is None:
+            paths = Paths(*extend(paths, priced, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths

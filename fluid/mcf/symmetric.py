@@ -18,7 +18,7 @@ ROUNDS = 4
 """Paths that every commodity starts with, at most."""
 
 
-def one_for_all(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
+def solve_orbit(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     """Lengths float64 [channels] and the paths and flows of the commodities of ``problem.orbit``."""
     orbit = problem.orbit
     assert orbit is not None
@@ -27,7 +27,7 @@ def one_for_all(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     return lengths[orbit.row], paths
 
 
-def everywhere(problem: Problem, paths: Paths) -> Floats:
+def translated_flow(problem: Problem, paths: Paths) -> Floats:
     """float64 [switches, channels]: the flow for switch 0 translated to every destination."""
     assert problem.orbit is not None and problem.orbit.translations is not None
     group, graph = problem.orbit.translations, problem.graph
@@ -47,7 +47,7 @@ def _first_paths(problem: Problem, shared: Shared) -> Paths:
     use = np.ones(len(shared.capacity))
     for _ in range(ROUNDS):
         z = (use / use.mean() / shared.capacity)[shared.row] * rng.uniform(0.99, 1.01, graph.channels)
-        found = price(graph, demand, problem.dags, z, anything)[1]
-        paths = Paths(*extend(paths, found, False, demand.amount / ROUNDS))
+        priced = price(graph, demand, problem.dags, z, anything)[1]
+        paths = Paths(*extend(paths, priced, False, demand.amount / ROUNDS))
         use = shared.load(paths) / shared.capacity + 0.1 * use
     return paths

@@ -148,13 +148,13 @@ def raised(
     count = len(lp.weight)
     rate, rising = np.zeros(count), np.ones(count, bool)
     while rising.any():
-        found = lp.optimum(np.where(rising, 0, rate))
-        while more(found):
-            found = lp.optimum(np.where(rising, 0, rate))
-        rate[rising] = lp.weight[rising] * found.level
+        optimum = lp.optimum(np.where(rising, 0, rate))
+        while more(optimum):
+            optimum = lp.optimum(np.where(rising, 0, rate))
+        rate[rising] = lp.weight[rising] * optimum.level
         full = confined.T @ rate >= capacity * (1 - FULL)
-        saturated = rising & ((found.flow_price * lp.weight > BINDING) | (confined @ full > 0))
+        saturated = rising & ((optimum.flow_price * lp.weight > BINDING) | (confined @ full > 0))
         for flow in np.flatnonzero(saturated).tolist():
             lp.fix(flow)
         rising &= ~saturated
-    return rate, found.path_rate
+    return rate, optimum.path_rate

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
@@ -398,7 +398,7 @@ def _capacity(instance: Instance) -> Ceiling:
     """What any routing can carry of uniform traffic on the same network. Raises ``UnitError``."""
     uniform = make("traffic", kind="uniform").build(instance.topology)
     try:
-        return ceilings(Instance(instance.topology, uniform), [asked("mcf")])[0]
+        return ceilings(Instance(instance.topology, uniform), [ceiling_spec("mcf")])[0]
     except FluidError as error:
         raise UnitError(f"needs what the network carries of uniform traffic: {error}") from None
 

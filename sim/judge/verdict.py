@@ -9,7 +9,7 @@ from typing import Any
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
@@ -392,9 +392,9 @@ class _Judge:
 
 def _least(instance: Instance, method: str, gap: float) -> Ceiling:
     """The ceiling of loads: by any routing, or over the routes where these are fixed beforehand and carry less."""
-    specs = [asked("mcf", method=method, gap=gap)]
+    specs = [ceiling_spec("mcf", method=method, gap=gap)]
     if instance.routes is not None and instance.routes.oblivious:
-        specs.append(asked("mcf_paths", method=method, gap=gap))
+        specs.append(ceiling_spec("mcf_paths", method=method, gap=gap))
     free, *routed = ceilings(instance, specs)
     return next((row for row in routed if row.upper < free.lower * (1 - ROUNDING)), free)
 

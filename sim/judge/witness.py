@@ -11,7 +11,7 @@ from flitlab.fluid.bounds import volumetric
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.certificate import Certificate, verify_total
 from flitlab.fluid.cuts import all_cuts
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
@@ -133,7 +133,7 @@ def _of_lengths(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
     """The lengths of a ceiling, the longest channels listed."""
     z = row.certificate
     assert z is not None
-    length = z.capacity_length(instance.topology)
+    length = z.capacity_worth(instance.topology)
     over = " over the routes of the claim" if row.ceiling == "mcf_paths" else ""
     statement = (
         f"With channels of the lengths of this certificate (LP duality), a load of {claimed} needs "
@@ -159,7 +159,7 @@ def of_total(instance: Instance, row: Ceiling, claimed: Quantity, senders: int, 
             return witness
     z = row.certificate
     assert z is not None and row.load is not None
-    length = z.capacity_length(instance.topology)
+    length = z.capacity_worth(instance.topology)
     statement = (
         f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. With channels of the lengths of this certificate "
         f"(LP duality) the network has {unit.flow(length)} of length, and offers at a distance below 1 add the rest."
@@ -185,7 +185,7 @@ def _lost_at_cut(instance: Instance, row: Ceiling, unit: Unit, senders: int, off
     if topology.switches > MOST_CUT or not traffic.switch_pairs()[2].size:
         return
     inside = min(all_cuts(topology, traffic), key=lambda cut: cut.upper).side
-    network = Network.of(topology, traffic)
+    network = CutNetwork.of(topology, traffic)
     cuts = [cut for cut in (network.cut("cut", side) for side in (inside, ~inside)) if cut.upper < load]
     if not cuts:
         return

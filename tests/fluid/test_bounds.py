@@ -17,7 +17,7 @@ from flitlab.fluid.bounds import (
     two_cluster,
     volumetric,
 )
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
@@ -136,7 +136,7 @@ def test_tub_bounds_what_is_carried_of_a_longest_matching(case, data):
 
 
 def bounds_of(topology, demand):
-    return {row.ceiling: row for row in ceilings(scenario(topology, demand), [asked("bounds")])}
+    return {row.ceiling: row for row in ceilings(scenario(topology, demand), [ceiling_spec("bounds")])}
 
 
 def test_tub_is_never_taken_for_a_bound_on_another_demand():

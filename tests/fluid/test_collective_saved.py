@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import statement, verify
-from flitlab.fluid.verify_collective import of_any_algorithm
+from flitlab.fluid.verify_collective import lower_bound
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology
@@ -34,7 +34,7 @@ def drawn(seed: int) -> Topology:
 def saved_of(topology: Topology, **keys) -> dict[str, tuple]:
     """Rows and their certificates by kind of collective."""
     instance = scenario(topology, all_to_all(topology))
-    rows = ceilings(instance, [asked("collective", of=list(KINDS), **keys)], keep_flow=True)
+    rows = ceilings(instance, [ceiling_spec("collective", of=list(KINDS), **keys)], keep_flow=True)
     return {row.ceiling.partition(":")[2]: (instance, row, Saved.of(instance, row)) for row in rows[1:]}
 
 
@@ -50,7 +50,7 @@ def test_what_is_saved_is_proven(ranks, tmp_path):
             proven = verify(instance, again, [row.flow.collective])
             assert proven.confirms(again), (seed, kind)
             if kind != "all_to_all":
-                assert of_any_algorithm(instance.topology, again) == Fraction(again.bound)
+                assert lower_bound(instance.topology, again) == Fraction(again.bound)
                 assert float(Fraction(again.bound)) == row.lower == again.lower
             else:
                 assert proven.upper == pytest.approx(row.upper, rel=1e-9)
@@ -181,7 +181,7 @@ def test_another_claim_is_not_confirmed():
 
 def test_other_ceilings_have_no_parts_of_a_collective():
     instance = scenario(build("mesh", dims=[2, 2]).with_hosts(1), all_to_all(build("mesh", dims=[2, 2]).with_hosts(1)))
-    (row,) = ceilings(instance, [asked("mcf")], keep_flow=True)
+    (row,) = ceilings(instance, [ceiling_spec("mcf")], keep_flow=True)
     with pytest.raises(BadCertificate, match="a collective"):
         replace(Saved.of(instance, row), collective="all_gather")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import flitlab.fluid.problem
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import Certificate, verify_flow, verify_paths, verify_upper
 from flitlab.fluid.mcf import arcs, choose
 from flitlab.fluid.mcf.choose import solve
@@ -164,7 +164,7 @@ def test_restricted_to_routes_against_a_naive_lp(case):
 @given(small_scenarios(host_capacity=1.0))
 def test_ceilings_are_ordered(case):
     case = scenario(case.topology, case.traffic, minimal(case.topology))
-    specs = [asked(kind, method="exact") for kind in ("mcf", "mcf_paths")]
+    specs = [ceiling_spec(kind, method="exact") for kind in ("mcf", "mcf_paths")]
     rows = {row.ceiling: row for row in ceilings(case, [*specs, *map(spec, ("split", "bounds"))])}
     order = [rows[kind] for kind in ("split", "mcf_paths", "mcf", "bounds")]
     for less, more in pairwise(order):
@@ -173,7 +173,7 @@ def test_ceilings_are_ordered(case):
 
 
 def spec(kind):
-    return asked(kind)
+    return ceiling_spec(kind)
 
 
 @settings(max_examples=20, deadline=None)
@@ -325,7 +325,7 @@ def test_errors_say_what_is_wrong():
         theta(scenario(parts, all_to_all(parts)))
     for gap in (0, -0.1, 1):
         with pytest.raises(ValueError, match="gap"):
-            asked("mcf", gap=gap)
+            ceiling_spec("mcf", gap=gap)
 
 
 def test_a_wrong_certificate_is_refused():

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from flitlab.fluid import pricing
-from flitlab.fluid.certificate import Rows, delivering_rows, verify_flow, verify_paths
+from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse, verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs, shortest
 from flitlab.fluid.mcf.choose import solve
@@ -178,7 +178,7 @@ def test_splits_over_shortest_paths_reach_the_hop_bound(name, value):
     split = Split(problem)
     weight = scaled_weights(split, 1e-6, INF)
     assert weight is not None
-    flow = np.concatenate([rows.written(problem.graph.channels) for rows in split.flow(weight)])
+    flow = np.concatenate([rows.dense(problem.graph.channels) for rows in split.flow(weight)])
     np.testing.assert_allclose(flow.sum(axis=0), split.load(weight))
     assert (verify_flow(problem, flow) / problem.demand.amount).min() == pytest.approx(value, rel=1e-6)
 
@@ -251,13 +251,13 @@ def test_what_rows_of_a_flow_leave_short_is_sent_on_its_way():
     problem = Problem.of(*demanded(hypercube(3)))
     split, graph = Split(problem), problem.graph
     (rows,) = split.flow(np.ones(graph.channels))
-    whole = delivering_rows(problem, problem.demand, rows)
-    np.testing.assert_allclose(whole, rows.written(graph.channels).sum(axis=0), rtol=1e-12)
+    whole = delivering_load_sparse(problem, problem.demand, rows)
+    np.testing.assert_allclose(whole, rows.dense(graph.channels).sum(axis=0), rtol=1e-12)
     missing = np.where(np.arange(len(rows.amount)) == 5, 0.0, rows.amount)
-    mended = delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, missing))
+    mended = delivering_load_sparse(problem, problem.demand, SparseFlow(rows.start, rows.channel, missing))
     assert mended.sum() >= whole.sum() * (1 - 1e-12)
     with pytest.raises(ValueError, match="negative"):
-        delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, -rows.amount))
+        delivering_load_sparse(problem, problem.demand, SparseFlow(rows.start, rows.channel, -rows.amount))
 
 
 def test_splits_balance_a_random_graph_and_own_up_where_they_cannot():
@@ -289,7 +289,7 @@ def test_splits_by_blocks_are_the_same_as_at_once(monkeypatch):
     monkeypatch.setattr("flitlab.fluid.mcf.shortest.LISTED", 0)
     split = Split(problem)
     np.testing.assert_allclose(split.load(weight), whole, rtol=1e-12)
-    parts = [rows.written(problem.graph.channels) for rows in split.flow(weight)]
+    parts = [rows.dense(problem.graph.channels) for rows in split.flow(weight)]
     assert [len(flow) for flow in parts] == [7, 7, 7, 7, 4]
     np.testing.assert_allclose(sum(flow.sum(axis=0) for flow in parts), whole, rtol=1e-12)
     for (low, high), flow in zip(blocks(problem.demand), parts, strict=True):

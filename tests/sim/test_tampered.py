@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import verify
 from flitlab.models.registry import make
@@ -57,7 +57,7 @@ def certificates_of(seed: int) -> list[Saved]:
     kinds = [("bounds", "auto"), ("cuts", "auto")]
     kinds += [(kind, method) for kind in ("mcf", "mcf_paths", "total") for method in ("exact", "approx")]
     specs = [asked_as_far_as_known(kind, method=method, gap=0.05) for kind, method in kinds]
-    load = 3 * ceilings(case, [asked("mcf")])[0].upper
+    load = 3 * ceilings(case, [ceiling_spec("mcf")])[0].upper
     found = (Saved.of(case, row) for row in ceilings(case, specs, [load], keep_flow=True))
     return [claim for claim in found if claim.claims]
 

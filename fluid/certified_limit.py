@@ -15,7 +15,7 @@ SPLIT_SWITCHES = 2048
 
 
 @while_held
-def certain_limit(instance: Instance) -> float:
+def certified_limit(instance: Instance) -> float:
     """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
     limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf

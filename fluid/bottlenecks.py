@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 """What a gap is taken to be at least: bounds are sums of doubles."""
 
 
-class Binding(NamedTuple):
+class Bottlenecks(NamedTuple):
     """network: bool [channels]. hosts: whether host channels, taken together, bind."""
 
     network: Bools
@@ -30,10 +30,10 @@ class Binding(NamedTuple):
         return self.hosts or bool(self.network.any())
 
 
-def binding(topology: Topology, certificate: Certificate, lower: float, upper: float) -> Binding:
+def bottlenecks(topology: Topology, certificate: Certificate, lower: float, upper: float) -> Bottlenecks:
     """What binds according to the lengths that certify ``upper``, given that some flow reaches ``lower`` > 0."""
     at_hosts = float(certificate.injection.sum() + certificate.ejection.sum())
     hosts = topology.host_capacity * at_hosts if at_hosts else 0.0
     price = topology.capacity * certificate.network
     enough = max(1 - lower / upper, ROUNDING) / (1 - FULL) * (price.sum() + hosts)
-    return Binding((price > 0) & (price >= enough), hosts > 0 and hosts >= enough)
+    return Bottlenecks((price > 0) & (price >= enough), hosts > 0 and hosts >= enough)
