@@ -39,7 +39,7 @@ class GrowthBounds:
 
     lower: float
     upper: float
-    lengths: Floats | None
+    prices: Floats | None
     method: str
 
 
@@ -55,23 +55,23 @@ class GrowthProblem:
 
     def bounds(self, limit: float) -> GrowthBounds:
         """Bounds on the largest load of at most ``limit``, where that is finite. Raises as :meth:`Problem.of`."""
-        lower, upper, lengths, method = 0.0, limit, None, "closed form"
+        lower, upper, prices, method = 0.0, limit, None, "closed form"
         load = limit if math.isfinite(limit) else 1.0
         for _ in range(MAX_STEPS):
             solution = self.solve(self.traffic.at(load)[0])
             if solution is None:  # nothing crosses the network
-                return GrowthBounds(upper, upper, lengths, method)
+                return GrowthBounds(upper, upper, prices, method)
             method = solution.method
             lower = min(max(lower, self.reachable_load(load, solution.lower)), upper)
-            step = self.permitted_load(solution.lengths)
+            step = self.permitted_load(solution.prices)
             improved = step < upper * (1 - MIN_IMPROVEMENT)
             if step < upper:
-                upper, lengths = step, solution.lengths
+                upper, prices = step, solution.prices
             lower = min(lower, upper)
             if upper <= lower * (1 + self.gap) or not improved or not math.isfinite(upper):
                 break
             load = upper
-        return GrowthBounds(lower, upper, lengths, method)
+        return GrowthBounds(lower, upper, prices, method)
 
     def reachable_load(self, load: float, theta: float) -> float:
         """A load of the growing part that some flow reaches, if all demand at ``load`` has a theta."""
@@ -83,11 +83,11 @@ class GrowthProblem:
         share = 1.0 if math.isinf(background_theta) else (background_theta - 1) / (background_theta - theta)
         return share * theta * load
 
-    def permitted_load(self, lengths: np.ndarray) -> float:
+    def permitted_load(self, prices: np.ndarray) -> float:
         """What lengths of the network channels allow the growing part, at least 0; inf if it has no way to go."""
         fixed, growing = self.problems
-        growing_cost = _cost(growing, lengths)
-        spare = float(self.topology.capacity @ lengths) - _cost(fixed, lengths)
+        growing_cost = _cost(growing, prices)
+        spare = float(self.topology.capacity @ prices) - _cost(fixed, prices)
         return max(spare, 0.0) / growing_cost if growing_cost > 0 else 0.0 if spare < 0 else math.inf
 
     @cached_property
@@ -112,5 +112,5 @@ class GrowthProblem:
         return Problem.of(self.topology, traffic, self.routes)
 
 
-def _cost(problem: Problem, lengths: np.ndarray) -> float:
-    return problem.volume(lengths) if problem.compact_demand.size else 0.0
+def _cost(problem: Problem, prices: np.ndarray) -> float:
+    return problem.volume(prices) if problem.compact_demand.size else 0.0

@@ -326,14 +326,14 @@ def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
 
 def _served(problem: Problem, paths: Paths) -> Floats:
     """float64 [commodities]: the flow of each over paths that have channels."""
-    real = paths.lengths > 0
+    real = paths.hops > 0
     return sums(paths.commodity[real], paths.flow[real], problem.demand.size)
 
 
 def _check_paths(problem: Problem, paths: Paths) -> None:
     """Raise ``ValueError`` unless all paths that have channels lead where they should, over allowed channels."""
     graph, demand = problem.graph, problem.demand
-    real = paths.lengths > 0
+    real = paths.hops > 0
     begin, end = paths.start[:-1][real], paths.start[1:][real]
     commodity, channel = paths.commodity[real], paths.channel
     if not (paths.flow[real] >= 0).all():
@@ -368,8 +368,8 @@ def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
 
 def _check_via_paths(problem: Problem, paths: Paths) -> None:
     """Raise ``ValueError`` unless all paths that have channels lead toward some intermediate switch and from it on."""
-    graph, real = problem.graph, np.flatnonzero(paths.lengths)
-    begin, hops = paths.start[real], paths.lengths[real]
+    graph, real = problem.graph, np.flatnonzero(paths.hops)
+    begin, hops = paths.start[real], paths.hops[real]
     path = np.repeat(np.arange(len(real)), hops)
     position = np.arange(len(path)) - (np.cumsum(hops) - hops)[path]
     target = problem.demand.destination[paths.commodity[real]]

@@ -34,7 +34,7 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
         note = join_notes(_host_bottleneck_note(instance, at_hosts), solution.note)
         row = _host_ceiling(instance, kind, at_hosts, solution.method, note)
         return replace(row, channel_load=load, flow=solution.flow)
-    certificate = Certificate.on_network(topology, solution.lengths)
+    certificate = Certificate.on_network(topology, solution.prices)
     note = ""
     if at_hosts < solution.upper:
         certificate, note = host_certificate(topology, traffic), "upper bound: host channels"
@@ -62,7 +62,7 @@ def _with_background(instance: Instance, kind: str, method: Method, gap: float) 
             growth.method,
             join_notes(_host_bottleneck_note(instance, at_hosts), BACKGROUND_NOTE),
         )
-    certificate = None if growth.lengths is None else Certificate.on_network(topology, growth.lengths)
+    certificate = None if growth.prices is None else Certificate.on_network(topology, growth.prices)
     if certificate is None and math.isfinite(at_hosts):
         certificate = host_certificate(topology, traffic)
     overload_note = "the background alone cannot be carried" if growth.upper == 0 else ""

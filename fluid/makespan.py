@@ -288,7 +288,7 @@ def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
     if not exact:
         return simple
     solution = solve(problem, GAP, "auto", at_hosts)
-    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, solution.lengths)))
+    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, solution.prices)))
 
 
 def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> Floats:

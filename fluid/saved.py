@@ -130,7 +130,7 @@ class Saved:
     @classmethod
     def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
         """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
-        collective, z, real = proof.collective, proof.lengths, np.zeros(0)
+        collective, z, real = proof.collective, proof.prices, np.zeros(0)
         proven = bool(proof.bound) or z is not None
         flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
         flow |= _tree_parts(proof)

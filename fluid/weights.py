@@ -162,9 +162,9 @@ def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
     if not isinstance(flow, Paths):
         return flow
     channels, targets = problem.graph.channels, len(problem.demand.target)
-    place = np.repeat(problem.demand.row[flow.commodity], flow.lengths) * channels + flow.channel
+    place = np.repeat(problem.demand.row[flow.commodity], flow.hops) * channels + flow.channel
     whole = np.zeros(targets * channels)
-    np.add.at(whole, place, np.repeat(flow.flow, flow.lengths))
+    np.add.at(whole, place, np.repeat(flow.flow, flow.hops))
     return whole.reshape((targets, channels))
 
 
@@ -191,12 +191,12 @@ def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Pat
     """
     enough = (1 - gap) * _theta(graph, few)
     while True:
-        longest = few.lengths.max()
-        short = every.lengths < longest
+        longest = few.hops.max()
+        short = every.hops < longest
         bare = np.bincount(every.commodity[used & short], minlength=demand.size) == 0
         used = short & (used | bare[every.commodity])
         lost = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
-        if lost or few.flow[few.lengths == longest].sum() > RARE * few.flow.sum():
+        if lost or few.flow[few.hops == longest].sum() > RARE * few.flow.sum():
             return few
         shorter = _solved(Problem(graph, demand, paths=select_paths(every, used)), gap, enough)[1]
         if _theta(graph, shorter) < enough:
@@ -227,11 +227,11 @@ def select_paths(paths: Paths, which: Bools) -> Paths:
     commodities = len(paths.first) - 1
     bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
     which = which | (bare[paths.commodity] & _of_most_flow(paths, 1))
-    commodity, lengths, flow = paths.commodity[which], paths.lengths[which], paths.flow[which]
+    commodity, lengths, flow = paths.commodity[which], paths.hops[which], paths.flow[which]
     flow = np.where(np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0)  # equal where none is left
     whole = np.bincount(paths.commodity, paths.flow, commodities) / np.bincount(commodity, flow, commodities)
     first = np.searchsorted(commodity, np.arange(commodities + 1))
-    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.lengths)], flow * whole[commodity])
+    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.hops)], flow * whole[commodity])
 
 
 def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entries: int) -> Floats:

@@ -124,7 +124,7 @@ class Shares:
         paths = paths_of(routes.paths, n, self.graph, pairs)
         order = np.argsort(paths.channel, kind="stable")
         self._first = np.searchsorted(paths.channel[order], np.arange(topology.channels + 1))
-        path = np.repeat(np.arange(len(paths.flow)), paths.lengths)[order]
+        path = np.repeat(np.arange(len(paths.flow)), paths.hops)[order]
         pair = paths.commodity[path]
         self._crossing = Share(pairs.source[pair], pairs.destination[pair], paths.flow[path])
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from flitlab.fluid.collective.network import whole_capacities
+from flitlab.fluid.collective.network import integer_capacities
 from flitlab.fluid.translations import Translations, translations
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.collective.tree import Tree
@@ -34,7 +34,7 @@ class Balanced:
     """
 
     group: Translations
-    origin: tuple[Tree, ...]
+    root_trees: tuple[Tree, ...]
     reached: Fraction
 
     @property
@@ -44,7 +44,7 @@ class Balanced:
     @property
     def count(self) -> int:
         """k, the parts into which the data of every root is divided."""
-        return sum(tree.count for tree in self.origin)
+        return sum(tree.count for tree in self.root_trees)
 
     @cached_property
     def _opposite(self) -> Ints:
@@ -60,7 +60,7 @@ class Balanced:
         """The trees of one root."""
         to = self.moved(root).tolist()
         return tuple(
-            Tree(root, tree.count, tuple(tuple(to[v] for v in path) for path in tree.paths)) for tree in self.origin
+            Tree(root, tree.count, tuple(tuple(to[v] for v in path) for path in tree.paths)) for tree in self.root_trees
         )
 
     def __iter__(self) -> Iterator[Tree]:
@@ -76,15 +76,15 @@ def balanced_trees(topology: Topology) -> Balanced | None:
     :class:`~flitlab.fluid.problem.FluidError` for capacities without a common denominator.
     """
     for group in translations(topology):
-        if (found := _balanced(topology, group)) is not None:
-            return found
+        if (balanced := _balanced(topology, group)) is not None:
+            return balanced
     return None
 
 
 def _balanced(topology: Topology, group: Translations) -> Balanced | None:
     """The trees of a group; None if it has none over shortest paths."""
     n, degree = topology.switches, group.generators
-    whole, scale = whole_capacities(topology.capacity[:degree].tolist())
+    whole, scale = integer_capacities(topology.capacity[:degree].tolist())
     capacity = np.empty(degree, np.int64)
     capacity[group.generator[:degree]] = whole
     total = int(capacity.sum())
@@ -124,11 +124,11 @@ def _parents(allowed: Bools, supply: Ints, count: int) -> Ints | None:
     source, sink = generators + others, generators + others + 1
     tail = np.concatenate([np.full(generators, source), generator, np.arange(others) + generators])
     head = np.concatenate([np.arange(generators), vertex + generators, np.full(others, sink)])
-    room = np.concatenate([supply, np.full(len(vertex), count), np.full(others, count)]).astype(np.int32)
-    found = maximum_flow(csr_array((room, (tail, head)), shape=(sink + 1, sink + 1)), source, sink)
-    if found.flow_value < count * others:
+    capacity = np.concatenate([supply, np.full(len(vertex), count), np.full(others, count)]).astype(np.int32)
+    max_flow = maximum_flow(csr_array((capacity, (tail, head)), shape=(sink + 1, sink + 1)), source, sink)
+    if max_flow.flow_value < count * others:
         return None
-    used = found.flow[:generators, generators:source].T.tocoo()
+    used = max_flow.flow[:generators, generators:source].T.tocoo()
     positive = used.data > 0
     order = np.argsort(used.coords[0][positive], kind="stable")
     chosen = np.repeat(used.coords[1][positive][order], used.data[positive][order])

@@ -20,7 +20,7 @@ from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.collective.cuts import Cut
 from flitlab.fluid.collective.evidence import Evidence
 from flitlab.fluid.collective.latency import Latency
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.parts import Counted, Parts, all_reduce_parts
 from flitlab.fluid.collective.rooted import rooted_trees
 from flitlab.fluid.concurrent import concurrent_flow
@@ -37,14 +37,14 @@ from flitlab.models.traffic.traffic import Traffic
 By = Literal["cut", "parts", "latency", "cut with latency", "flow"]
 """What a bound follows from."""
 
-PLANNED = 16
+MAX_ROOTED_RANKS = 16
 """Ranks up to which the linear program of rooted trees is solved beside the bounds; it takes 0.2 s for so many."""
 
-FINE, FINE_MOST, COARSE = 1e-4, 128, 1e-2
+FINE, FINE_SWITCHES, COARSE = 1e-4, 128, 1e-2
 """Relative distance of the two ends of an all-to-all unless one is given, up to how many switches, and on more."""
 
 
-ALIKE = (
+HOSTS_BIND_NOTE = (
     "no channel is slower than a host's, so the bound is that of the hosts and does not depend on the network; which "
     "algorithms get there does"
 )
@@ -52,7 +52,7 @@ ALIKE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class AllToAllFlow:
     """An all-to-all as a maximum concurrent flow of which every pair of ranks has its units.
 
     instance: the demand. row: its ceiling. factor: what one over theta is times, to be a time.
@@ -81,12 +81,12 @@ class Flow:
         return f"maximum concurrent flow, {self.row.method}"
 
 
-Proof = Cut | Parts | Flow
+Proof = Cut | Parts | AllToAllFlow
 """What proves a time over bandwidth."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class TimeBound:
     """A least time: in ticks, or over bandwidth alone; what it follows from, and the proof (None: of latency)."""
 
     time: Fraction
@@ -95,21 +95,21 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class CollectiveBounds:
     """All that is proved of a collective on a network.
 
     proofs: of times over bandwidth, one for each sort, the simplest first.
     """
 
     collective: Collective
-    network: Network
+    network: CollectiveNetwork
     proofs: dict[By, Proof]
 
     @cached_property
-    def lower(self) -> Bound:
+    def lower(self) -> TimeBound:
         """The longest of the times over bandwidth that are proved, in units over a channel of capacity 1."""
         by = max(self.proofs, key=lambda name: self.proofs[name].time)
-        return Bound(self.proofs[by].time, by, self.proofs[by])
+        return TimeBound(self.proofs[by].time, by, self.proofs[by])
 
     @cached_property
     def upper(self) -> tuple[Fraction, str] | None:
@@ -122,8 +122,8 @@ class Bounds:
     @property
     def note(self) -> str:
         """Why the bound is the same on many networks, '' if it is not."""
-        alike = self.network.fast and self.collective.kind in ("all_gather", "reduce_scatter", "all_reduce")
-        return ALIKE if alike else ""
+        alike = self.network.host_limited and self.collective.kind in ("all_gather", "reduce_scatter", "all_reduce")
+        return HOSTS_BIND_NOTE if alike else ""
 
     @property
     def cut(self) -> Cut:
@@ -134,7 +134,7 @@ class Bounds:
     def evidence(self) -> Evidence:
         """What proves the ends, for a certificate."""
         proof = self.lower.proof
-        if isinstance(proof, Flow):
+        if isinstance(proof, AllToAllFlow):
             row = proof.row
             flow = cast(Floats | Paths | None, row.flow)
             return Evidence(self.collective, self.network.amount, proof.instance, row.certificate, flow)
@@ -142,43 +142,43 @@ class Bounds:
         part, of_rank = proof.labels
         return Evidence(self.collective, self.network.amount, bound=proof.time, part=part, of_rank=of_rank)
 
-    def at(self, size: Fraction | int, latency: Latency) -> Bound:
+    def at(self, size: Fraction | int, latency: Latency) -> TimeBound:
         """The least time in ticks where a unit (or the vector) has ``size`` flits, or bytes if ticks are of bytes."""
-        return max((line.at(size) for line in lines(self, latency)), key=lambda bound: bound.time)
+        return max((line.at(size) for line in linear_bounds(self, latency)), key=lambda bound: bound.time)
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """A least time in ticks that grows with the size: ``fixed``, and ``each`` for every flit (or byte)."""
+class LinearBound:
+    """A least time in ticks that grows with the size: ``fixed``, and ``per_unit`` for every flit (or byte)."""
 
     by: By
     proof: Proof | None
-    each: Fraction
+    per_unit: Fraction
     fixed: Fraction
 
-    def at(self, size: Fraction | int) -> Bound:
+    def at(self, size: Fraction | int) -> TimeBound:
         """The bound for a size."""
-        return Bound(self.fixed + self.each * size, self.by, self.proof)
+        return TimeBound(self.fixed + self.per_unit * size, self.by, self.proof)
 
 
 @lru_cache(maxsize=64)
-def lines(found: Bounds, latency: Latency) -> tuple[Line, ...]:
+def linear_bounds(collective_bounds: CollectiveBounds, latency: Latency) -> tuple[LinearBound, ...]:
     """All that is proved of a collective under the delays of a discipline, each as a function of the size.
 
     One table serves all sizes; where two of its lines meet, another bound takes over.
     """
-    network, none = found.network, Fraction(0)
-    table = [Line(by, proof, proof.time * latency.pace, none) for by, proof in found.proofs.items()]
+    network, none = collective_bounds.network, Fraction(0)
+    table = [LinearBound(by, proof, proof.time * latency.pace, none) for by, proof in collective_bounds.proofs.items()]
     table += [
-        Line("cut with latency", line.proof, line.each, latency.around(network, line.proof))
+        LinearBound("cut with latency", line.proof, line.per_unit, latency.cut_latency(network, line.proof))
         for line in table
         if isinstance(line.proof, Cut) and line.proof.units
     ]
-    longest = latency.longest(network, *needs(found.collective, network))
-    return (*table, Line("latency", None, none, longest))
+    longest = latency.longest(network, *needs(collective_bounds.collective, network))
+    return (*table, LinearBound("latency", None, none, longest))
 
 
-def bounds(topology: Topology, collective: Collective, gap: float | None = None) -> Bounds:
+def bounds(topology: Topology, collective: Collective, gap: float | None = None) -> CollectiveBounds:
     """Everything that is proved of a collective on a topology.
 
     gap: relative distance at which the two ends of an all-to-all may stay, by default 1e-4, on more than 128 switches
@@ -188,23 +188,25 @@ def bounds(topology: Topology, collective: Collective, gap: float | None = None)
     """
     if collective.kind not in KINDS:
         raise FluidError(f"{collective.kind!r} is no collective that is bounded; choices: {', '.join(KINDS)}")
-    network = Network.of(topology, collective.ranks, collective.amounts)
+    network = CollectiveNetwork.of(topology, collective.ranks, collective.amounts)
     if not 0 <= collective.root < network.ranks:
         raise FluidError(f"root {collective.root} is none of the {network.ranks} ranks")
-    return Bounds(collective, network, _proofs(topology, collective, network, gap))
+    return CollectiveBounds(collective, network, _proofs(topology, collective, network, gap))
 
 
-def _proofs(topology: Topology, collective: Collective, network: Network, gap: float | None) -> dict[By, Proof]:
+def _proofs(
+    topology: Topology, collective: Collective, network: CollectiveNetwork, gap: float | None
+) -> dict[By, Proof]:
     if collective.kind == "all_to_all":
         return {"flow": _all_to_all(topology, collective, network, gap)}
     if collective.kind in ROOTED:
         return {"cut": getattr(cuts, collective.kind)(network, collective.root)}
     cut: Cut = getattr(cuts, collective.kind)(network)
-    found: dict[By, Proof] = {"cut": cut}
+    proofs: dict[By, Proof] = {"cut": cut}
     counted = _counted(collective)
     if collective.kind == "all_reduce" and counted is not None:
-        found["parts"] = all_reduce_parts(network, cut.capacity, counted)
-    return found
+        proofs["parts"] = all_reduce_parts(network, cut.capacity, counted)
+    return proofs
 
 
 def _counted(collective: Collective) -> Counted | None:
@@ -214,7 +216,7 @@ def _counted(collective: Collective) -> Counted | None:
     return "out" if collective.reduce else "both"
 
 
-def needs(collective: Collective, network: Network) -> tuple[Bools, Bools]:
+def needs(collective: Collective, network: CollectiveNetwork) -> tuple[Bools, Bools]:
     """bool [ranks] each: ranks that something is needed of, and those that need something of each of them."""
     every, root = np.ones(network.ranks, bool), np.arange(network.ranks) == collective.root
     some = network.amount > 0
@@ -225,17 +227,19 @@ def needs(collective: Collective, network: Network) -> tuple[Bools, Bools]:
     }[collective.kind]  # fmt: skip
 
 
-def _all_to_all(topology: Topology, collective: Collective, network: Network, gap: float | None) -> Flow:
+def _all_to_all(
+    topology: Topology, collective: Collective, network: CollectiveNetwork, gap: float | None
+) -> AllToAllFlow:
     """The flow in which each rank sends its units to each other one."""
     if collective.ranks == "switches":
         topology = topology.with_hosts(network.is_rank.astype(np.int64), np.inf)
     traffic, factor = _demand(topology, network)
     instance = Instance(topology, traffic)
-    gap = gap or (FINE if topology.switches <= FINE_MOST else COARSE)
-    return Flow(instance, concurrent_flow(instance, "mcf", "auto", gap), factor)
+    gap = gap or (FINE if topology.switches <= FINE_SWITCHES else COARSE)
+    return AllToAllFlow(instance, concurrent_flow(instance, "mcf", "auto", gap), factor)
 
 
-def _demand(topology: Topology, network: Network) -> tuple[Traffic, Fraction]:
+def _demand(topology: Topology, network: CollectiveNetwork) -> tuple[Traffic, Fraction]:
     """An all-to-all as a demand between hosts, and how many times as large it is."""
     if len(set(network.amount.tolist())) == 1:
         times = (network.ranks - 1) * int(network.amount[0])
@@ -245,10 +249,10 @@ def _demand(topology: Topology, network: Network) -> tuple[Traffic, Fraction]:
     return table_traffic("all_to_all", topology, matrix, hose=False), Fraction(1)
 
 
-def schedules(found: Bounds) -> Iterator[tuple[str, Fraction]]:
+def schedules(collective_bounds: CollectiveBounds) -> Iterator[tuple[str, Fraction]]:
     """What is known to be possible: names of schedules, and the times over bandwidth that they reach."""
-    collective, network, lower = found.collective, found.network, found.lower
-    if isinstance(lower.proof, Flow):
+    collective, network, lower = collective_bounds.collective, collective_bounds.network, collective_bounds.lower
+    if isinstance(lower.proof, AllToAllFlow):
         yield "flow", lower.proof.reached
     elif collective.kind in ("scatter", "gather"):  # one flow from many sources, or to many sinks
         yield "flow", lower.time
@@ -259,13 +263,13 @@ def schedules(found: Bounds) -> Iterator[tuple[str, Fraction]]:
         gathered = cuts.all_gather(even).time
         scattered = gathered if network.balanced else cuts.reduce_scatter(even).time
         yield "reduce-scatter and all-gather", (scattered + gathered) / network.ranks
-        parts = found.proofs.get("parts")
-        if network.bare and network.mutual and isinstance(parts, Parts) and parts.best:
+        parts = collective_bounds.proofs.get("parts")
+        if network.ranks_only and network.symmetric and isinstance(parts, Parts) and parts.best:
             yield "spanning trees, both ways", parts.time
-        elif network.bare and network.ranks <= PLANNED:
+        elif network.ranks_only and network.ranks <= MAX_ROOTED_RANKS:
             yield "rooted trees", rooted_trees(network).reached
 
 
-def _packs(network: Network) -> bool:
+def _packs(network: CollectiveNetwork) -> bool:
     """Whether trees to all ranks exist as far as cuts allow: there are no other vertices, or all are balanced."""
-    return network.bare or network.balanced
+    return network.ranks_only or network.balanced

@@ -35,7 +35,7 @@ class Evidence:
     collective: Collective
     amount: Ints
     instance: Instance | None = None
-    lengths: "Certificate | None" = None
+    prices: "Certificate | None" = None
     flow: "Floats | Paths | None" = None
     bound: Fraction | None = None
     part: Ints = field(default_factory=_none)

@@ -14,12 +14,12 @@ from math import ceil, gcd
 import numpy as np
 
 from flitlab.fluid.collective import cuts
-from flitlab.fluid.collective.maxflow import Residual, first_short, reach
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, first_unreached, mark_reachable
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.packing import pack
-from flitlab.fluid.collective.plan import OUT, planned
-from flitlab.fluid.collective.reached import reached
+from flitlab.fluid.collective.plan import OUT, arc_plan
 from flitlab.fluid.collective.splitting import SplittingError, split_off
+from flitlab.fluid.collective.tree_times import all_gather_time
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.tree import Tree
 
@@ -33,14 +33,14 @@ class Forest:
     reached: the time of an all-gather over the trees, like the bound in units over a channel of capacity 1.
     """
 
-    network: Network
+    network: CollectiveNetwork
     trees: tuple[Tree, ...]
     parts: int
     bound: Fraction
     reached: Fraction
 
 
-def all_gather_trees(network: Network, parts: int | None = None) -> Forest:
+def all_gather_trees(network: CollectiveNetwork, parts: int | None = None) -> Forest:
     """Trees that reach the bound of an all-gather exactly; with ``parts`` those that come nearest to it with so many.
 
     Where a switch without ranks forwards less than the bound takes for granted, since not as much can enter it as leave
@@ -52,67 +52,69 @@ def all_gather_trees(network: Network, parts: int | None = None) -> Forest:
     network = with_hosts_as_vertices(network)
     cut = cuts.all_gather(network)
     least = Fraction(cut.units, cut.capacity) if cut.capacity else Fraction(0)
-    found, trees = _first_packed(network, _exactly(network, least) if parts is None else _with(network, parts, least))
-    return Forest(network, trees, found, network.scale * least, reached(network, trees))
+    part_count, trees = _first_packed(
+        network, _exact_candidates(network, least) if parts is None else _fixed_candidates(network, parts, least)
+    )
+    return Forest(network, trees, part_count, network.scale * least, all_gather_time(network, trees))
 
 
-def broadcast_trees(network: Network, root: int, parts: int | None = None) -> Forest:
+def broadcast_trees(network: CollectiveNetwork, root: int, parts: int | None = None) -> Forest:
     """Trees along which the vector of a rank reaches all others as early as any cut allows; else like an all-gather.
 
     In the forest's network the root alone has data, one unit, which is the vector.
     """
-    alone = (np.arange(network.ranks) == root).astype(np.int64)
-    return all_gather_trees(replace(network, amount=alone, alike=False), parts)
+    root_amount = (np.arange(network.ranks) == root).astype(np.int64)
+    return all_gather_trees(replace(network, amount=root_amount, vertex_transitive=False), parts)
 
 
-def with_hosts_as_vertices(network: Network) -> Network:
+def with_hosts_as_vertices(network: CollectiveNetwork) -> CollectiveNetwork:
     """A network in which ranks with channels of their own are vertices, rank r being vertex ``vertices`` + r."""
     if network.host is None:
         return network
     rank = network.vertices + np.arange(network.ranks)
-    tail = np.concatenate([network.tail, network.place, rank])
-    head = np.concatenate([network.head, rank, network.place])
+    tail = np.concatenate([network.tail, network.rank_vertex, rank])
+    head = np.concatenate([network.head, rank, network.rank_vertex])
     capacity = np.concatenate([network.capacity, np.full(2 * network.ranks, network.host)])
     order = np.lexsort((head, tail))
     return replace(
         network, vertices=network.vertices + network.ranks, tail=tail[order], head=head[order],
-        capacity=capacity[order], place=rank, host=None, alike=False,
+        capacity=capacity[order], rank_vertex=rank, host=None, vertex_transitive=False,
     )  # fmt: skip
 
 
-Room = tuple[int, Ints]
+PartCapacities = tuple[int, Ints]
 """A number of parts of every unit, and how many of all parts each arc takes, int64 [arcs]."""
 
 
-def _first_packed(network: Network, rooms: Iterable[Room]) -> tuple[int, tuple[Tree, ...]]:
+def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacities]) -> tuple[int, tuple[Tree, ...]]:
     """The number of parts and the trees of the first room that suffices; raises the last error if none does."""
     error: Exception = AssertionError("no room")
-    for parts, room in rooms:
+    for parts, arc_parts in candidates:
         try:
-            return parts, tuple(packed(replace(network, capacity=room), parts * network.weight))
+            return parts, tuple(packed(replace(network, capacity=arc_parts), parts * network.weight))
         except SplittingError as problem:
             error = problem
     raise error
 
 
-def _exactly(network: Network, least: Fraction) -> Iterator[Room]:
+def _exact_candidates(network: CollectiveNetwork, least: Fraction) -> Iterator[PartCapacities]:
     """The least number of parts for which arcs take whole numbers in the least time; else what switches can forward."""
     p, q = least.as_integer_ratio()
     common = gcd(q, p * gcd(*network.capacity.tolist()))
-    yield q // common, _room(network.capacity, Fraction(p, common))
-    plan = planned(network, [OUT], [Fraction(weight, network.units) for weight in network.weight.tolist()])
+    yield q // common, _arc_parts(network.capacity, Fraction(p, common))
+    plan = arc_plan(network, [OUT], [Fraction(weight, network.units) for weight in network.weight.tolist()])
     times = network.units // gcd(plan.parts, network.units)
     yield plan.parts * times // network.units, plan.uses[0] * times
 
 
-def _with(network: Network, parts: int, least: Fraction) -> Iterator[Room]:
+def _fixed_candidates(network: CollectiveNetwork, parts: int, least: Fraction) -> Iterator[PartCapacities]:
     """What arcs take in the least time for a number of parts, and in the next that makes whole numbers of it."""
     time = _least_time(network, parts, least)
-    yield parts, _room(network.capacity, time)
-    yield parts, _room(network.capacity, Fraction(ceil(time)))
+    yield parts, _arc_parts(network.capacity, time)
+    yield parts, _arc_parts(network.capacity, Fraction(ceil(time)))
 
 
-def _least_time(network: Network, parts: int, least: Fraction) -> Fraction:
+def _least_time(network: CollectiveNetwork, parts: int, least: Fraction) -> Fraction:
     """The least time in which arcs take whole numbers of parts and still all that a cut asks for.
 
     Starting from a time that no cut forbids but for what is lost by rounding down, it goes up to where the cut that
@@ -122,32 +124,32 @@ def _least_time(network: Network, parts: int, least: Fraction) -> Fraction:
     giving, sinks = np.flatnonzero(network.weight), np.flatnonzero(network.is_rank)
     tail = np.concatenate([network.tail, np.full(len(giving), n)])
     residual = Residual.of(n + 1, tail, np.concatenate([network.head, giving]))
-    near = np.zeros(n + 1, bool)
+    source_side = np.zeros(n + 1, bool)
     while True:
-        capacity = np.concatenate([_room(network.capacity, time), parts * network.weight[giving]])
-        done = first_short(residual, capacity, n, sinks, done, parts * network.units)
+        capacity = np.concatenate([_arc_parts(network.capacity, time), parts * network.weight[giving]])
+        done = first_unreached(residual, capacity, n, sinks, done, parts * network.units)
         if done == len(sinks):
             return time
-        reach(residual, n, near)
-        side = near[:-1]
+        mark_reachable(residual, n, source_side)
+        side = source_side[:-1]
         out = network.capacity[side[network.tail] & ~side[network.head]].tolist()
         while sum(int(time * c) for c in out) < parts * network.units_in(side):
             time = min(Fraction(int(time * c) + 1, c) for c in out)
 
 
-def _room(capacity: Ints, time: Fraction) -> Ints:
+def _arc_parts(capacity: Ints, time: Fraction) -> Ints:
     """int64 [arcs]: how many parts arcs take in a time."""
     p, q = time.as_integer_ratio()
     return np.array([p * c // q for c in capacity.tolist()], np.int64)
 
 
-def packed(network: Network, count: Ints) -> Iterator[Tree]:
+def packed(network: CollectiveNetwork, count: Ints) -> Iterator[Tree]:
     """Trees that reach all ranks, ``count`` of each root, int64 [vertices], with no more over an arc than its capacity.
 
     Raises :class:`~flitlab.fluid.collective.splitting.SplittingError` if a vertex without ranks cannot be split off,
     ``ValueError`` if there are no such trees.
     """
     vertex, number = np.flatnonzero(network.is_rank), np.cumsum(network.is_rank) - 1
-    ways = split_off(network.tail, network.head, network.capacity, count, network.is_rank)
-    for bundle in pack(len(vertex), number[ways.tail], number[ways.head], ways.capacity, count[vertex]):
-        yield Tree(int(vertex[bundle.root]), bundle.count, tuple(ways.paths[a] for a in bundle.arc[1:].tolist()))
+    logical = split_off(network.tail, network.head, network.capacity, count, network.is_rank)
+    for bundle in pack(len(vertex), number[logical.tail], number[logical.head], logical.capacity, count[vertex]):
+        yield Tree(int(vertex[bundle.root]), bundle.count, tuple(logical.paths[a] for a in bundle.arc[1:].tolist()))

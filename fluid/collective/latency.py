@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from flitlab.fluid.collective.cuts import Cut
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
@@ -32,7 +32,7 @@ class Latency:
     ticks are those of bytes, one byte) a tick.
     """
 
-    ways: sparse.csr_array
+    hop_ticks: sparse.csr_array
     ends: Fraction
     flit: Fraction
     last: Fraction
@@ -42,35 +42,37 @@ class Latency:
     def of(cls, topology: Topology, discipline: Discipline, flit: int = 1) -> "Latency":
         """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
         between, ends = discipline.crossing(topology)
-        ways = quickest_channels(topology, between + topology.delay)
+        hop_ticks = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
         last = discipline.sending(topology, np.array([float(flit)]))[0]
-        return cls(ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology)))
+        return cls(
+            hop_ticks, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology))
+        )
 
-    def longest(self, network: Network, sources: Bools, targets: Bools) -> Fraction:
+    def longest(self, network: CollectiveNetwork, sources: Bools, targets: Bools) -> Fraction:
         """The longest time that a flit takes at least from one of some ranks to another one of some.
 
         sources, targets: bool [ranks]; not all need be asked for, as any pair of ranks is a proof.
         """
         if not sources.any() or not targets.any() or int((sources | targets).sum()) < 2:
             return Fraction(0)
-        beginning = _some(np.unique(network.place[sources]), network.alike)
-        distance = dijkstra(self.ways, indices=beginning)[:, np.unique(network.place[targets])]
+        beginning = _sample_sources(np.unique(network.rank_vertex[sources]), network.vertex_transitive)
+        distance = dijkstra(self.hop_ticks, indices=beginning)[:, np.unique(network.rank_vertex[targets])]
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
-    def around(self, network: Network, cut: Cut) -> Fraction:
+    def cut_latency(self, network: CollectiveNetwork, cut: Cut) -> Fraction:
         """The least time before anything has crossed a cut, and after it has, less the time of one flit.
 
         What crosses does so in between, so its volume over the capacity of the cut may be added.
         """
-        before = _from(self.ways, network.place[cut.inside])
-        after = _from(self.ways.T.tocsr(), network.place[~cut.inside])
-        crossing = self.ways.tocoo()
+        before = _from(self.hop_ticks, network.rank_vertex[cut.inside])
+        after = _from(self.hop_ticks.T.tocsr(), network.rank_vertex[~cut.inside])
+        crossing = self.hop_ticks.tocoo()
         tail, head = crossing.coords
         leaves = cut.side[tail] & ~cut.side[head]
         apart = (
-            network.place[cut.side[network.place] & ~cut.inside],
-            network.place[~cut.side[network.place] & cut.inside],
+            network.rank_vertex[cut.side[network.rank_vertex] & ~cut.inside],
+            network.rank_vertex[~cut.side[network.rank_vertex] & cut.inside],
         )
         there = np.concatenate([(before[tail] + crossing.data)[leaves], before[apart[0]], np.zeros(len(apart[1]))])
         onward = np.concatenate([after[head[leaves]], np.zeros(len(apart[0])), after[apart[1]]])
@@ -85,7 +87,7 @@ def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sp
     return sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
 
 
-def _some(vertices: Ints, alike: bool) -> Ints:
+def _sample_sources(vertices: Ints, alike: bool) -> Ints:
     """Vertices from which to look: one if all are alike, and not too many."""
     if alike:
         return vertices[:1]
@@ -94,7 +96,7 @@ def _some(vertices: Ints, alike: bool) -> Ints:
     return vertices[np.linspace(0, len(vertices) - 1, MOST_SOURCES).astype(np.int64)]
 
 
-def _from(ways: sparse.csr_array, vertices: Ints) -> Floats:
+def _from(hop_ticks: sparse.csr_array, vertices: Ints) -> Floats:
     """float64 [switches]: the least time from any of some vertices."""
-    found: Floats = dijkstra(ways, indices=np.unique(vertices), min_only=True)
-    return found
+    distance: Floats = dijkstra(hop_ticks, indices=np.unique(vertices), min_only=True)
+    return distance

@@ -30,7 +30,7 @@ class Residual(NamedTuple):
     head: Ints32
     mate: Ints32
     slot: Ints32
-    left: Ints
+    remaining: Ints
     distance: Ints32
     cursor: Ints
     queue: Ints32
@@ -39,12 +39,12 @@ class Residual(NamedTuple):
     @classmethod
     def of(cls, vertices: int, tail: Ints, head: Ints) -> "Residual":
         """Room for flows on a graph with arcs from tail to head, int64 [arcs] in any order."""
-        found = cls.room(vertices, len(tail))
-        lay_out(found, tail, head, len(tail))
-        return found
+        residual = cls.allocate(vertices, len(tail))
+        lay_out(residual, tail, head, len(tail))
+        return residual
 
     @classmethod
-    def room(cls, vertices: int, arcs: int) -> "Residual":
+    def allocate(cls, vertices: int, arcs: int) -> "Residual":
         """Room for a graph of so many vertices with up to so many arcs, which :func:`lay_out` puts there."""
         slots, nodes = np.zeros(2 * arcs, np.int32), np.zeros(vertices, np.int32)
         return cls(
@@ -78,36 +78,36 @@ def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
 @kernel
 def set_capacities(residual: Residual, capacity: Ints, arcs: int) -> None:
     """Take all flow back, and give the first ``arcs`` arcs their capacity (int64 [arcs])."""
-    residual.left[:] = 0
+    residual.remaining[:] = 0
     for a in range(arcs):
-        residual.left[residual.slot[a]] = capacity[a]
+        residual.remaining[residual.slot[a]] = capacity[a]
 
 
 @kernel
-def _measure(residual: Residual, source: int, sink: int) -> bool:
+def _find_distances(residual: Residual, source: int, sink: int) -> bool:
     """Fill in the distances to the sink up to that of the source; whether there is a way at all."""
     first, head, distance, queue = residual.first, residual.head, residual.distance, residual.queue
     distance[:] = -1
     distance[sink], queue[0] = 0, sink
-    done, found = 0, 1
-    while done < found:
+    done, queued = 0, 1
+    while done < queued:
         v = queue[done]
         done += 1
         for i in range(first[v], first[v + 1]):
             u = head[i]
-            if distance[u] < 0 and residual.left[residual.mate[i]] > 0:
+            if distance[u] < 0 and residual.remaining[residual.mate[i]] > 0:
                 distance[u] = distance[v] + 1
                 if u == source:
                     return True
-                queue[found] = u
-                found += 1
+                queue[queued] = u
+                queued += 1
     return False
 
 
 @kernel
 def _send(residual: Residual, path: Ints32, length: int, amount: int) -> int:
     """Send an amount over the first ``length`` slots of a path; the place of the first one that is full by that."""
-    left, full = residual.left, length
+    left, full = residual.remaining, length
     for k in range(length - 1, -1, -1):
         i = path[k]
         left[i] -= amount
@@ -118,16 +118,16 @@ def _send(residual: Residual, path: Ints32, length: int, amount: int) -> int:
 
 
 @kernel
-def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
-    """Send flow along shortest ways until each has a full arc, or until ``wanted`` has been sent; what was sent."""
-    first, head, left, distance = residual.first, residual.head, residual.left, residual.distance
+def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> int:
+    """Send flow along shortest ways until each has a full arc, or until ``limit`` has been sent; what was sent."""
+    first, head, left, distance = residual.first, residual.head, residual.remaining, residual.distance
     cursor, path = residual.cursor, residual.path
     for v in range(len(cursor)):
         cursor[v] = first[v]
     sent, length, v = 0, 0, source
-    while sent < wanted:
+    while sent < limit:
         if v == sink:
-            amount = wanted - sent
+            amount = limit - sent
             for k in range(length):
                 amount = min(amount, left[path[k]])
             sent += amount
@@ -155,40 +155,40 @@ def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
 
 
 @routine
-def send_most(residual: Residual, source: int, sink: int, wanted: int) -> int:
-    """Send as much as can be from source to sink, but no more than ``wanted``, in addition to what flows already."""
+def send_up_to(residual: Residual, source: int, sink: int, limit: int) -> int:
+    """Send as much as can be from source to sink, but no more than ``limit``, in addition to what flows already."""
     sent = 0
-    while sent < wanted and _measure(residual, source, sink):
-        sent += _block(residual, source, sink, wanted - sent)
+    while sent < limit and _find_distances(residual, source, sink):
+        sent += _blocking_flow(residual, source, sink, limit - sent)
     return sent
 
 
 @routine
-def first_short(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, wanted: int) -> int:
-    """The place of the first sink, from ``begin`` on, to which ``wanted`` cannot flow; their number if there is none.
+def first_unreached(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, required: int) -> int:
+    """The index of the first sink, from ``begin`` on, to which ``required`` cannot flow; len(sinks) if there is none.
 
     The residual is left as the last flow made it. capacity: int64 [arcs], for each flow anew. sinks: int64.
     """
     for k in range(begin, len(sinks)):
         set_capacities(residual, capacity, len(capacity))
-        if send_most(residual, source, sinks[k], wanted) < wanted:
+        if send_up_to(residual, source, sinks[k], required) < required:
             return k
     return len(sinks)
 
 
 @routine
-def reach(residual: Residual, source: int, reached: Bools) -> None:
+def mark_reachable(residual: Residual, source: int, reached: Bools) -> None:
     """Mark in bool [vertices] what the source reaches where something is left: a least cut, if the flow is a most."""
     queue = residual.queue
     reached[:] = False
     reached[source], queue[0] = True, source
-    done, found = 0, 1
-    while done < found:
+    done, queued = 0, 1
+    while done < queued:
         v = queue[done]
         done += 1
         for i in range(residual.first[v], residual.first[v + 1]):
             u = residual.head[i]
-            if residual.left[i] > 0 and not reached[u]:
+            if residual.remaining[i] > 0 and not reached[u]:
                 reached[u] = True
-                queue[found] = u
-                found += 1
+                queue[queued] = u
+                queued += 1

@@ -16,10 +16,10 @@ from flitlab.fluid.translations import translations
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.topology.graph import Topology
 
-FINEST = 2**20
+MAX_DENOMINATOR = 2**20
 """Largest common denominator of capacities."""
 
-MOST = 2**60
+MAX_PRODUCT = 2**60
 """Bound of the product of all capacities' sum and all units, so that every flow is an int64."""
 
 ROUNDING = Fraction(1, 2**50)
@@ -27,7 +27,7 @@ ROUNDING = Fraction(1, 2**50)
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class CollectiveNetwork:
     """Arcs between vertices (switches), and the ranks of a collective on them, all in whole numbers.
 
     tail, head: int64 [arcs], sorted by (tail, head), no pair twice: parallel channels are one arc. capacity: int64
@@ -43,25 +43,27 @@ class Network:
     head: Ints
     capacity: Ints
     scale: Fraction
-    place: Ints
+    rank_vertex: Ints
     amount: Ints
     host: int | None = None
-    alike: bool = False
+    vertex_transitive: bool = False
 
     @classmethod
-    def of(cls, topology: Topology, ranks: Ranks = "switches", amounts: Sequence[int] | None = None) -> "Network":
+    def of(
+        cls, topology: Topology, ranks: Ranks = "switches", amounts: Sequence[int] | None = None
+    ) -> "CollectiveNetwork":
         """The network of a topology with a rank on every switch that has hosts, or with every host as a rank.
 
         Where no switch has hosts, each is a rank of ``switches``. amounts: the units of each rank, in the order of
         switches or hosts; without, each has one.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two ranks, amounts that are no whole numbers
-        or all 0, capacities without a common denominator up to ``FINEST``, or numbers that are too large together.
+        or all 0, capacities without a common denominator up to ``MAX_DENOMINATOR``, or numbers whose products overflow.
         """
         check_capacities(topology)
         place = _places(topology, ranks)
         host = topology.host_capacity if ranks == "hosts" and topology.host_capacity < inf else None
-        whole, scale = whole_capacities([*topology.capacity.tolist(), *([] if host is None else [host])])
+        whole, scale = integer_capacities([*topology.capacity.tolist(), *([] if host is None else [host])])
         tail, head, capacity = _merged(topology, whole[: topology.channels])
         network = cls(
             topology.switches, tail, head, capacity, scale, place, _amounts(len(place), amounts),
@@ -70,12 +72,12 @@ class Network:
         network.check()
         even = len(set(zip(network.weight.tolist(), network.is_rank.tolist(), strict=True))) == 1
         same = len(set(network.amount.tolist())) == 1
-        return replace(network, alike=even and same and next(translations(topology), None) is not None)
+        return replace(network, vertex_transitive=even and same and next(translations(topology), None) is not None)
 
     @property
     def ranks(self) -> int:
         """Number of ranks."""
-        return len(self.place)
+        return len(self.rank_vertex)
 
     @cached_property
     def units(self) -> int:
@@ -86,27 +88,27 @@ class Network:
     def weight(self) -> Ints:
         """int64 [vertices]: the units that start at each vertex, at all its ranks together."""
         total = np.zeros(self.vertices, np.int64)
-        np.add.at(total, self.place, self.amount)
+        np.add.at(total, self.rank_vertex, self.amount)
         return total
 
     @cached_property
     def is_rank(self) -> Bools:
         """bool [vertices]: whether a vertex has ranks."""
-        return np.bincount(self.place, minlength=self.vertices) > 0
+        return np.bincount(self.rank_vertex, minlength=self.vertices) > 0
 
     @cached_property
     def sinks(self) -> Ints:
         """int64: the vertices with ranks, one alone where all are alike."""
         having = np.flatnonzero(self.is_rank)
-        return having[:1] if self.alike else having
+        return having[:1] if self.vertex_transitive else having
 
     @property
-    def bare(self) -> bool:
+    def ranks_only(self) -> bool:
         """Whether there is nothing but ranks, without channels of their own."""
         return self.host is None and bool(self.is_rank.all())
 
     @property
-    def fast(self) -> bool:
+    def host_limited(self) -> bool:
         """Whether nothing between switches is slower than the channel of a rank, so that it bounds no all-gather."""
         return self.host is not None and int(self.capacity.min(initial=self.host)) >= self.host
 
@@ -119,7 +121,7 @@ class Network:
         return not net.any()
 
     @property
-    def mutual(self) -> bool:
+    def symmetric(self) -> bool:
         """Whether between any two vertices there is the same capacity both ways."""
         turned = self.reversed()
         return all(np.array_equal(getattr(self, name), getattr(turned, name)) for name in ("tail", "head", "capacity"))
@@ -132,56 +134,56 @@ class Network:
         """The units that start in a side (bool [vertices])."""
         return int(self.weight[side].sum())
 
-    def reversed(self) -> "Network":
+    def reversed(self) -> "CollectiveNetwork":
         """The network with all arcs turned round."""
         order = np.lexsort((self.tail, self.head))
         return replace(self, tail=self.head[order], head=self.tail[order], capacity=self.capacity[order])
 
-    def even(self) -> "Network":
+    def even(self) -> "CollectiveNetwork":
         """The network with one unit at every rank."""
         same = len(set(self.amount.tolist())) == 1
-        return replace(self, amount=np.ones(self.ranks, np.int64), alike=self.alike and same)
+        return replace(self, amount=np.ones(self.ranks, np.int64), vertex_transitive=self.vertex_transitive and same)
 
     def check(self) -> None:
         """Raise :class:`~flitlab.fluid.problem.FluidError` if products of units and capacities could pass int64."""
         capacity, units = sum(self.capacity.tolist()) + (self.host or 0), sum(self.amount.tolist())
-        if capacity * max(units, self.ranks) >= MOST:
+        if capacity * max(units, self.ranks) >= MAX_PRODUCT:
             raise FluidError(
                 f"{units} units and capacities of {capacity} / {self.scale} together are too many for exact "
                 "bounds of a collective: give amounts in larger units, or capacities with a smaller common denominator"
             )
 
 
-def whole_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
+def integer_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
     """Capacities as whole numbers without a common factor, and how many of the whole make one.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if they have no common denominator up to ``FINEST``.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if they have no common denominator up to ``MAX_DENOMINATOR``.
     """
     fractions = {value: _fraction(value) for value in set(capacity)}
-    common = lcm(*(found.denominator for found in fractions.values()))
-    if common > FINEST:
+    common = lcm(*(fraction.denominator for fraction in fractions.values()))
+    if common > MAX_DENOMINATOR:
         raise FluidError(
-            f"capacities have no common denominator up to {FINEST}, as exact bounds of a collective need: "
+            f"capacities have no common denominator up to {MAX_DENOMINATOR}, as exact bounds of a collective need: "
             f"{', '.join(f'{value:.9g}' for value in sorted(fractions)[:4])}{', ...' if len(fractions) > 4 else ''}"
         )
-    whole = {value: int(found * common) for value, found in fractions.items()}
-    if max(whole.values(), default=0) >= MOST:
+    whole = {value: int(fraction * common) for value, fraction in fractions.items()}
+    if max(whole.values(), default=0) >= MAX_PRODUCT:
         raise FluidError(f"a capacity of {max(capacity):g} is too large for exact bounds of a collective")
     factor = gcd(*whole.values()) or 1
     return np.array([whole[value] // factor for value in capacity], np.int64), Fraction(common, factor)
 
 
 def _fraction(value: float) -> Fraction:
-    """The fraction that a capacity is meant to be, of a denominator of ``FINEST`` at most.
+    """The fraction that a capacity is meant to be, of a denominator of ``MAX_DENOMINATOR`` at most.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
     """
     if not (isfinite(value) and value > 0):
         raise FluidError(f"a capacity of {value} is none that collectives can use: it must be positive, finite")
-    found = Fraction(value).limit_denominator(FINEST)
-    if abs(found - Fraction(value)) > Fraction(value) * ROUNDING:
-        raise FluidError(f"the capacity {value!r} is no fraction with a denominator up to {FINEST}")
-    return found
+    fraction = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+    if abs(fraction - Fraction(value)) > Fraction(value) * ROUNDING:
+        raise FluidError(f"the capacity {value!r} is no fraction with a denominator up to {MAX_DENOMINATOR}")
+    return fraction
 
 
 def _places(topology: Topology, ranks: Ranks) -> Ints:
@@ -203,7 +205,7 @@ def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:
         return np.ones(ranks, np.int64)
     if len(amounts) != ranks:
         raise FluidError(f"there are {len(amounts)} amounts for {ranks} ranks")
-    wrong = [amount for amount in amounts if not (amount == int(amount) and 0 <= amount < MOST)]
+    wrong = [amount for amount in amounts if not (amount == int(amount) and 0 <= amount < MAX_PRODUCT)]
     if wrong or not any(amounts):
         raise FluidError(f"amounts are whole numbers, not all of them 0; {wrong[0] if wrong else 'all'} is not")
     return np.array([int(amount) for amount in amounts], np.int64)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.fluid.collective.maxflow import Residual, send_most, set_capacities
+from flitlab.fluid.collective.maxflow import Residual, send_up_to, set_capacities
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import routine
 
@@ -68,12 +68,12 @@ def pack(vertices: int, tail: Ints, head: Ints, capacity: Ints, count: Ints) -> 
     waiting = [Bundle.single(root, int(count[root])) for root in np.flatnonzero(count).tolist()]
     while waiting:
         many = sum(len(bundle.member) for bundle in waiting) > SUPPLY
-        turn = 0 if many else min(range(len(waiting)), key=lambda place: waiting[place].reached)
-        bundle = waiting.pop(turn)
+        index = 0 if many else min(range(len(waiting)), key=lambda place: waiting[place].reached)
+        bundle = waiting.pop(index)
         if len(bundle.member) == vertices:
             done.append(bundle)
         else:
-            waiting[turn:turn] = packing.grown(bundle, waiting)
+            waiting[index:index] = packing.grown(bundle, waiting)
     return sorted(done, key=lambda bundle: bundle.root)
 
 
@@ -88,16 +88,16 @@ class _Packing:
 
     def grown(self, bundle: Bundle, others: list[Bundle]) -> list[Bundle]:
         """The bundle once it has come a depth further; and the part that had to be divided from it, if there is one."""
-        residual, room = self._supply(others)
+        residual, capacity = self._supply(others)
         start = np.searchsorted(self.tail, np.arange(self.vertices + 1))
         member, arc, depth = (np.resize(values, self.vertices) for values in (bundle.member, bundle.arc, bundle.depth))
         inside = np.bincount(bundle.member, minlength=self.vertices) > 0
         state = np.array([len(bundle.member), *bundle.scanned, bundle.count])
         needed = sum(other.count for other in others)
-        rest = _grow(residual, room, needed, self.head, start, member, arc, depth, inside, state)
+        rest = _grow(residual, capacity, needed, self.head, start, member, arc, depth, inside, state)
         if rest < 0:
             raise ValueError(f"the capacities do not suffice for all trees: those of {bundle.root} find no way on")
-        self.capacity[:] = room[: len(self.capacity)]
+        self.capacity[:] = capacity[: len(self.capacity)]
         size, place, looked, count = state.tolist()
         return [
             Bundle(many, member[:some], arc[:some], depth[:some], (place, looked))
@@ -112,20 +112,20 @@ class _Packing:
         that have a root only, then those from it to a vertex for each other bundle, and from there to its members.
         """
         n, begun = self.vertices, [bundle for bundle in others if len(bundle.member) > 1]
-        alone = np.zeros(n, np.int64)
+        unstarted = np.zeros(n, np.int64)
         for bundle in others:
-            alone[bundle.root] += bundle.count * (len(bundle.member) == 1)
+            unstarted[bundle.root] += bundle.count * (len(bundle.member) == 1)
         own, count = n + 1 + np.arange(len(begun)), np.array([bundle.count for bundle in begun], np.int64)
         size = [len(bundle.member) for bundle in begun]
         tail = np.concatenate([self.tail, np.full(n + len(begun), n), np.repeat(own, size)])
         head = np.concatenate([self.head, np.arange(n), own, *(bundle.member for bundle in begun)])
-        room = np.concatenate([self.capacity, alone, count, np.repeat(count, size)])
-        return Residual.of(n + 1 + len(begun), tail, head), room
+        capacity = np.concatenate([self.capacity, unstarted, count, np.repeat(count, size)])
+        return Residual.of(n + 1 + len(begun), tail, head), capacity
 
 
 @routine
 def _grow(
-    residual: Residual, room: Ints, needed: int, head: Ints, start: Ints, member: Ints, arc: Ints, depth: Ints,
+    residual: Residual, capacity: Ints, needed: int, head: Ints, start: Ints, member: Ints, arc: Ints, depth: Ints,
     inside: Bools, state: Ints,
 ) -> int:  # fmt: skip
     """Scan the members of a bundle that are of one depth, or until it is divided; how many trees were divided from it.
@@ -150,15 +150,15 @@ def _grow(
             continue
         state[2] += 1
         y = head[a]
-        if inside[y] or room[a] == 0:
+        if inside[y] or capacity[a] == 0:
             continue
-        most = needed + min(state[3], room[a])
-        set_capacities(residual, room, len(room))
-        residual.left[residual.slot[arcs + x]] = most
-        fit = send_most(residual, vertices, y, most) - needed
+        most = needed + min(state[3], capacity[a])
+        set_capacities(residual, capacity, len(capacity))
+        residual.remaining[residual.slot[arcs + x]] = most
+        fit = send_up_to(residual, vertices, y, most) - needed
         if fit <= 0:
             continue
-        room[a] -= fit
+        capacity[a] -= fit
         member[state[0]], arc[state[0]], depth[state[0]], inside[y] = y, a, level + 1, True
         state[0] += 1
         if fit < state[3]:

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from flitlab.fluid.collective.maxflow import Residual, reach, send_most, set_capacities
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, mark_reachable, send_up_to, set_capacities
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.arrays import Ints
 
 Counted = Literal["out", "in", "both"]
@@ -48,7 +48,7 @@ class Parts:
     best: bool = False
 
     @classmethod
-    def of(cls, network: Network, part: Ints, of_rank: Ints, counted: Counted = "both") -> "Parts":
+    def of(cls, network: CollectiveNetwork, part: Ints, of_rank: Ints, counted: Counted = "both") -> "Parts":
         """The parts that labels make, of any numbers; a vertex is in none if it has no rank's or a negative one."""
         labels = np.unique(of_rank)
         place = np.minimum(np.searchsorted(labels, part), len(labels) - 1)
@@ -58,7 +58,7 @@ class Parts:
         out, into = (
             int(network.capacity[(end >= 0) & (tail != head)].sum()) for end in (tail, head)
         )  # fmt: skip
-        at = part[network.place]
+        at = part[network.rank_vertex]
         apart = at != of_rank
         if apart.any() and network.host is None:
             raise ValueError("a rank and its switch are in different parts, with an infinite channel between")
@@ -89,7 +89,7 @@ class Parts:
         )
 
 
-def all_reduce_parts(network: Network, least_cut: int, counted: Counted = "both") -> Parts:
+def all_reduce_parts(network: CollectiveNetwork, least_cut: int, counted: Counted = "both") -> Parts:
     """The best parts that are known.
 
     least_cut: the least capacity out of a set that has some rank and lacks some, in the network's whole numbers.
@@ -97,7 +97,7 @@ def all_reduce_parts(network: Network, least_cut: int, counted: Counted = "both"
     singles = _singles(network, counted)
     if singles.count < 2:
         return singles
-    if network.bare:
+    if network.ranks_only:
         if singles.out <= singles.count * least_cut:  # no parts can have less out of each of them
             return replace(singles, best=True)
         return _strongest(network, singles) if _affordable(network) else singles
@@ -112,33 +112,33 @@ def _time(parts: Parts) -> Fraction:
     return parts.time
 
 
-def _affordable(network: Network) -> bool:
+def _affordable(network: CollectiveNetwork) -> bool:
     return network.vertices * len(network.tail) <= WORK
 
 
-def _singles(network: Network, counted: Counted) -> Parts:
+def _singles(network: CollectiveNetwork, counted: Counted) -> Parts:
     """Each rank alone; those of a switch together, with it, where an infinite channel joins them."""
     if network.host is None:
         return _switches(network, counted)
     return Parts.of(network, np.full(network.vertices, -1), np.arange(network.ranks), counted)
 
 
-def _switches(network: Network, counted: Counted) -> Parts:
+def _switches(network: CollectiveNetwork, counted: Counted) -> Parts:
     """Each switch with its ranks."""
-    return Parts.of(network, np.arange(network.vertices), network.place, counted)
+    return Parts.of(network, np.arange(network.vertices), network.rank_vertex, counted)
 
 
-def _strongest(network: Network, parts: Parts) -> Parts:
+def _strongest(network: CollectiveNetwork, parts: Parts) -> Parts:
     """The partition of the least capacity across over one less than its parts, by Newton's method."""
     while True:
         share = Fraction(parts.out, parts.count - 1)
         label, value = _least_partition(network, share.numerator, share.denominator)
         if value >= -share.numerator:
             return replace(parts, best=True)
-        parts = Parts.of(network, label, label[network.place], parts.counted)
+        parts = Parts.of(network, label, label[network.rank_vertex], parts.counted)
 
 
-def _least_partition(network: Network, p: int, q: int) -> tuple[Ints, int]:
+def _least_partition(network: CollectiveNetwork, p: int, q: int) -> tuple[Ints, int]:
     """Labels of a partition of the vertices with the least sum of q B+(P) - p over its parts P, and that sum.
 
     Vertices join one by one; y, of which a set never has more than its q B+ - p, grows at each as far as it can. The
@@ -151,13 +151,13 @@ def _least_partition(network: Network, p: int, q: int) -> tuple[Ints, int]:
     residual, reached = Residual.of(n + 2, tail, head), np.zeros(n + 2, bool)
     capacity = np.concatenate([q * network.capacity, np.zeros(2 * n, np.int64)])
     into, out = capacity[arcs : arcs + n], capacity[arcs + n :]
-    out[:] = endless = 2 * q * int(network.capacity.sum()) + n * p + 1
+    out[:] = unbounded = 2 * q * int(network.capacity.sum()) + n * p + 1
     y, label = np.zeros(n, np.int64), every.copy()
     for v in range(n):
-        into[v], out[v] = endless, 0
+        into[v], out[v] = unbounded, 0
         set_capacities(residual, capacity, len(capacity))
-        least = send_most(residual, n, n + 1, endless)
-        reach(residual, n, reached)
+        least = send_up_to(residual, n, n + 1, unbounded)
+        mark_reachable(residual, n, reached)
         y[v] = least - int(y[y > 0].sum()) - p
         into[v], out[v] = max(y[v], 0), max(-y[v], 0)
         label[np.isin(label, label[reached[:n]])] = label[v]
@@ -171,7 +171,7 @@ class _Nested:
     each set. ranks: whether it has any.
     """
 
-    def __init__(self, network: Network):
+    def __init__(self, network: CollectiveNetwork):
         """Join the two sets of which one has the largest share of its capacity to the other, again and again."""
         self.network = network
         n = network.vertices
@@ -221,15 +221,18 @@ class _Nested:
         less one, by Newton's method from those given."""
         while True:
             share = Fraction(parts.out if outward else parts.into, parts.count - 1)
-            found = self._least(share, self.out if outward else self.into, parts.counted)
-            if found is None:
+            better = self._least(share, self.out if outward else self.into, parts.counted)
+            if better is None:
                 return parts
-            parts = found
+            parts = better
 
     def _least(self, share: Fraction, capacity: list[int], counted: Counted) -> Parts | None:
         """Parts with the least sum of q capacity - p, if that proves more than the share p / q did."""
         p, q = share.as_integer_ratio()
-        n, hosts = self.network.vertices, np.bincount(self.network.place, minlength=self.network.vertices).tolist()
+        n, hosts = (
+            self.network.vertices,
+            np.bincount(self.network.rank_vertex, minlength=self.network.vertices).tolist(),
+        )
         least: list[int] = []
         split: list[bool] = []
         for a, width in enumerate(capacity):
@@ -258,5 +261,5 @@ class _Nested:
                 waiting += [(b, max(label, a if whole else -1)) for b in self.joins[a - n]]
             elif whole:
                 part[a] = a if label < 0 else label
-        at = part[network.place]
+        at = part[network.rank_vertex]
         return Parts.of(network, part, np.where(at >= 0, at, of_rank), counted)

@@ -16,17 +16,17 @@ from math import lcm
 import highspy
 import numpy as np
 
-from flitlab.fluid.collective.maxflow import Residual, first_short, reach
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, first_unreached, mark_reachable
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Floats, Ints
 
 INTO, OUT = 0, 1
 """Ways that parts go: toward the roots, along in-trees, and from them, along out-trees."""
 
-FINE = 2**40
+UNIT = 2**40
 """Whole numbers that stand for 1 where flows look for rows that a solution breaks."""
-BROKEN = 1e-9
+TOLERANCE = 1e-9
 """By how much a row counts as broken, where solutions are no fractions yet."""
 DENOMINATORS = (100, 1_000, 10_000, 100_000)
 """Denominators up to which the numbers of a solution are taken for fractions, one limit after the other."""
@@ -35,7 +35,7 @@ ROUNDED = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ArcPlan:
     """Which parts have which root, and what arcs take of them.
 
     parts: their number. roots: int64 [vertices], how many have their root there. uses: for each way, int64 [arcs].
@@ -46,55 +46,61 @@ class Plan:
     uses: tuple[Ints, ...]
 
 
-def planned(network: Network, ways: Sequence[int], shares: Sequence[Fraction] | None = None) -> Plan:
+def arc_plan(
+    network: CollectiveNetwork, directions: Sequence[int], shares: Sequence[Fraction] | None = None
+) -> ArcPlan:
     """The plan of the least time for parts that go all these ways, with the best roots or with given ones.
 
     shares: [vertices], what part of all has its root there; 0 where there are no ranks.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is no plan.
     """
-    return solved(Program(network, ways, shares), Flows(network, ways), shares)
+    return solve_plan(PlanProgram(network, directions, shares), SeparationFlows(network, directions), shares)
 
 
-def solved(program: "Program", flows: "Flows", shares: Sequence[Fraction] | None) -> Plan:
+def solve_plan(program: "PlanProgram", flows: "SeparationFlows", shares: Sequence[Fraction] | None) -> ArcPlan:
     """The plan of an optimum of a program, which gets the rows that it lacks.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
     """
     while True:
-        roots, uses = program.solved()
-        if not program.add(flows.broken(_rounded(roots, uses, FINE), int(FINE * BROKEN))):
+        roots, uses = program.solve()
+        if not program.add(flows.violated(_rounded(roots, uses, UNIT), int(UNIT * TOLERANCE))):
             break
     for plan in _readings(roots, uses, shares):
-        if _forwards_all(program.network, plan) and next(flows.broken(plan), None) is None:
+        if _forwards_all(program.network, plan) and next(flows.violated(plan), None) is None:
             return plan
     raise FluidError("what arcs give to the trees of a collective cannot be read as fractions")
 
 
-class Program:
+class PlanProgram:
     """The linear program: the least time in which arcs take all parts.
 
     Columns are the time, the share of parts that have their root at each vertex, and what arcs take, way after way.
     """
 
-    def __init__(self, network: Network, ways: Sequence[int], shares: Sequence[Fraction] | None) -> None:
-        self.network, self.ways, self.known = network, ways, set[tuple[int, bytes]]()
+    def __init__(
+        self, network: CollectiveNetwork, directions: Sequence[int], shares: Sequence[Fraction] | None
+    ) -> None:
+        self.network, self.directions, self.known = network, directions, set[tuple[int, bytes]]()
         self.highs = highspy.Highs()
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
         for tolerance in ("primal_feasibility", "dual_feasibility"):
             self.highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
-        given, uses = np.array(shares or (), float), len(ways) * len(network.tail)
-        roots = network.is_rank * 1.0 if shares is None else given
+        root_shares, uses = np.array(shares or (), float), len(directions) * len(network.tail)
+        roots = network.is_rank * 1.0 if shares is None else root_shares
         most = np.concatenate([[np.inf], roots, np.full(uses, float(network.ranks))])  # sent once to every rank
-        self.highs.addVars(len(most), np.concatenate([[0], given, np.zeros(len(most) - len(given) - 1)]), most)
+        self.highs.addVars(
+            len(most), np.concatenate([[0], root_shares, np.zeros(len(most) - len(root_shares) - 1)]), most
+        )
         self.highs.changeColCost(0, 1.0)
         if shares is None:
             self._row(1.0, 1.0, 1 + np.arange(network.vertices))
         self._limit_arcs()
         self._keep_forwarded()
         ranks = np.eye(network.vertices, dtype=bool)[network.is_rank]
-        self.add((way, alone) for way in ways for alone in ranks)
+        self.add((direction, single_rank) for direction in directions for single_rank in ranks)
 
     def prefer(self, roots: Floats, uses: Sequence[Floats]) -> None:
         """Look for the least cost from now on, of all solutions of the time that was found.
@@ -109,39 +115,41 @@ class Program:
         """Let arcs take no more than they can in the time."""
         capacity = self.network.capacity / self.network.capacity.mean()
         arcs = np.arange(len(capacity))
-        uses = np.stack([self._uses(way, arcs) for way in self.ways], axis=1)
+        uses = np.stack([self._uses(direction, arcs) for direction in self.directions], axis=1)
         for arc in arcs.tolist():
-            self._row(-highspy.kHighsInf, 0.0, uses[arc], less=np.array([0]), by=float(capacity[arc]))
+            self._row(-highspy.kHighsInf, 0.0, uses[arc], negative=np.array([0]), factor=float(capacity[arc]))
 
     def _keep_forwarded(self) -> None:
         """Let as much leave a vertex without ranks as enters it."""
         for vertex in np.flatnonzero(~self.network.is_rank).tolist():
             into, out = (np.flatnonzero(ends == vertex) for ends in (self.network.head, self.network.tail))
-            for way in self.ways:
-                self._row(0.0, 0.0, self._uses(way, into), less=self._uses(way, out))
+            for direction in self.directions:
+                self._row(0.0, 0.0, self._uses(direction, into), negative=self._uses(direction, out))
 
-    def _uses(self, way: int, arcs: Ints) -> Ints:
+    def _uses(self, direction: int, arcs: Ints) -> Ints:
         """int64: the columns of what some arcs take of parts that go a way."""
-        return 1 + self.network.vertices + self.ways.index(way) * len(self.network.tail) + arcs
+        return 1 + self.network.vertices + self.directions.index(direction) * len(self.network.tail) + arcs
 
-    def _row(self, low: float, high: float, more: Ints, less: Ints | None = None, by: float = 1.0) -> None:
-        """Add a row, the sum of the columns ``more`` less ``by`` times those of ``less``."""
-        less = np.zeros(0, np.int64) if less is None else less
-        columns = np.concatenate([more, less]).astype(np.int32)
-        self.highs.addRow(low, high, len(columns), columns, np.repeat([1.0, -by], [len(more), len(less)]))
+    def _row(self, low: float, high: float, positive: Ints, negative: Ints | None = None, factor: float = 1.0) -> None:
+        """Add a row, the sum of the columns ``positive`` less ``factor`` times those of ``negative``."""
+        negative = np.zeros(0, np.int64) if negative is None else negative
+        columns = np.concatenate([positive, negative]).astype(np.int32)
+        self.highs.addRow(low, high, len(columns), columns, np.repeat([1.0, -factor], [len(positive), len(negative)]))
 
-    def add(self, broken: Iterator[tuple[int, Bools]]) -> int:
+    def add(self, violated: Iterator[tuple[int, Bools]]) -> int:
         """Add the rows of sets of vertices (way, bool [vertices]) that have none yet; how many those are."""
         before = len(self.known)
-        for way, side in broken:
-            if (way, side.tobytes()) not in self.known:
-                self.known.add((way, side.tobytes()))
-                near, far = _ends(self.network, way)
+        for direction, side in violated:
+            if (direction, side.tobytes()) not in self.known:
+                self.known.add((direction, side.tobytes()))
+                near, far = _ends(self.network, direction)
                 crossing = np.flatnonzero(side[near] & ~side[far])
-                self._row(1.0, highspy.kHighsInf, np.concatenate([1 + np.flatnonzero(side), self._uses(way, crossing)]))
+                self._row(
+                    1.0, highspy.kHighsInf, np.concatenate([1 + np.flatnonzero(side), self._uses(direction, crossing)])
+                )
         return len(self.known) - before
 
-    def solved(self) -> tuple[Floats, list[Floats]]:
+    def solve(self) -> tuple[Floats, list[Floats]]:
         """Shares of roots [vertices], and what arcs [arcs] take of parts that go each way, all parts being 1.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
@@ -151,33 +159,33 @@ class Program:
             raise FluidError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
         value = np.maximum(np.array(self.highs.getSolution().col_value), 0)
         roots, uses = np.split(value[1:], [self.network.vertices])
-        return roots, np.split(uses, len(self.ways))
+        return roots, np.split(uses, len(self.directions))
 
 
-class Flows:
+class SeparationFlows:
     """Flows from single ranks that show whether a plan leaves enough to all sets of vertices."""
 
-    def __init__(self, network: Network, ways: Sequence[int]) -> None:
-        self.ranks, self.ways, n = np.flatnonzero(network.is_rank), ways, network.vertices
+    def __init__(self, network: CollectiveNetwork, directions: Sequence[int]) -> None:
+        self.ranks, self.directions, n = np.flatnonzero(network.is_rank), directions, network.vertices
         self.vertices, self.sink = n, np.array([n])
         every, sinks = np.arange(n), np.full(n, n)
-        ends = [_ends(network, way) for way in ways]
+        ends = [_ends(network, direction) for direction in directions]
         self.residuals = [
             Residual.of(n + 1, np.concatenate([near, every]), np.concatenate([far, sinks])) for near, far in ends
         ]
 
-    def broken(self, plan: Plan, slack: int = 0) -> Iterator[tuple[int, Bools]]:
+    def violated(self, plan: ArcPlan, slack: int = 0) -> Iterator[tuple[int, Bools]]:
         """Sets of vertices that lack more than ``slack`` parts (way, bool [vertices]), the least of each rank."""
-        for way, residual, use in zip(self.ways, self.residuals, plan.uses, strict=True):
+        for direction, residual, use in zip(self.directions, self.residuals, plan.uses, strict=True):
             capacity = np.concatenate([use, plan.roots])
             for v in self.ranks.tolist():
-                if first_short(residual, capacity, v, self.sink, 0, plan.parts - slack) == 0:
+                if first_unreached(residual, capacity, v, self.sink, 0, plan.parts - slack) == 0:
                     side = np.zeros(self.vertices + 1, bool)
-                    reach(residual, v, side)
-                    yield way, side[:-1]
+                    mark_reachable(residual, v, side)
+                    yield direction, side[:-1]
 
 
-def _forwards_all(network: Network, plan: Plan) -> bool:
+def _forwards_all(network: CollectiveNetwork, plan: ArcPlan) -> bool:
     """Whether as much leaves every vertex without ranks as enters it."""
     net = np.zeros(network.vertices, np.int64)
     for use in plan.uses:
@@ -189,29 +197,29 @@ def _forwards_all(network: Network, plan: Plan) -> bool:
     return True
 
 
-def _ends(network: Network, way: int) -> tuple[Ints, Ints]:
+def _ends(network: CollectiveNetwork, direction: int) -> tuple[Ints, Ints]:
     """The near and the far ends of arcs as a rank sees them that looks for roots."""
-    return (network.tail, network.head) if way == INTO else (network.head, network.tail)
+    return (network.tail, network.head) if direction == INTO else (network.head, network.tail)
 
 
-def _readings(roots: Floats, uses: list[Floats], shares: Sequence[Fraction] | None) -> Iterator[Plan]:
+def _readings(roots: Floats, uses: list[Floats], shares: Sequence[Fraction] | None) -> Iterator[ArcPlan]:
     """Plans that a solution may stand for: of fractions near to its numbers, and last one that is rounded up."""
     numbers, vertices = np.concatenate([roots, *uses]), len(roots)
     for most in DENOMINATORS:
         fractions = [Fraction(value).limit_denominator(most) for value in numbers.tolist()]
         fractions[:vertices] = shares or fractions[:vertices]
         parts = lcm(*(value.denominator for value in fractions))
-        near = bool(np.abs(np.array(fractions, float) - numbers).max() < BROKEN)
-        if near and parts < FINE and sum(fractions[:vertices]) == 1:
+        near = bool(np.abs(np.array(fractions, float) - numbers).max() < TOLERANCE)
+        if near and parts < UNIT and sum(fractions[:vertices]) == 1:
             whole = np.array([int(value * parts) for value in fractions])
-            yield Plan(parts, whole[:vertices], tuple(np.split(whole[vertices:], len(uses))))
+            yield ArcPlan(parts, whole[:vertices], tuple(np.split(whole[vertices:], len(uses))))
     unit = lcm(*(share.denominator for share in shares or ()))
     plan = _rounded(roots, uses, unit * max(1, ROUNDED // unit))
     plan.roots[plan.roots.argmax()] += plan.parts - plan.roots.sum()
     yield replace(plan, uses=tuple(use + vertices for use in plan.uses))
 
 
-def _rounded(roots: Floats, uses: list[Floats], parts: int) -> Plan:
+def _rounded(roots: Floats, uses: list[Floats], parts: int) -> ArcPlan:
     """The plan nearest to the numbers of a solution; its roots need not add up to all parts."""
     root, *rounded = (np.rint(values * parts).astype(np.int64) for values in (roots, *uses))
-    return Plan(parts, root, tuple(rounded))
+    return ArcPlan(parts, root, tuple(rounded))

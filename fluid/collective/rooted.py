@@ -14,14 +14,14 @@ from fractions import Fraction
 from flitlab.fluid.collective import cuts
 from flitlab.fluid.collective.centres import plan_around_centres
 from flitlab.fluid.collective.forest import packed, with_hosts_as_vertices
-from flitlab.fluid.collective.network import Network
-from flitlab.fluid.collective.reached import check_spanning, longest
+from flitlab.fluid.collective.network import CollectiveNetwork
+from flitlab.fluid.collective.tree_times import check_spanning, longest_arc_time
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.tree import Tree
 
 
 @dataclass(frozen=True)
-class Rooted:
+class RootedPair:
     """Trees with one root: along ``into`` parts of the vector are reduced to it, along ``out`` the results go back.
 
     Both are written as trees out of the root; what goes along ``into`` goes against its arcs.
@@ -49,13 +49,13 @@ class RootedForest:
     vectors over a channel of capacity 1.
     """
 
-    network: Network
-    trees: tuple[Rooted, ...]
+    network: CollectiveNetwork
+    trees: tuple[RootedPair, ...]
     parts: int
     reached: Fraction
 
 
-def rooted_trees(network: Network) -> RootedForest:
+def rooted_trees(network: CollectiveNetwork) -> RootedForest:
     """The fastest rooted trees of an all-reduce on a network, of which amounts do not matter.
 
     Raises :class:`~flitlab.fluid.collective.splitting.SplittingError` if a vertex without ranks cannot be split off,
@@ -66,10 +66,10 @@ def rooted_trees(network: Network) -> RootedForest:
     plan = plan_around_centres(network)
     toward, away = (replace(network, capacity=use) for use in plan.uses)
     trees = tuple(_paired(_by_root(toward.reversed(), plan.roots), _by_root(away, plan.roots)))
-    return RootedForest(network, trees, plan.parts, rooted_reached(network, trees))
+    return RootedForest(network, trees, plan.parts, rooted_time(network, trees))
 
 
-def rooted_reached(network: Network, trees: tuple[Rooted, ...]) -> Fraction:
+def rooted_time(network: CollectiveNetwork, trees: tuple[RootedPair, ...]) -> Fraction:
     """The time of an all-reduce over rooted trees, in vectors over a channel of capacity 1.
 
     Raises ``ValueError`` if a tree does not reach every rank or uses what is no arc, or two that belong together have
@@ -82,25 +82,25 @@ def rooted_reached(network: Network, trees: tuple[Rooted, ...]) -> Fraction:
         check_spanning(network, pair.out)
     parts = sum(pair.count for pair in trees)
     against = (Tree(path[-1], pair.count, (path[::-1],)) for pair in trees for path in pair.into.paths)
-    return longest(network, [*against, *(pair.out for pair in trees)]) / parts
+    return longest_arc_time(network, [*against, *(pair.out for pair in trees)]) / parts
 
 
-def _by_root(network: Network, roots: Ints) -> dict[int, list[Tree]]:
+def _by_root(network: CollectiveNetwork, roots: Ints) -> dict[int, list[Tree]]:
     """Out-trees by root, as many of each as it is to have, over arcs that take as many as their capacity."""
-    found: dict[int, list[Tree]] = {}
+    trees: dict[int, list[Tree]] = {}
     for tree in packed(network, roots):
-        found.setdefault(tree.root, []).append(tree)
-    return found
+        trees.setdefault(tree.root, []).append(tree)
+    return trees
 
 
-def _paired(into: dict[int, list[Tree]], out: dict[int, list[Tree]]) -> Iterator[Rooted]:
+def _paired(into: dict[int, list[Tree]], out: dict[int, list[Tree]]) -> Iterator[RootedPair]:
     """In-trees and out-trees of the same roots, deep ones with others that are not, divided to be of equal counts."""
     for root, first in into.items():
         waiting, others = sorted(first, key=_depth), sorted(out[root], key=_depth, reverse=True)
         while waiting:
             one, other = waiting.pop(), others.pop()
             count = min(one.count, other.count)
-            yield Rooted(replace(one, count=count), replace(other, count=count))
+            yield RootedPair(replace(one, count=count), replace(other, count=count))
             for tree, rest in ((one, waiting), (other, others)):
                 if tree.count > count:
                     rest.append(replace(tree, count=tree.count - count))

@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from flitlab.fluid.collective.maxflow import Residual, first_short, send_most, set_capacities
+from flitlab.fluid.collective.maxflow import Residual, first_unreached, send_up_to, set_capacities
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import routine
@@ -47,28 +47,36 @@ def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bool
 
     Raises :class:`SplittingError` if a vertex cannot be split off, as may be if not as much can enter it as leave it.
     """
-    ways = _Ways(count, is_rank)
-    for u, v, room in zip(tail.tolist(), head.tolist(), capacity.tolist(), strict=True):
-        ways.add((u, v), room)
+    arc_paths = _ArcPaths(count, is_rank)
+    for u, v, path_capacity in zip(tail.tolist(), head.tolist(), capacity.tolist(), strict=True):
+        arc_paths.add((u, v), path_capacity)
     for z in np.flatnonzero(~is_rank).tolist():
-        ways.split(z)
-    found = sorted((path[0], path[-1], path, room) for paths in ways.between.values() for path, room in paths.items())
-    arcs = np.array([(tail, head, room) for tail, head, _, room in found], np.int64).reshape(-1, 3).T
-    return Logical(arcs[0], arcs[1], arcs[2], tuple(path for _, _, path, _ in found))
+        arc_paths.split(z)
+    sorted_paths = sorted(
+        (path[0], path[-1], path, path_capacity)
+        for paths in arc_paths.between.values()
+        for path, path_capacity in paths.items()
+    )
+    arcs = (
+        np.array([(tail, head, path_capacity) for tail, head, _, path_capacity in sorted_paths], np.int64)
+        .reshape(-1, 3)
+        .T
+    )
+    return Logical(arcs[0], arcs[1], arcs[2], tuple(path for _, _, path, _ in sorted_paths))
 
 
-class _Ways:
+class _ArcPaths:
     """The arcs while vertices are split off: from u to v, the capacity of every path that stands for an arc (u, v)."""
 
     def __init__(self, count: Ints, is_rank: Bools) -> None:
         self.count, self.sinks = count, np.flatnonzero(is_rank)
         self.between: dict[tuple[int, int], dict[tuple[int, ...], int]] = defaultdict(dict)
 
-    def add(self, path: tuple[int, ...], room: int) -> None:
+    def add(self, path: tuple[int, ...], capacity: int) -> None:
         """Give capacity to a path, but for its detours."""
         path = _straight(path)
         paths = self.between[path[0], path[-1]]
-        paths[path] = paths.get(path, 0) + room
+        paths[path] = paths.get(path, 0) + capacity
 
     def split(self, z: int) -> None:
         """Replace the vertex z by paths through it."""
@@ -76,17 +84,17 @@ class _Ways:
         out = [v for u, v in self.between if u == z]
         arcs = dict.fromkeys([*self.between, *((u, t) for u, t in product(into, out) if u != t)])
         tail, head = np.array(list(arcs), np.int64).reshape(-1, 2).T
-        room = np.array([sum(self.between[arc].values()) if arc in self.between else 0 for arc in arcs], np.int64)
+        capacity = np.array([sum(self.between[arc].values()) if arc in self.between else 0 for arc in arcs], np.int64)
         place = {arc: i for i, arc in enumerate(arcs)}
         pairs = [(u, t) for u, t in product(into, out) if u != t]
         of_pair = np.array([(place[u, z], place[z, t], place[u, t]) for u, t in pairs], np.int64).reshape(-1, 3)
-        moved = self._moved(z, tail, head, room, of_pair)
+        moved = self._moved(z, tail, head, capacity, of_pair)
         for (u, t), amount in zip(pairs, moved.tolist(), strict=True):
             self._move(u, z, t, amount)
         for arc in [arc for arc in self.between if z in arc]:
             del self.between[arc]
 
-    def _moved(self, z: int, tail: Ints, head: Ints, room: Ints, of_pair: Ints) -> Ints:
+    def _moved(self, z: int, tail: Ints, head: Ints, capacity: Ints, of_pair: Ints) -> Ints:
         """int64 [pairs]: how much goes to the arc from u to t instead of by way of z.
 
         of_pair: int64 [pairs, 3], the arcs (u, z), (z, t) and (u, t) of every pair.
@@ -94,12 +102,12 @@ class _Ways:
         n, every = len(self.count), np.arange(len(self.count))
         source, sink = np.full(n, n), np.full(n, n + 1)
         tail, head = np.concatenate([tail, source, every]), np.concatenate([head, every, sink])
-        room = np.concatenate([room, self.count, np.zeros(n, np.int64)])
+        capacity = np.concatenate([capacity, self.count, np.zeros(n, np.int64)])
         residual = Residual.of(n + 2, tail, head)
         moved = np.zeros(len(of_pair), np.int64)
-        _split(residual, room, tail, head, of_pair, z, self.sinks, int(self.count.sum()), moved)
-        room[(tail == z) | (head == z)] = 0
-        if first_short(residual, room, n, self.sinks, 0, int(self.count.sum())) < len(self.sinks):
+        _split(residual, capacity, tail, head, of_pair, z, self.sinks, int(self.count.sum()), moved)
+        capacity[(tail == z) | (head == z)] = 0
+        if first_unreached(residual, capacity, n, self.sinks, 0, int(self.count.sum())) < len(self.sinks):
             raise SplittingError(f"switch {z}, which has no ranks, cannot be split off: paths through it are too few")
         return moved
 
@@ -113,26 +121,34 @@ class _Ways:
             self.add(before + after[1:], part)
             amount -= part
 
-    def _take(self, path: tuple[int, ...], room: int) -> None:
+    def _take(self, path: tuple[int, ...], amount: int) -> None:
         paths = self.between[path[0], path[-1]]
-        paths[path] -= room
+        paths[path] -= amount
         if paths[path] == 0:
             del paths[path]
 
 
 def _straight(path: tuple[int, ...]) -> tuple[int, ...]:
     """A path without the rounds in it that lead back to where it was."""
-    found: list[int] = []
+    simple_path: list[int] = []
     for v in path:
-        if v in found:
-            del found[found.index(v) :]
-        found.append(v)
-    return tuple(found)
+        if v in simple_path:
+            del simple_path[simple_path.index(v) :]
+        simple_path.append(v)
+    return tuple(simple_path)
 
 
 @routine
 def _split(
-    residual: Residual, room: Ints, tail: Ints, head: Ints, of_pair: Ints, z: int, sinks: Ints, trees: int, moved: Ints
+    residual: Residual,
+    capacity: Ints,
+    tail: Ints,
+    head: Ints,
+    of_pair: Ints,
+    z: int,
+    sinks: Ints,
+    trees: int,
+    moved: Ints,
 ) -> None:
     """Fill in how much each pair of arcs at z gives to the arc past it, the pairs one after the other.
 
@@ -141,27 +157,27 @@ def _split(
     """
     vertices, begin = len(residual.cursor), 0
     n = vertices - 2
-    from_source, to_sink = len(room) - 2 * n, len(room) - n
+    from_source, to_sink = len(capacity) - 2 * n, len(capacity) - n
     for k in range(len(of_pair)):
         before, after, past = of_pair[k, 0], of_pair[k, 1], of_pair[k, 2]
         u, t = tail[before], head[after]
-        amount = min(room[before], room[after])
+        amount = min(capacity[before], capacity[after])
         for i in range(len(sinks)):
             if amount == 0:
                 break
             v = sinks[(begin + i) % len(sinks)]
             for kind in range(2):
-                wanted = trees + amount
-                set_capacities(residual, room, len(room))
-                left, slot = residual.left, residual.slot
-                left[slot[to_sink + v]] = wanted
+                limit = trees + amount
+                set_capacities(residual, capacity, len(capacity))
+                left, slot = residual.remaining, residual.slot
+                left[slot[to_sink + v]] = limit
                 for end in (u, t):
-                    left[slot[(from_source if kind == 0 else to_sink) + end]] = wanted
-                left[slot[(to_sink if kind == 0 else from_source) + z]] = wanted
-                amount = min(amount, send_most(residual, n, n + 1, wanted) - trees)
+                    left[slot[(from_source if kind == 0 else to_sink) + end]] = limit
+                left[slot[(to_sink if kind == 0 else from_source) + z]] = limit
+                amount = min(amount, send_up_to(residual, n, n + 1, limit) - trees)
             if amount == 0:
                 begin = (begin + i) % len(sinks)
-        room[before] -= amount
-        room[after] -= amount
-        room[past] += amount
+        capacity[before] -= amount
+        capacity[after] -= amount
+        capacity[past] += amount
         moved[k] = amount

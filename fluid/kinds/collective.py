@@ -94,7 +94,8 @@ class CollectiveCeiling(CeilingSpec):
             for name in (name for name, collective in self.provable_rows().items() if collective.kind == kind):
                 yield Ceiling(
                     name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
-                    join_notes(f"{kind}, {time}: {text}{reached}", collective_bounds.note), flow=collective_bounds.evidence,
+                    join_notes(f"{kind}, {time}: {text}{reached}", collective_bounds.note),
+                    flow=collective_bounds.evidence,
                 )  # fmt: skip
 
     def collective_of(self, kind: CollectiveName) -> Collective:

@@ -26,7 +26,7 @@ class ArcSolution:
     amount: float64 [commodities], what the flow delivers of each. solver: the algorithm used.
     """
 
-    lengths: Floats
+    prices: Floats
     flow: Floats
     amount: Floats
     solver: str
@@ -66,12 +66,10 @@ def concurrent_flow(problem: Problem) -> ArcSolution:
     scale = _hop_bound(problem) / graph.capacity.mean()
     balance = sparse.csc_array((-demand.amount * scale, (_rows(problem), np.zeros(demand.size, int))),
                                shape=(len(demand.target) * graph.nodes, 1))  # fmt: skip
-    flow, extra, lengths, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
+    flow, extra, prices, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
     if not extra[0] > 0:
         raise FluidError("the arc LP found no flow")
-    return ArcSolution(
-        lengths, completed_flow(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver
-    )
+    return ArcSolution(prices, completed_flow(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver)
 
 
 def total_flow(problem: Problem) -> ArcSolution:
@@ -82,9 +80,9 @@ def total_flow(problem: Problem) -> ArcSolution:
     graph, demand = problem.graph, problem.demand
     balance = sparse.csc_array((-np.ones(demand.size), (_rows(problem), np.arange(demand.size))),
                                shape=(len(demand.target) * graph.nodes, demand.size))  # fmt: skip
-    flow, amount, lengths, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
+    flow, amount, prices, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
     amount = np.clip(amount, 0, demand.amount)
-    return ArcSolution(lengths, completed_flow(problem, flow, amount), amount, solver)
+    return ArcSolution(prices, completed_flow(problem, flow, amount), amount, solver)
 
 
 def _hop_bound(problem: Problem) -> float:
@@ -146,5 +144,5 @@ def _solve(
     value = np.maximum(np.array(solution.col_value), 0) * unit
     flow = np.zeros((targets, graph.channels))
     flow[i, a] = value[:count]
-    lengths = np.abs(np.array(solution.row_dual)[conserve.shape[0] :]) * unit / graph.capacity
-    return flow, value[count:], lengths, solver
+    prices = np.abs(np.array(solution.row_dual)[conserve.shape[0] :]) * unit / graph.capacity
+    return flow, value[count:], prices, solver

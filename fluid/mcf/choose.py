@@ -55,7 +55,7 @@ class Solution:
 
     lower: float
     upper: float
-    lengths: Floats
+    prices: Floats
     method: str
     load: Floats
     flow: np.ndarray | Paths | None
@@ -65,7 +65,7 @@ class Solution:
         """The larger lower bound and the smaller upper one, each with its proof."""
         below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
         lower, method = min(below.lower, above.upper), both_methods(below.method, above.method)
-        return replace(below, lower=lower, upper=above.upper, lengths=above.lengths, method=method)
+        return replace(below, lower=lower, upper=above.upper, prices=above.prices, method=method)
 
 
 def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
@@ -131,40 +131,40 @@ class _Methods:
         """A destination of each class for all; the flow for the others is written out if that is little."""
         problem, orbit = self.problem, self.problem.orbit
         assert orbit is not None
-        lengths, paths = solve_orbit(problem, CLOSE)
+        prices, paths = solve_orbit(problem, CLOSE)
         moved = orbit.translations is not None
         if moved and problem.graph.nodes * problem.graph.channels <= MAX_DENSE_FLOW:
             flow = translated_flow(problem, paths)
-            return _certified(problem, self._part(verify_flow(problem, flow)), lengths, TRANSLATED, flow)
+            return _certified(problem, self._part(verify_flow(problem, flow)), prices, TRANSLATED, flow)
         lower, load = verify_orbit(problem, paths)
-        upper = float(problem.graph.capacity @ lengths / orbit_cost(problem.graph, orbit, lengths))
-        return Solution(min(lower, upper), upper, lengths, TRANSLATED if moved else ALIKE, load, None)
+        upper = float(problem.graph.capacity @ prices / orbit_cost(problem.graph, orbit, prices))
+        return Solution(min(lower, upper), upper, prices, TRANSLATED if moved else ALIKE, load, None)
 
     def arc_lp(self) -> Solution:
         solution = arcs.concurrent_flow(self.problem)
         part = self._part(verify_flow(self.problem, solution.flow))
-        return _certified(self.problem, part, solution.lengths, f"arc LP ({solution.solver})", solution.flow)
+        return _certified(self.problem, part, solution.prices, f"arc LP ({solution.solver})", solution.flow)
 
     def path_lp(self) -> Solution:
         assert self.problem.paths is not None
-        lengths, paths, solver = path_flow(self.problem, self.problem.paths)
-        return self._over_paths(lengths, paths, f"path LP ({solver})")
+        prices, paths, solver = path_flow(self.problem, self.problem.paths)
+        return self._over_paths(prices, paths, f"path LP ({solver})")
 
     def multipliers(self) -> Solution:
-        self.start = lengths, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
-        return self._over_paths(lengths, paths, "multipliers")
+        self.start = prices, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
+        return self._over_paths(prices, paths, "multipliers")
 
     def column_generation(self) -> Solution:
         """Interior points over generated paths, or over those there are, from where the multipliers end."""
         require_memory(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
         if self.start is None:
             self.start = multipliers(self.problem, START_GAP, self.enough, effort(self.problem))
-        lengths, paths = self.start
-        lengths, paths = columns.generate(self.problem, paths, lengths, CLOSE)
-        return self._over_paths(lengths, paths, "column generation")
+        prices, paths = self.start
+        prices, paths = columns.generate(self.problem, paths, prices, CLOSE)
+        return self._over_paths(prices, paths, "column generation")
 
-    def _over_paths(self, lengths: np.ndarray, paths: Paths, method: str) -> Solution:
-        return _certified(self.problem, self._part(verify_paths(self.problem, paths)), lengths, method, paths)
+    def _over_paths(self, prices: np.ndarray, paths: Paths, method: str) -> Solution:
+        return _certified(self.problem, self._part(verify_paths(self.problem, paths)), prices, method, paths)
 
     def _part(self, served: Floats) -> float:
         """The part of every demand that is met, of float64 [commodities] what each gets."""
@@ -186,16 +186,16 @@ class _Methods:
     def garg_koenemann(self) -> Solution:
         problem = self.problem
         keep = len(problem.compact_demand.target) * problem.graph.channels <= MAX_DENSE_FLOW
-        lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
+        prices, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
             part = self._part(verify_flow(problem, flow))
         else:  # only the sum over destinations is known: the load is taken on trust
             part = float(1 / (load / problem.graph.capacity).max())
-        return _certified(problem, part, lengths, "Garg-Koenemann", flow if keep else None, load)
+        return _certified(problem, part, prices, "Garg-Koenemann", flow if keep else None, load)
 
 
 def _certified(
-    problem: Problem, lower: float, lengths: np.ndarray, method: str,
+    problem: Problem, lower: float, prices: np.ndarray, method: str,
     flow: np.ndarray | Paths | None, load: Floats | None = None,
 ) -> Solution:  # fmt: skip
     """Both bounds: the part of every demand that the flow serves, and that of the lengths alone.
@@ -206,8 +206,8 @@ def _certified(
     if flow is not None:
         load = flow.load(graph.channels) if isinstance(flow, Paths) else flow.sum(axis=0)
     assert load is not None
-    needed = problem.volume(lengths)
-    upper = float(graph.capacity @ lengths) / needed if needed > 0 else np.inf
+    needed = problem.volume(prices)
+    upper = float(graph.capacity @ prices) / needed if needed > 0 else np.inf
     if not (0 < lower < np.inf and 0 < upper < np.inf):
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
-    return Solution(min(lower, upper), upper, lengths, method, load / (load / graph.capacity).max(), flow)
+    return Solution(min(lower, upper), upper, prices, method, load / (load / graph.capacity).max(), flow)

@@ -47,7 +47,7 @@ class Shared(NamedTuple):
 
     def load(self, paths: Paths) -> Floats:
         """float64 [rows]: the flow in every row."""
-        return sums(self.row[paths.channel], np.repeat(paths.flow, paths.lengths), len(self.capacity))
+        return sums(self.row[paths.channel], np.repeat(paths.flow, paths.hops), len(self.capacity))
 
 
 def memory(problem: Problem) -> int:
@@ -85,14 +85,14 @@ class _Best:
     def see_lengths(self, z: Floats, distance: np.ndarray) -> None:
         upper = self.shared.capacity @ z / (self.problem.demand.amount @ distance)
         if upper < self.upper:
-            self.upper, self.lengths = upper, z
+            self.upper, self.hops = upper, z
 
     def within(self, gap: float) -> bool:
         return self.upper <= (1 + gap) * self.lower
 
 
 def generate(
-    problem: Problem, paths: Paths, lengths: np.ndarray, gap: float, shared: Shared | None = None
+    problem: Problem, paths: Paths, prices: np.ndarray, gap: float, shared: Shared | None = None
 ) -> tuple[np.ndarray, Paths]:
     """Lengths float64 [rows] and path flows whose bounds differ by ``gap``, from approximate ones.
 
@@ -101,7 +101,7 @@ def generate(
     """
     shared = shared or Shared.by_nothing(problem.graph)
     capacity, amount = shared.capacity, problem.demand.amount
-    z = floored(lengths, capacity, FLOOR)
+    z = floored(prices, capacity, FLOOR)
     z = z / (capacity @ z)
     distance, paths = _priced(problem, paths, z[shared.row])
     best = _Best(problem, shared)
@@ -115,7 +115,7 @@ def generate(
         if best.within(gap):
             break
         centre = _advance(problem, at, best, gap)
-    return best.lengths, best.paths
+    return best.hops, best.paths
 
 
 def _priced(problem: Problem, paths: Paths, z: Floats) -> tuple[np.ndarray, Paths]:
@@ -135,7 +135,7 @@ def with_paths(paths: Paths, priced: PricedPaths) -> Paths:
     commodity = np.concatenate([paths.commodity, new])
     order = np.argsort(commodity, kind="stable")
     begin = np.concatenate([paths.start[:-1], len(paths.channel) + priced.start[new]])[order]
-    lengths = np.concatenate([paths.lengths, np.diff(priced.start)[new]])[order]
+    lengths = np.concatenate([paths.hops, np.diff(priced.start)[new]])[order]
     start = np.concatenate([[0], np.cumsum(lengths)])
     place = np.repeat(begin - start[:-1], lengths) + np.arange(start[-1])
     flow = np.concatenate([paths.flow, np.zeros(len(new))])[order]
@@ -205,7 +205,7 @@ class _Newton:
         ratio = self.flow / self.reduced
         self.total = self._by_commodity(ratio)
         weighted = sparse.csc_array(self.use)
-        weighted.data = np.repeat(ratio, paths.lengths)
+        weighted.data = np.repeat(ratio, paths.hops)
         member = sparse.csr_array((np.ones(count), (self.commodity, np.arange(count))), (commodities, count))
         self.joint = sparse.csc_array(weighted @ member.T)
         share = self.joint.copy()

@@ -16,7 +16,7 @@ def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
     """
     graph, demand = problem.graph, problem.demand
     count = len(paths.flow)
-    column = np.repeat(np.arange(count), paths.lengths)
+    column = np.repeat(np.arange(count), paths.hops)
     # shares of the demand rather than flows: all columns are of the same size
     share = sparse.csr_array((np.ones(count), (paths.commodity, np.arange(count))), (demand.size, count))
     use = demand.amount[paths.commodity[column]] / graph.capacity[paths.channel]

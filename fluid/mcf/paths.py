@@ -51,20 +51,20 @@ class Paths(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @property
-    def lengths(self) -> Ints:
+    def hops(self) -> Ints:
         """int64 [paths]: channels of every path."""
         return np.diff(self.start)
 
     def carrying(self) -> "Paths":
         """The paths that have channels and carry flow."""
-        kept = (self.lengths > 0) & (self.flow > 0)
+        kept = (self.hops > 0) & (self.flow > 0)
         first = np.searchsorted(self.commodity[kept], np.arange(len(self.first)))
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[kept])])
-        return Paths(first, start, self.channel[np.repeat(kept, self.lengths)], self.flow[kept])
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.hops[kept])])
+        return Paths(first, start, self.channel[np.repeat(kept, self.hops)], self.flow[kept])
 
     def load(self, channels: int) -> Floats:
         """float64 [channels]: the flow on every channel."""
-        return sums(self.channel, np.repeat(self.flow, self.lengths), channels)
+        return sums(self.channel, np.repeat(self.flow, self.hops), channels)
 
 
 @njit

@@ -23,8 +23,8 @@ def solve_orbit(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     orbit = problem.orbit
     assert orbit is not None
     shared, one = Shared(orbit.row, orbit.capacity), Problem(problem.graph, orbit.demand)
-    lengths, paths = generate(one, _first_paths(one, shared), 1 / orbit.capacity, gap, shared)
-    return lengths[orbit.row], paths
+    prices, paths = generate(one, _first_paths(one, shared), 1 / orbit.capacity, gap, shared)
+    return prices[orbit.row], paths
 
 
 def translated_flow(problem: Problem, paths: Paths) -> Floats:

@@ -28,7 +28,7 @@ def filled(flows: Flows, increment: Increment) -> Floats:
         left = per_weight(spare, paths, weight)
         step = weight * increment(left, paths)
         rate[rising] += step
-        spare -= np.bincount(paths.channel, np.repeat(step, paths.lengths), len(spare))
+        spare -= np.bincount(paths.channel, np.repeat(step, paths.hops), len(spare))
         full = (spare <= FULL * flows.capacity) | (left <= left.min())
         spare[full] = 0.0
         stuck = np.logical_or.reduceat(full[paths.channel], paths.start[:-1])
@@ -38,7 +38,7 @@ def filled(flows: Flows, increment: Increment) -> Floats:
 
 def per_weight(spare: np.ndarray, paths: Paths, weight: np.ndarray) -> Floats:
     """float64 [links]: what is left of each link per unit of the weight that crosses it; inf where none does."""
-    crossing = np.bincount(paths.channel, np.repeat(weight, paths.lengths), len(spare))
+    crossing = np.bincount(paths.channel, np.repeat(weight, paths.hops), len(spare))
     level: Floats = np.divide(spare, crossing, out=np.full(len(spare), np.inf), where=crossing > 0)
     return level
 
@@ -52,7 +52,7 @@ def _without(paths: Paths, dropped: np.ndarray) -> Paths:
     """One commodity of all the paths that are not dropped."""
     if not dropped.any():
         return paths
-    lengths = paths.lengths
+    lengths = paths.hops
     kept = lengths[~dropped]
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
     first = np.array([0, len(kept)])

@@ -82,7 +82,7 @@ class LevelLp:
         self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)
         count, size = len(paths.flow), len(flows.weight)
-        column = np.repeat(np.arange(count), paths.lengths)
+        column = np.repeat(np.arange(count), paths.hops)
         fit = sparse.csc_array((np.ones(len(column)), (paths.channel, column)), (self.links, count))
         serve = sparse.csc_array((np.ones(count), (paths.commodity, np.arange(count))), (size, count))
         # weights of mean 1: all columns are of about the same size

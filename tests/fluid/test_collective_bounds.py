@@ -7,7 +7,7 @@ from math import lcm
 import numpy as np
 import pytest
 
-from flitlab.fluid.collective.bounds import Bounds, Collective, bounds
+from flitlab.fluid.collective.bounds import Collective, CollectiveBounds, bounds
 from flitlab.fluid.collective.latency import Latency
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.collectives.choose import COLLECTIVES
@@ -30,7 +30,7 @@ def star(*capacity: float) -> Topology:
     return Topology.from_links("star", n + 1, links, capacity=capacity).with_hosts([1] * n + [0])
 
 
-def ends(found: Bounds) -> tuple[Fraction, Fraction | None]:
+def ends(found: CollectiveBounds) -> tuple[Fraction, Fraction | None]:
     return found.lower.time, found.upper and found.upper[0]
 
 

@@ -277,7 +277,7 @@ def spoil(monkeypatch, change) -> None:
 
     def wrong(problem):
         found = right(problem)
-        return replace(found, lengths=change(found.lengths))
+        return replace(found, prices=change(found.prices))
 
     monkeypatch.setattr(arcs, "concurrent_flow", wrong)
 

@@ -192,7 +192,7 @@ def test_any_number_of_threads_gives_the_same_split():
             found = solve(problem, 0.05, "approx")
         finally:
             threads.use_threads(0)
-        results.append((found.lower, found.upper, found.load.tobytes(), found.lengths.tobytes()))
+        results.append((found.lower, found.upper, found.load.tobytes(), found.prices.tobytes()))
     assert results == results[:1] * 3
 
 

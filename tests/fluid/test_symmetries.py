@@ -51,7 +51,7 @@ def test_ceilings_are_those_without_symmetries(keys):
     assert used.max() == pytest.approx(1)
     needed = network_cost(problem.graph, problem.demand, np.ones(topology.channels))
     assert by_classes.load.sum() >= by_classes.lower * needed * (1 - 1e-9)
-    lengths = by_classes.lengths
+    lengths = by_classes.prices
     assert demand_cost(topology, traffic, lengths) == pytest.approx(
         network_cost(problem.graph, problem.demand, lengths), rel=1e-12
     )

@@ -200,7 +200,7 @@ def test_flows_of_a_switch_need_its_host_channels_only():
     matrix = np.zeros((8, 8))
     matrix[0, 1] = matrix[2, 4] = 1
     of = flows_of(scenario(topology, table(topology, matrix), minimal(topology)))
-    lengths = of.paths.lengths
+    lengths = of.paths.hops
     assert lengths[: of.paths.first[1]].tolist() == [2] and (lengths[of.paths.first[1] :] == 3).all()
     assert rate(of, max_min) == pytest.approx([1, 1])
     endless = topology.with_hosts(2, INF)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
 from flitlab.fluid.translations import translations
 from flitlab.models.application.builder import Builder
 from flitlab.models.arrays import Floats, Ints
@@ -53,7 +53,7 @@ class BreadthFirst(AlgorithmSpec):
         topology, count = question.topology, question.count
         if count != topology.switches or question.ranks != "switches":
             raise SpecError("needs ranks: switches, and a rank on each", "kind")
-        levels: Levels = made(once((self.kind, topology.content_hash), lambda: _levels(topology)))
+        levels: Levels = result_or_raise(once((self.kind, topology.content_hash), lambda: _levels(topology)))
         group = next(translations(topology))
         builder = Builder(count)
         builder.begin("all_gather", self.kind, question.size, count, synchronising=True)
@@ -95,14 +95,14 @@ def _even(vertex: Ints, generator: Ints, capacity: Floats) -> tuple[Floats, floa
     vertex, generator: int64 [ways], the ways on which vertices may be reached; one piece goes to each. capacity: of
     the channel of a generator.
     """
-    which, place = np.unique(vertex, return_inverse=True)
-    ways, every = len(vertex), np.arange(len(vertex))
-    to_vertex = coo_array((np.ones(ways), (place, every)), (len(which), ways + 1))
-    load = csr_array((np.ones(ways), (generator, every)), (len(capacity), ways))
+    vertices, index = np.unique(vertex, return_inverse=True)
+    arcs, every = len(vertex), np.arange(len(vertex))
+    to_vertex = coo_array((np.ones(arcs), (index, every)), (len(vertices), arcs + 1))
+    load = csr_array((np.ones(arcs), (generator, every)), (len(capacity), arcs))
     above = hstack([load, coo_array(-capacity[:, None])])
-    cost = np.append(np.zeros(ways), 1.0)
-    found = linprog(cost, above, np.zeros(len(capacity)), to_vertex, np.ones(len(which)), method="highs")
+    cost = np.append(np.zeros(arcs), 1.0)
+    solution = linprog(cost, above, np.zeros(len(capacity)), to_vertex, np.ones(len(vertices)), method="highs")
     pieces = np.zeros(len(capacity))
-    np.add.at(pieces, generator, np.maximum(found.x[:-1], 0.0))
+    np.add.at(pieces, generator, np.maximum(solution.x[:-1], 0.0))
     pieces[pieces < LEAST] = 0.0
     return pieces, float((pieces / capacity).max())

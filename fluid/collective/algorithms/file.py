@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
 from flitlab.models.collective.program import program_of
 from flitlab.models.collective.schedule import KINDS, Schedule, ScheduleError
 from flitlab.models.collective.stored import read_schedule
@@ -28,7 +28,7 @@ class File(AlgorithmSpec):
     window: Annotated[int, Field(ge=1, le=10_000)] = 1
 
     def plan(self, question: Question, once: Once) -> Plan:
-        schedule: Schedule = made(once(("schedule file", self.path), lambda: self._read()))
+        schedule: Schedule = result_or_raise(once(("schedule file", self.path), lambda: self._read()))
         if (schedule.kind, schedule.ranks) != (question.collective, question.count):
             problem = f"is of {schedule.kind} among {schedule.ranks} ranks, not of {question.collective}"
             raise SpecError(f"{problem} among {question.count}", "path")

@@ -29,6 +29,6 @@ class HamiltonianRing(AlgorithmSpec):
 
     def plan(self, question: Question, once: Once) -> Plan:
         key = ("ring", question.topology.content_hash, self.seed)
-        found: Ring = once(key, lambda: find_ring(question.topology, self.seed))
-        notes = {"hamiltonian": found.hamiltonian, "ring_load": round(found.load, 6)}
-        return Plan(rounds(question, "ring"), found.order, notes=notes)
+        ring: Ring = once(key, lambda: find_ring(question.topology, self.seed))
+        notes = {"hamiltonian": ring.hamiltonian, "ring_load": round(ring.load, 6)}
+        return Plan(rounds(question, "ring"), ring.order, notes=notes)

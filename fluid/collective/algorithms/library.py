@@ -13,7 +13,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import register
 
-GIVEN = ("all_gather", "all_to_all", "gather")
+PIECE_COLLECTIVES = ("all_gather", "all_to_all", "gather")
 """Collectives of which a rank has one piece to give, or one for each other rank; of the others it has all."""
 
 
@@ -30,9 +30,9 @@ def rounds(question: Question, algorithm: str | None, dims: Sequence[int] = (), 
     """
     count = question.count
     builder = Builder(count)
-    size = question.piece if question.collective in GIVEN else question.size
-    everybody = (np.arange(count) + question.root)[None] % count
-    collective(builder, question.collective, everybody, size, algorithm, question.ns_per_byte, dims=dims, group=group)
+    size = question.piece if question.collective in PIECE_COLLECTIVES else question.size
+    ranks = (np.arange(count) + question.root)[None] % count
+    collective(builder, question.collective, ranks, size, algorithm, question.ns_per_byte, dims=dims, group=group)
     return builder.build()
 
 

@@ -4,7 +4,7 @@
 from typing import ClassVar
 
 from flitlab.fluid.collective.algorithms.spec import Question
-from flitlab.fluid.collective.algorithms.trees import Scheduled, Ways, numbered, ways_of
+from flitlab.fluid.collective.algorithms.trees import Scheduled, StreamPlan, numbered, routed_streams
 from flitlab.fluid.collective.rooted import rooted_trees
 from flitlab.models.collective.build import reduced
 from flitlab.models.registry import SpecError, register
@@ -27,10 +27,10 @@ class RootedTrees(Scheduled):
 
     collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
 
-    def ways(self, question: Question) -> Ways:
+    def stream_plan(self, question: Question) -> StreamPlan:
         network = question.network()
         if network.ranks > MOST:
             raise SpecError(f"has a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
         forest = rooted_trees(network)
         streams = reduced([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
-        return ways_of(question, streams, forest.parts, forest.reached)
+        return routed_streams(question, streams, forest.parts, forest.reached)

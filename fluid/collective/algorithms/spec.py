@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flitlab.fluid.collective.collective import Ranks
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.application.matching import check
 from flitlab.models.application.placement import host_faults
 from flitlab.models.application.program import Program
@@ -52,9 +52,9 @@ class Question:
         """S, the bytes in which results state bandwidth."""
         return int(self.piece / KINDS[self.collective].share(self.count))
 
-    def network(self) -> Network:
+    def network(self) -> CollectiveNetwork:
         """The network in whole numbers. Raises :class:`~flitlab.fluid.problem.FluidError`."""
-        return Network.of(self.topology, self.ranks)
+        return CollectiveNetwork.of(self.topology, self.ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,25 +99,25 @@ class AlgorithmSpec(Spec):
     def build(self, question: Question, once: Once = lambda key, make: make()) -> Plan:
         """The program for a collective, once it is one that the algorithm is for."""
         if question.collective not in self.collectives:
-            choices = for_kind(question.collective)
+            choices = algorithms_for(question.collective)
             raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
         with unchanged(question.topology, self.plan):
             plan = self.plan(question, once)
-        return self._looked_at(plan, question) if is_foreign(self) else plan
+        return self._validated(plan, question) if is_foreign(self) else plan
 
-    def _looked_at(self, plan: Plan, question: Question) -> Plan:
+    def _validated(self, plan: Plan, question: Question) -> Plan:
         """What a user's own algorithm gives, its arrays as compiled code takes them. Raises ``FaultyError``."""
         topology = question.topology
         refuse_other(plan, Plan, "plan")
         refuse_other(plan.program, Program, "plan", "program")
         check(plan.program)
-        refuse(_plan_faults(plan, question.count))
+        refuse(_plan_errors(plan, question.count))
         refuse(host_faults(plan.host, plan.program.ranks, topology.hosts))
         routes = None if plan.routes is None else sound_routes(topology, plan.routes, copy=True, by="plan")
         return rebuilt(Plan, plan, host=plain(plan.host, np.int64, copy=True), routes=routes)
 
 
-def _plan_faults(plan: Plan, ranks: int) -> Found:
+def _plan_errors(plan: Plan, ranks: int) -> Found:
     """What is wrong with a plan besides its program, its hosts and its routes."""
     if plan.program.ranks != ranks:
         yield "ranks", f"the program has {plan.program.ranks} ranks, and the collective {ranks}"
@@ -131,16 +131,16 @@ def _plan_faults(plan: Plan, ranks: int) -> Found:
     yield from notes_faults(plan.notes)
 
 
-def for_kind(collective: str) -> list[str]:
+def algorithms_for(collective: str) -> list[str]:
     """The algorithms that a collective has."""
     from flitlab.models.registry import names, spec_class
 
-    found = []
+    algorithms = []
     for name in names("algorithm"):
         spec = spec_class("algorithm", name)
         if issubclass(spec, AlgorithmSpec) and collective in spec.collectives:
-            found.append(name)
-    return found
+            algorithms.append(name)
+    return algorithms
 
 
 def in_order(question: Question) -> Ints:
@@ -148,8 +148,8 @@ def in_order(question: Question) -> Ints:
     return np.arange(question.count)
 
 
-def made(found: Any) -> Any:
+def result_or_raise(outcome: Any) -> Any:
     """What a function made, or the exception that it raised when it was first called, again."""
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome

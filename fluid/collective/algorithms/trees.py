@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
-from flitlab.fluid.collective.along import routes_along
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
 from flitlab.fluid.collective.balanced import balanced_trees
 from flitlab.fluid.collective.forest import all_gather_trees, broadcast_trees
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
+from flitlab.fluid.collective.stream_routes import stream_routes
 from flitlab.models.collective.build import gathered, reduced, scattered, scheduled
 from flitlab.models.collective.pipeline import Lane, Stream
 from flitlab.models.collective.program import program_of
@@ -34,7 +34,7 @@ MOST_CHUNKS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class StreamPlan:
     """Streams for a collective, before anything is cut into chunks.
 
     parts: of a piece. reaches: time over the streams, in units of a piece over a channel of capacity 1. routes: along
@@ -63,22 +63,25 @@ class Scheduled(AlgorithmSpec):
     chunks: Annotated[int, Field(ge=1, le=10_000)] | None = None
     window: Annotated[int, Field(ge=1, le=10_000)] = 1
 
-    def ways(self, question: Question) -> Ways:
+    def stream_plan(self, question: Question) -> StreamPlan:
         """The streams of a collective. Raises ``SpecError`` or ``FluidError`` where there are none."""
         raise NotImplementedError
 
     def plan(self, question: Question, once: Once) -> Plan:
         network = question.topology.content_hash, question.collective, question.ranks, question.root
-        found: Ways = made(once((self.kind, *network, repr(self)), lambda: self.ways(question)))
-        chunks = self.chunks or _chunks(found, question.piece)
+        stream_plan: StreamPlan = result_or_raise(
+            once((self.kind, *network, repr(self)), lambda: self.stream_plan(question))
+        )
+        chunks = self.chunks or _chunks(stream_plan, question.piece)
         key = (self.kind, "schedule", *network, repr(self), chunks)
-        schedule: Schedule = made(once(key, lambda: _schedule(question, found, chunks)))
+        schedule: Schedule = result_or_raise(once(key, lambda: _schedule(question, stream_plan, chunks)))
         program = program_of(
             schedule, question.piece, self.window, self.kind, question.size, question.ns_per_byte
         )  # fmt: skip
         return Plan(
-            program, in_order(question), schedule=schedule, reaches=found.reaches,
-            trees=found.parts, chunks=chunks * found.parts, depth=max(map(_depth, found.streams)), routes=found.routes,
+            program, in_order(question), schedule=schedule, reaches=stream_plan.reaches,
+            trees=stream_plan.parts, chunks=chunks * stream_plan.parts,
+            depth=max(map(_depth, stream_plan.streams)), routes=stream_plan.routes,
         )  # fmt: skip
 
 
@@ -99,31 +102,31 @@ class Trees(Scheduled):
 
     parts: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
-    def ways(self, question: Question) -> Ways:
+    def stream_plan(self, question: Question) -> StreamPlan:
         network, kind, count = question.network(), question.collective, question.count
         if kind in ("broadcast", "reduce"):
             forest = broadcast_trees(network if kind == "broadcast" else network.reversed(), question.root, self.parts)
             along = gathered if kind == "broadcast" else scattered
-            return ways_of(question, along(forest.trees, numbered(forest.network)), forest.parts, forest.reached)
+            return routed_streams(question, along(forest.trees, numbered(forest.network)), forest.parts, forest.reached)
         out = self._forest(question, network) if kind != "reduce_scatter" else None
         into = self._forest(question, network.reversed()) if kind != "all_gather" else None
         if into is None:
             assert out is not None
-            return ways_of(question, gathered(out.trees, out.rank), out.parts, out.time)
+            return routed_streams(question, gathered(out.trees, out.rank), out.parts, out.time)
         if out is None:
-            return ways_of(question, scattered(into.trees, into.rank), into.parts, into.time)
+            return routed_streams(question, scattered(into.trees, into.rank), into.parts, into.time)
         parts = lcm(out.parts, into.parts)
         pairs = list(_paired(_scaled(into.trees, parts // into.parts), _scaled(out.trees, parts // out.parts)))
-        return ways_of(question, reduced(pairs, out.rank), parts * count, (into.time + out.time) / count)
+        return routed_streams(question, reduced(pairs, out.rank), parts * count, (into.time + out.time) / count)
 
-    def _forest(self, question: Question, network: Network) -> "_Forest":
+    def _forest(self, question: Question, network: CollectiveNetwork) -> "_Forest":
         """Trees of every rank; a network that is its own reverse has the same ones.
 
         Where translations are used, every rank has a switch of its own. If it has a channel to it, too, as much leaves
         through this as through all channels of the switch: the data of all other ranks.
         """
         topology = question.topology
-        one_each = network.alike and network.ranks == network.vertices
+        one_each = network.vertex_transitive and network.ranks == network.vertices
         if self.parts is None and one_each and network.is_rank.all() and (topology.reverse >= 0).all():
             moved = balanced_trees(topology)
             if moved is not None:
@@ -146,14 +149,14 @@ class _Forest:
     rank: Mapping[int, int]
 
 
-def numbered(network: Network) -> dict[int, int]:
+def numbered(network: CollectiveNetwork) -> dict[int, int]:
     """The rank at every vertex that has one."""
-    return {vertex: r for r, vertex in enumerate(network.place.tolist())}
+    return {vertex: r for r, vertex in enumerate(network.rank_vertex.tolist())}
 
 
-def ways_of(question: Question, streams: Sequence[Stream], parts: int, reaches: Fraction) -> Ways:
+def routed_streams(question: Question, streams: Sequence[Stream], parts: int, reaches: Fraction) -> StreamPlan:
     """Streams with the routes that they take."""
-    return Ways(streams, parts, reaches, routes_along(question.topology, streams))
+    return StreamPlan(streams, parts, reaches, stream_routes(question.topology, streams))
 
 
 def _scaled(trees: Iterable[Tree], factor: int) -> list[Tree]:
@@ -176,30 +179,31 @@ def _paired(into: Sequence[Tree], out: Sequence[Tree]) -> Iterator[tuple[Tree, T
             yield replace(other, count=count), replace(tree, count=count)
 
 
-def _chunks(ways: Ways, piece: int) -> int:
+def _chunks(stream_plan: StreamPlan, piece: int) -> int:
     """Into how many chunks a part is cut, where nothing is said of it."""
-    return max(1, min(MOST_CHUNKS, MESSAGES // max(ways.sends, 1), piece // (ways.parts * LEAST)))
+    return max(1, min(MOST_CHUNKS, MESSAGES // max(stream_plan.sends, 1), piece // (stream_plan.parts * LEAST)))
 
 
-def _schedule(question: Question, ways: Ways, chunks: int) -> Schedule:
+def _schedule(question: Question, stream_plan: StreamPlan, chunks: int) -> Schedule:
     """The schedule of streams, once it has been followed to see that it does what it should."""
     schedule = scheduled(
-        question.collective, question.count, ways.parts, ways.streams, chunks, _rates(question, ways), question.root
+        question.collective, question.count, stream_plan.parts, stream_plan.streams, chunks,
+        _rates(question, stream_plan), question.root
     )  # fmt: skip
     check(schedule)
     return schedule
 
 
-def _rates(question: Question, ways: Ways) -> dict[Lane, float]:
+def _rates(question: Question, stream_plan: StreamPlan) -> dict[Lane, float]:
     """Parts that ranks can send each other in a unit of time: what a channel carries, or what streams ask of a path."""
-    network, asked, single = question.network(), Counter[Lane](), dict[Lane, float]()
-    real = (network.capacity.astype(float) / float(network.scale) * ways.parts).tolist()
-    carries = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), real, strict=True))
-    for stream in ways.streams:
-        for lane, path in zip(stream.arcs, stream.paths, strict=True):
-            asked[lane] += stream.count
-            single[lane] = carries.get(path, 0.0) if len(path) == 2 and single.get(lane, 1.0) else 0.0
-    return {lane: single[lane] or count / float(ways.reaches) for lane, count in asked.items()}
+    network, demand, single = question.network(), Counter[Lane](), dict[Lane, float]()
+    real = (network.capacity.astype(float) / float(network.scale) * stream_plan.parts).tolist()
+    arc_rate = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), real, strict=True))
+    for stream in stream_plan.streams:
+        for arc, path in zip(stream.arcs, stream.paths, strict=True):
+            demand[arc] += stream.count
+            single[arc] = arc_rate.get(path, 0.0) if len(path) == 2 and single.get(arc, 1.0) else 0.0
+    return {arc: single[arc] or count / float(stream_plan.reaches) for arc, count in demand.items()}
 
 
 def _depth(stream: Stream) -> int:

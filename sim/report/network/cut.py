@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from flitlab.fluid.collective.bounds import Bound
+from flitlab.fluid.collective.bounds import TimeBound
 from flitlab.fluid.collective.cuts import Cut
 from flitlab.fluid.collective.parts import Parts
 from flitlab.models.arrays import Ints
@@ -58,7 +58,7 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 @in_style
-def figure_of(topology: Topology, collective: str, bound: Bound) -> Figure:
+def figure_of(topology: Topology, collective: str, bound: TimeBound) -> Figure:
     """The network with the sets that prove a bound, and the channels that leave them."""
     proof = bound.proof
     assert isinstance(proof, Cut | Parts)

@@ -16,7 +16,7 @@ from flitlab.models.rules.tables import PATHS, RANDOM
 from flitlab.models.topology.graph import Topology
 
 
-def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
+def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
     """Routes by which messages between ranks go along the paths of streams; None where neighbours alone send.
 
     Of the paths between two switches each takes the share of the messages that it has in the streams. Between other
@@ -36,8 +36,8 @@ def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None
     lengths = np.array([len(some) for some in channels], np.int64)
     flat = np.array([channel for some in channels for channel in some], np.int32)
     own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
-    found = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
-    table = weighed_table(topology, own, found, np.array(weight), 1, 0)
+    path_set = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
+    table = weighed_table(topology, own, path_set, np.array(weight), 1, 0)
     return Routes("trees", NO_PORTS, RANDOM, longest(table), notes=path_notes(topology, table), form=PATHS, paths=table)
 
 

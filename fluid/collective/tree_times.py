@@ -4,11 +4,11 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.collective.tree import Tree, load
 
 
-def reached(network: Network, trees: Iterable[Tree]) -> Fraction:
+def all_gather_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
     """The time of an all-gather over trees, in units over a channel of capacity 1: that of the most loaded arc.
 
     Raises ``ValueError`` if a tree does not reach every rank, or uses what is no arc, or if the numbers of trees of
@@ -18,10 +18,10 @@ def reached(network: Network, trees: Iterable[Tree]) -> Fraction:
     parts = parts_of_unit(network, trees)
     for tree in trees:
         check_spanning(network, tree)
-    return longest(network, trees) / parts
+    return longest_arc_time(network, trees) / parts
 
 
-def parts_of_unit(network: Network, trees: Iterable[Tree]) -> Fraction:
+def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
     """How many trees there are for every unit. Raises ``ValueError`` if not as many for each."""
     count = dict.fromkeys(range(network.vertices), 0)
     for tree in trees:
@@ -37,14 +37,14 @@ def parts_of_unit(network: Network, trees: Iterable[Tree]) -> Fraction:
     return parts
 
 
-def check_spanning(network: Network, tree: Tree) -> None:
+def check_spanning(network: CollectiveNetwork, tree: Tree) -> None:
     """Raise ``ValueError`` if a tree is none, or lacks a rank."""
-    lost = set(network.place.tolist()) - tree.reached()
+    lost = set(network.rank_vertex.tolist()) - tree.reached()
     if lost:
         raise ValueError(f"a tree of root {tree.root} does not reach the rank at {min(lost)}")
 
 
-def longest(network: Network, trees: Iterable[Tree]) -> Fraction:
+def longest_arc_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
     """The longest time that an arc needs for all trees over it, each with a part of size 1.
 
     Raises ``ValueError`` if a tree uses an arc that the network lacks.
