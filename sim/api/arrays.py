@@ -28,10 +28,10 @@ def dataset_of(
     """
     import pandas as pd
 
-    _refuse_without_xarray()
+    _require_xarray()
     if unknown := [name for name in over if name not in frame.columns]:
-        meant = near(unknown[0], list(frame.columns))
-        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+        closest_match = near(unknown[0], list(frame.columns))
+        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {closest_match!r}?" if closest_match else ""))
     swept = pd.DataFrame([keys.get(label, {}) for label in frame.get("scenario", [])], index=frame.index)
     frame = pd.concat([swept, frame.drop(columns=["scenario", *swept.columns], errors="ignore")], axis="columns")
     names = dict.fromkeys([*swept.columns, *over, *VARIED])
@@ -41,19 +41,23 @@ def dataset_of(
     if not dims or frame.duplicated(dims).any():
         place = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
         raise ValueError(f"rows are not told apart {place}: name further columns, dataset(NAME, over=[...])")
-    found: xarray.Dataset = frame.set_index(dims).to_xarray()
+    dataset: xarray.Dataset = frame.set_index(dims).to_xarray()
     texts = [name for name in dims if not pd.api.types.is_numeric_dtype(frame[name])]
-    found = found.reindex({name: frame[name].unique() for name in texts})  # in the order of the run
-    for name in found.data_vars:
-        found[name] = _of_one_kind(found[name])
+    dataset = dataset.reindex({name: frame[name].unique() for name in texts})  # in the order of the run
+    for name in dataset.data_vars:
+        dataset[name] = _of_one_kind(dataset[name])
     for one in known:
-        if one.name in found.variables:
-            told = {"units": one.unit, "long_name": one.label or one.name.replace("_", " "), "description": one.meaning}
-            found[one.name].attrs.update({key: text for key, text in told.items() if text})
-    return found.assign_attrs(about)
+        if one.name in dataset.variables:
+            attributes = {
+                "units": one.unit,
+                "long_name": one.label or one.name.replace("_", " "),
+                "description": one.meaning,
+            }
+            dataset[one.name].attrs.update({key: text for key, text in attributes.items() if text})
+    return dataset.assign_attrs(about)
 
 
-def _refuse_without_xarray() -> None:
+def _require_xarray() -> None:
     try:
         import xarray  # noqa: F401
     except ModuleNotFoundError as error:
@@ -78,7 +82,7 @@ def _of_one_kind(variable: "xarray.DataArray") -> "xarray.DataArray":
     """Values of one type where cells are empty: text that may be '', numbers that may be NaN for truth values."""
     if variable.dtype != object:
         return variable
-    there = {type(value) for value in variable.values.ravel() if value == value and value is not None}
-    if there <= {bool}:
+    types = {type(value) for value in variable.values.ravel() if value == value and value is not None}
+    if types <= {bool}:
         return variable.astype(float)
-    return variable.fillna("").astype(str) if there == {str} else variable
+    return variable.fillna("").astype(str) if types == {str} else variable

@@ -17,7 +17,7 @@ from flitlab.models.html import facts
 from flitlab.models.registry import SpecError
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
-from flitlab.sim.api.given import component, configuration, plain
+from flitlab.sim.api.inputs import component, configuration, plain
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.study import Case, Study, read
@@ -38,13 +38,13 @@ MAPPING = "configuration"
 COLUMN = (3.5, 2.4)
 """Inches of a figure, as in ``sim/report/figures/style.mplstyle``."""
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Rows of the table of scenarios that a notebook shows of an experiment."""
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """What writes YAML: that of libyaml, where PyYAML has it, takes a tenth of the time."""
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 """More problems than this are counted, not listed."""
 
 
@@ -56,8 +56,8 @@ class RunError(Exception):
     """
 
     def __init__(self, report: "Report"):
-        more = len(report.problems) - MOST_PROBLEMS
-        lines = [*report.problems[:MOST_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]
+        more = len(report.problems) - MAX_PROBLEMS
+        lines = [*report.problems[:MAX_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]
         super().__init__("\n".join(lines) or f"see status and message of the rows in {report.folder}")
         self.report = report
 
@@ -109,8 +109,10 @@ class Experiment:
         changes = dict(sets or {}) | {key.replace("__", "."): value for key, value in overrides.items()}
         whole = configuration(source) if isinstance(source, Mapping) else None
         topology = changes.get("topology", source.get("topology") if isinstance(source, Mapping) else None)
-        given = {key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()}
-        lines = [f"{key}={_flow(value, key)}" for key, value in given.items()]
+        components = {
+            key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()
+        }
+        lines = [f"{key}={_flow(value, key)}" for key, value in components.items()]
         if whole is not None:
             text = yaml.dump(whole, Dumper=DUMPER, sort_keys=False, allow_unicode=True)
             return cls(read(MAPPING, lines, quick, text=text))
@@ -250,10 +252,10 @@ class Experiment:
         """The columns of results.csv that were measured, by name: unit, label of an axis, and what each means."""
         import pandas as pd
 
-        there = list(self.results.columns)
-        table = columns_of("results.csv", self._of_programs, "host_throughput" in there)
-        found = [table[name] for name in there if name in table]
-        rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in found]
+        names = list(self.results.columns)
+        table = columns_of("results.csv", self._of_programs, "host_throughput" in names)
+        measured = [table[name] for name in names if name in table]
+        rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in measured]
         return pd.DataFrame(rows, columns=["column", "unit", "label", "meaning"]).set_index("column")
 
     def table(self, name: str) -> "pd.DataFrame":
@@ -310,17 +312,17 @@ class Experiment:
         from flitlab.sim.report.folder.plugins import know_figures
         from flitlab.sim.report.folder.run import Run
 
-        alone = ax is None
+        single = ax is None
         ax = _column() if ax is None else ax
         with self._on_disk() as folder:
             know_figures(folder, [name], self._trust_plugins)
-            draw_on(ax, Run.read(folder), name, alone=alone)
+            draw_on(ax, Run.read(folder), name, alone=single)
         return ax
 
     @contextmanager
     def _on_disk(self) -> Iterator[Path]:
         """The run folder; of a run in memory, one that is there for as long as it is needed."""
-        self._refuse_before_run()
+        self._require_run()
         if self.folder is not None:
             yield self.folder
             return
@@ -329,14 +331,14 @@ class Experiment:
             self._memory.copy(Path(folder))
             yield Path(folder)
 
-    def _refuse_before_run(self) -> None:
+    def _require_run(self) -> None:
         if self.folder is None and self._memory is None:
             raise RuntimeError("this experiment has not run: call run(), or Experiment.open(DIR) for an earlier run")
 
     @property
     def _tables(self) -> dict[str, Path | str]:
         """The tables of the run by name: files, or texts in memory."""
-        self._refuse_before_run()
+        self._require_run()
         if self.folder is not None:
             return {file.name: file for file in sorted(self.folder.glob("*.csv"))}
         assert self._memory is not None
@@ -352,14 +354,14 @@ class Experiment:
     @property
     def _manifest(self) -> dict[str, Any]:
         """What manifest.json says."""
-        self._refuse_before_run()
+        self._require_run()
         if self.folder is not None:
             text = read_text(self.folder / "manifest.json")
         else:
             assert self._memory is not None
             text = self._memory.files["manifest.json"]
-        found: dict[str, Any] = json.loads(text)
-        return found
+        manifest: dict[str, Any] = json.loads(text)
+        return manifest
 
     def _frame(self, name: str) -> "pd.DataFrame":
         tables = self._tables
@@ -386,7 +388,7 @@ class Experiment:
         """Shows it in notebooks: what it is, where its results are, and its scenarios."""
         tables = ", ".join(self._tables) if self.folder or self._memory else None
         about = {**facts_of(self.study), "results": self._state, "tables": tables}
-        scenarios: str = self.check().to_html(max_rows=MOST_ROWS)
+        scenarios: str = self.check().to_html(max_rows=MAX_ROWS)
         return facts(f"Experiment {self.study.name}", about) + scenarios
 
 

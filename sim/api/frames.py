@@ -30,9 +30,9 @@ def frame_of(file: Path | str, known: Iterable[Column]) -> "pd.DataFrame":
         frame = pd.read_csv(source, keep_default_na=False, na_values=[""])
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame()
-    there = [one for one in known if one.name in frame.columns]
-    frame.attrs["units"] = {one.name: one.unit for one in there if one.unit}
-    frame.attrs["meaning"] = {one.name: one.meaning for one in there if one.meaning}
+    present = [one for one in known if one.name in frame.columns]
+    frame.attrs["units"] = {one.name: one.unit for one in present if one.unit}
+    frame.attrs["meaning"] = {one.name: one.meaning for one in present if one.meaning}
     return frame
 
 

@@ -28,10 +28,10 @@ from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
-from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, of_csv
-from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, asks_capacity, is_time, quantity
+from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, read_csv_rows
+from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, is_time, needs_capacity, quantity
 
-MEASURED = 0.02
+DEFAULT_ERROR = 0.02
 """What a mean over a run that ends may be off by, relatively, where nothing else is said."""
 
 RATE, TIME = "flits/cycle/node", "cycles"
@@ -40,7 +40,7 @@ RATE, TIME = "flits/cycle/node", "cycles"
 SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
 """Section -> the key that a bare text stands for, and the kind that is meant then."""
 
-CALLED = {"booksim2": "BookSim2", "htsim": "htsim"}
+SIMULATORS = {"booksim2": "BookSim2", "htsim": "htsim"}
 """Key of an output -> the simulator that prints it."""
 
 Positive = Annotated[float, Field(ge=1e-15, le=1e15)]
@@ -76,15 +76,15 @@ class ReportedConfig(Section):
         return self.csv is not None or self.native is not None
 
     @model_validator(mode="after")
-    def _says_something(self) -> "ReportedConfig":
-        given = [what for what in QUANTITIES if getattr(self, what) is not None]
+    def _check_contents(self) -> "ReportedConfig":
+        quantities = [what for what in QUANTITIES if getattr(self, what) is not None]
         files = [key for key in ("csv", *NATIVE) if getattr(self, key) is not None]
         if len(files) > 1:
             raise PydanticCustomError("two_files", f"gives two files: {' or '.join(files)}")
-        if self.native is not None and (given or self.unit is not None):
-            problem = f"an output of {CALLED[self.native]} has names and units of its own"
+        if self.native is not None and (quantities or self.unit is not None):
+            problem = f"an output of {SIMULATORS[self.native]} has names and units of its own"
             raise PydanticCustomError("known_names", problem)
-        if self.native is None and not given:
+        if self.native is None and not quantities:
             raise PydanticCustomError("nothing_reported", "needs load, throughput or latency")
         return self
 
@@ -169,75 +169,75 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
 
     Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
     """
-    mistakes: list[Mistake] = []
-    root = load_file(file, mistakes)
+    errors: list[Mistake] = []
+    root = load_file(file, errors)
     for change in sets:
-        root = apply_set(root, change, mistakes)
-    root = _plain(root, mistakes)
-    if mistakes:  # what follows from a value that could not be read would only confuse
-        raise ConfigError(mistakes)
-    page, base = Page(root, mistakes), Path(file).resolve().parent
+        root = apply_set(root, change, errors)
+    root = _plain(root, errors)
+    if errors:  # what follows from a value that could not be read would only confuse
+        raise ConfigError(errors)
+    page, base = Page(root, errors), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base, trust_plugins)
-    draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
+    draft = Draft(_configuration(root, page, config), "ceilings", base, errors)
     for key in ("topology", "traffic"):
         if not draft.given(key):
             page.refuse(key, "is missing")
-    built = None if mistakes else Builder().build(draft)
+    built = None if errors else Builder().build(draft)
     if built is None or config is None or built.instance is None:
-        raise ConfigError(mistakes)
+        raise ConfigError(errors)
     instance, source = built.instance, draft.source
     assert source is not None
     if instance.traffic.background is not None:
         page.refuse("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
     flits = _mean_flits(source.packet_flits)
-    found = _Reader(page, config, base, instance, flits, draft)
-    points = list(found.points())
-    delays = found.delays(any(point.latency is not None for point in points))
-    if mistakes:
-        raise ConfigError(mistakes)
+    reader = _Reader(page, config, base, instance, flits, draft)
+    points = list(reader.points())
+    delays = reader.delays(any(point.latency is not None for point in points))
+    if errors:
+        raise ConfigError(errors)
     assumed = [
-        *_drawn(draft),
-        *_of_delays(delays, points),
-        *_of_means(points),
+        *_random_assumptions(draft),
+        *_delay_assumptions(delays, points),
+        *_mean_assumptions(points),
         *dict.fromkeys(map(str, draft.warnings)),
-        *found.skipped,
+        *reader.skipped,
     ]
     return Claim(
-        str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
-        config.vcs or _vcs(draft), delays, points, assumed, found.capacity,
+        str(file), config.name or Path(file).stem, read_text(file), instance, reader.scale.hosts, flits,
+        config.vcs or _vcs(draft), delays, points, assumed, reader.capacity,
     )  # fmt: skip
 
 
-def _plain(root: Node, mistakes: list[Mistake]) -> Node:
+def _plain(root: Node, errors: list[Mistake]) -> Node:
     """A claim with plain numbers; but what is reported has units of its own."""
-    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), mistakes)
+    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), errors)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
 def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
     """The part of a claim that is a configuration, in its long form."""
     keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
-    kept = root.with_value({key: node for key, node in root.value.items() if key in keys})
+    parts = root.with_value({key: node for key, node in root.value.items() if key in keys})
     for section, (key, kind) in SHORT.items():
-        node = kept.get(section)
+        node = parts.get(section)
         if node is not None and isinstance(node.value, str):
             plain = {key: node} | ({} if kind is None else {"kind": node.with_value(kind)})
-            kept = put(kept, (section,), node.with_value(plain))
-    vcs, switching = root.get("vcs"), kept.get("switching")
+            parts = put(parts, (section,), node.with_value(plain))
+    vcs, switching = root.get("vcs"), parts.get("switching")
     if vcs is None or config is None or (switching is not None and not switching.is_map):
-        return kept
-    if kept.get("switching", "vcs") is not None:
+        return parts
+    if parts.get("switching", "vcs") is not None:
         page.refuse("vcs", "is given in switching, too")
-        return kept
-    return put(kept, ("switching", "vcs"), vcs)
+        return parts
+    return put(parts, ("switching", "vcs"), vcs)
 
 
-def _mean_flits(given: Any) -> float:
-    if isinstance(given, int):
-        return float(given)
-    whole = sum(part.share for part in given)
-    return float(sum(part.flits * part.share for part in given) / whole)
+def _mean_flits(packet_flits: Any) -> float:
+    if isinstance(packet_flits, int):
+        return float(packet_flits)
+    whole = sum(part.share for part in packet_flits)
+    return float(sum(part.flits * part.share for part in packet_flits) / whole)
 
 
 def _vcs(draft: Draft) -> int | None:
@@ -289,7 +289,9 @@ class _Reader:
             self.page.refuse(key, "is no regular file: it may never end")
             return []
         try:
-            found, skipped = (NATIVE[kind](path), 0) if entry.native else of_csv(path, self._columns(place, named))
+            rows, skipped = (
+                (NATIVE[kind](path), 0) if entry.native else read_csv_rows(path, self._columns(place, named))
+            )
         except OutputError as error:
             self.page.refuse(key, str(error))
             return []
@@ -297,9 +299,9 @@ class _Reader:
             self.page.refuse(key, error.mistakes[0].problem)
             return []
         if skipped:
-            told = "row reports" if skipped == 1 else "rows report"
-            self.skipped.append(f"{skipped} {told} nothing in these columns of {name}: {', '.join(named.values())}.")
-        return [(f"{name}:{line}", texts) for line, texts in found]
+            verb = "row reports" if skipped == 1 else "rows report"
+            self.skipped.append(f"{skipped} {verb} nothing in these columns of {name}: {', '.join(named.values())}.")
+        return [(f"{name}:{line}", texts) for line, texts in rows]
 
     def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
         """Quantity -> name of its column."""
@@ -318,28 +320,30 @@ class _Reader:
     def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
         before = len(self.page.mistakes)
         units = self._units(entry, place, texts)
-        found: dict[str, Quantity] = {}
+        quantities: dict[str, Quantity] = {}
         for what, text in texts.items():
             if units is None:
                 continue
-            alone = what == "load" and "throughput" not in texts
-            error = (0.0 if alone else MEASURED) if entry.error is None else entry.error
+            load_only = what == "load" and "throughput" not in texts
+            error = (0.0 if load_only else DEFAULT_ERROR) if entry.error is None else entry.error
             key = (*place, entry.native or what)
             try:
-                found[what] = quantity(text, self._unit(units[what], what), error)
+                quantities[what] = quantity(text, self._unit(units[what], what), error)
             except UnitError as problem:
-                self._refuse_unit(place, problem)
+                self._reject_unit(place, problem)
             except ValueError as problem:
-                told = f"{where}: {text!r} " if entry.is_file else ""
-                self.page.refuse(key, f"{told}{problem}")
-        if "throughput" in found and "load" not in found and math.isinf(self.instance.topology.host_capacity):
+                source = f"{where}: {text!r} " if entry.is_file else ""
+                self.page.refuse(key, f"{source}{problem}")
+        if "throughput" in quantities and "load" not in quantities and math.isinf(self.instance.topology.host_capacity):
             why = "says nothing without a load where host channels are infinite: report the load, too"
             self.page.refuse((*place, "throughput"), why)
         if len(self.page.mistakes) > before:
             return None
-        return Point(int(place[1]), where, found.get("load"), found.get("throughput"), found.get("latency"))
+        return Point(
+            int(place[1]), where, quantities.get("load"), quantities.get("throughput"), quantities.get("latency")
+        )
 
-    def _refuse_unit(self, place: Place, error: UnitError) -> None:
+    def _reject_unit(self, place: Place, error: UnitError) -> None:
         """Refuses a unit at its own key, or what it needs at the key that is missing."""
         self.page.refuse((*place, "unit"), str(error), error.choices)
 
@@ -367,21 +371,21 @@ class _Reader:
 
     def _unit(self, name: str, what: str) -> Unit:
         """The unit of a quantity on the network of the claim. Raises ``UnitError``."""
-        if what != "latency" and asks_capacity(name) and self.capacity is None:
+        if what != "latency" and needs_capacity(name) and self.capacity is None:
             self.capacity = _capacity(self.instance)
             self.scale = replace(self.scale, capacity=self.capacity.lower)
         return self.scale.unit(name, of_load=what == "load")
 
     def delays(self, needed: bool) -> Delays | None:
         """The least delays of the network, refused where a latency needs them and nothing says what they are."""
-        given, spec = self.config.delays, self.draft.switching
-        if given is not None:
+        section, spec = self.config.delays, self.draft.switching
+        if section is not None:
             try:
-                tick = self.scale.time(given.unit)
+                tick = self.scale.time(section.unit)
             except UnitError as error:
                 self.page.refuse("delays.unit", str(error), error.choices)
                 return None
-            return Delays(given.hop * tick, given.ends * tick, "delays of the claim")
+            return Delays(section.hop * tick, section.ends * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
             ticks = spec.ticks()
             each = ticks["header"] + ticks["switch"]
@@ -403,7 +407,7 @@ def _capacity(instance: Instance) -> Ceiling:
         raise UnitError(f"needs what the network carries of uniform traffic: {error}") from None
 
 
-def _drawn(draft: Draft) -> Iterator[str]:
+def _random_assumptions(draft: Draft) -> Iterator[str]:
     """Says which parts are drawn at random, so that another draw is another claim."""
     for section, word in (("topology", "graph"), ("traffic", "traffic")):
         spec = draft.spec(section)
@@ -415,7 +419,7 @@ def _drawn(draft: Draft) -> Iterator[str]:
             )
 
 
-def _of_delays(delays: Delays | None, points: list[Point]) -> Iterator[str]:
+def _delay_assumptions(delays: Delays | None, points: list[Point]) -> Iterator[str]:
     if delays is not None and not delays.source and any(point.latency is not None for point in points):
         yield (
             f"No delays are given: latencies are compared with flitlab's default network, {delays.hop:g} cycles a hop "
@@ -423,10 +427,10 @@ def _of_delays(delays: Delays | None, points: list[Point]) -> Iterator[str]:
         )
 
 
-def _of_means(points: list[Point]) -> Iterator[str]:
+def _mean_assumptions(points: list[Point]) -> Iterator[str]:
     errors = {each.error for point in points for each in (point.throughput, point.latency) if each is not None}
     if errors:
-        told = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
-        yield f"Throughputs and latencies are means of runs that end, and may be off by {told} (error)."
+        percentages = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
+        yield f"Throughputs and latencies are means of runs that end, and may be off by {percentages} (error)."
     if any(point.throughput is not None and point.load is None for point in points):
         yield "Where no load is given, hosts create as much as the busiest host's channel takes, and no more."

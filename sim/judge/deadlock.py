@@ -27,15 +27,15 @@ def deadlock(instance: Instance, vcs: int | None) -> Deadlock | None:
     if routes is None or vcs is None:
         return None
     try:
-        found = certify(topology, routes, vcs)
+        certificate = certify(topology, routes, vcs)
     except SpecError as error:
-        refused = str(error)
+        reason = str(error)
     else:
-        free = routes.vc_policy is None and not found.note.startswith("any") and not routes.deflection
-        return Deadlock(False, f"safe if VCs are used as {found.note}" if free else found.note)
+        free = routes.vc_policy is None and not certificate.note.startswith("any") and not routes.deflection
+        return Deadlock(False, f"safe if VCs are used as {certificate.note}" if free else certificate.note)
     try:
         policy = ANY if routes.vc_policy is None else routes.vc_policy
-        found = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
+        certificate = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
     except SpecError:
-        return Deadlock(True, refused)
-    return Deadlock(True, found.note if not found.acyclic else refused)
+        return Deadlock(True, reason)
+    return Deadlock(True, certificate.note if not certificate.acyclic else reason)

@@ -25,7 +25,7 @@ EMPTY = ("", "-", "nan")
 INFINITE = ("inf", "+inf", "infinity")
 
 
-def of_csv(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
+def read_csv_rows(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
     """The rows of a CSV file that report something, and how many report nothing.
 
     columns: quantity -> name of its column; cells that are empty are left out. A row is at the line on which it ends.
@@ -42,15 +42,15 @@ def of_csv(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
     for name in columns.values():
         if name not in header:
             raise OutputError(f"has no column {name!r}; it has {', '.join(header) or 'none'}")
-    place = {what: header.index(name) for what, name in columns.items()}
-    found = []
+    column_index = {what: header.index(name) for what, name in columns.items()}
+    rows = []
     for number, row in table[1:]:
-        texts = {what: row[at].strip() if at < len(row) else "" for what, at in place.items()}
+        texts = {what: row[index].strip() if index < len(row) else "" for what, index in column_index.items()}
         if known := {what: text for what, text in texts.items() if not _is_empty(what, text.lower())}:
-            found.append((number, known))
-    if not found:
+            rows.append((number, known))
+    if not rows:
         raise OutputError("has no row with a number in these columns")
-    return found, len(table) - 1 - len(found)
+    return rows, len(table) - 1 - len(rows)
 
 
 def _is_empty(what: str, text: str) -> bool:
@@ -68,7 +68,7 @@ OVERALL = "Overall Traffic Statistics"
 CLASS = re.compile(r"=+ Traffic class (\d+) =+")
 
 
-def of_booksim2(path: Path) -> list[Row]:
+def read_booksim2(path: Path) -> list[Row]:
     """The overall statistics at the end of an output of BookSim2; one traffic class, as several share the network.
 
     Rates are those measured, so that the load is what hosts injected. Raises :class:`OutputError` for an output without
@@ -82,13 +82,13 @@ def of_booksim2(path: Path) -> list[Row]:
         why = "its simulation was unstable, and so has none" if unstable else "is that the whole output?"
         raise OutputError(f"has no {OVERALL!r}: {why}")
     block = lines[starts[-1] :]
-    if len({found[1] for line in block if (found := CLASS.search(line))}) > 1:
+    if len({match[1] for line in block if (match := CLASS.search(line))}) > 1:
         raise OutputError("has several traffic classes, and only one can be judged")
     texts: dict[str, str] = {}
     for what, name in BOOKSIM.items():
         for line in block:
-            if found := re.match(rf"\s*{name}\s*=\s*([-+.\deE]+)", line):
-                texts[what] = found[1]
+            if match := re.match(rf"\s*{name}\s*=\s*([-+.\deE]+)", line):
+                texts[what] = match[1]
                 break
     if not texts:
         raise OutputError(f"has no {', '.join(BOOKSIM.values())} after {OVERALL!r}")
@@ -103,7 +103,7 @@ FINISHED = re.compile(
 """What htsim prints when a flow of its UEC or EQDS transport has ended: microseconds, whole packets and their bytes."""
 
 
-def of_htsim(path: Path) -> list[Row]:
+def read_htsim(path: Path) -> list[Row]:
     """What an output of htsim says of throughput: the bytes of all flows that ended, over the time of the last one.
 
     Hosts carried at least that on average, in Gbit/s of the whole network: flows may begin later than at 0, and those
@@ -114,7 +114,7 @@ def of_htsim(path: Path) -> list[Row]:
     Source: the README of htsim (github.com/Broadcom/csg-htsim), which shows such lines, and the function
     ``checkFinished`` of its ``uec.cpp``.
     """
-    ends = [(i, found) for i, line in enumerate(read_text(path).splitlines(), 1) if (found := FINISHED.search(line))]
+    ends = [(i, match) for i, line in enumerate(read_text(path).splitlines(), 1) if (match := FINISHED.search(line))]
     if not ends:
         raise OutputError("has no line 'Flow ... finished at ... total packets ... total bytes ...'")
     line, last = max(ends, key=lambda end: float(end[1]["us"]))
@@ -127,7 +127,7 @@ def of_htsim(path: Path) -> list[Row]:
     return [(line, {"throughput": f"{8 * carried / float(last['us']) / 1000:.9g}"})]
 
 
-NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": of_booksim2, "htsim": of_htsim}
+NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": read_booksim2, "htsim": read_htsim}
 """Key of an output that is read as it is -> its reader."""
 
 UNITS = {"htsim": {"throughput": "Gbps per network"}}

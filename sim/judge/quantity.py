@@ -13,10 +13,10 @@ from fractions import Fraction
 LEAST_DIGITS = 3
 """A number printed with fewer digits is taken as exact to so many: 0.5 is 0.500, and no number from 0.45 to 0.55."""
 
-LONGEST = 9
+MAX_SHOWN_CHARACTERS = 9
 """Letters of a number that is shown as it is printed; longer ones are rounded where they are shown."""
 
-LARGEST = 100
+MAX_EXPONENT = 100
 """Numbers from 10**-LARGEST to 10**LARGEST are read: they are finite in any unit."""
 
 SHOWN_DIGITS = 4
@@ -104,12 +104,12 @@ def at_least(value: float, digits: int = SHOWN_DIGITS) -> str:
     return _rounded(value * (1 + ROUNDING), ROUND_FLOOR, digits)
 
 
-def _rounded(value: float, way: str, digits: int) -> str:
+def _rounded(value: float, rounding: str, digits: int) -> str:
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     number = Decimal(value)
     last = number.adjusted() - digits + 1
-    return f"{float(number.quantize(Decimal((0, (1,), last)), way)):.12g}"
+    return f"{float(number.quantize(Decimal((0, (1,), last)), rounding)):.12g}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def is_time(unit: str) -> bool:
     return unit.strip().rstrip("s") in ("cycle", "tick") or unit.strip() in SECONDS
 
 
-def asks_capacity(unit: str) -> bool:
+def needs_capacity(unit: str) -> bool:
     """Whether a unit of rates is relative to what the network carries of uniform traffic. Raises UnitError."""
     return _rate_unit(unit)[0] == "capacity"
 
@@ -213,13 +213,13 @@ def _rate_unit(unit: str) -> tuple[str, str]:
     share = re.fullmatch(r"(?:fraction|share|1)(?: of | of the )(capacity|line[ _]rate|rate)", text)
     if share:
         return ("capacity" if share[1] == "capacity" else "line"), "node"
-    found = re.fullmatch(r"(flit|packet)s?/(?:cycle|tick)(?:/(\w+?)s?)?", text)
-    if found and (found[2] or "node") in SCOPES:
-        return f"{found[1]}s", SCOPES[found[2] or "node"]
-    found = re.fullmatch(r"([kMGT]?)(bps|bit/s|b/s|Bps|B/s|byte/s)(?:/(\w+?)s?)?", text)
-    if found and (found[3] or "node") in SCOPES:
-        bits = 8 if found[2] in ("Bps", "B/s", "byte/s") else 1
-        return str(bits * PREFIX[found[1]]), SCOPES[found[3] or "node"]
+    match = re.fullmatch(r"(flit|packet)s?/(?:cycle|tick)(?:/(\w+?)s?)?", text)
+    if match and (match[2] or "node") in SCOPES:
+        return f"{match[1]}s", SCOPES[match[2] or "node"]
+    match = re.fullmatch(r"([kMGT]?)(bps|bit/s|b/s|Bps|B/s|byte/s)(?:/(\w+?)s?)?", text)
+    if match and (match[3] or "node") in SCOPES:
+        bits = 8 if match[2] in ("Bps", "B/s", "byte/s") else 1
+        return str(bits * PREFIX[match[1]]), SCOPES[match[3] or "node"]
     raise UnitError("is no unit of a rate", choices=RATES)
 
 
@@ -248,7 +248,7 @@ class Quantity:
         return (self.value + self.slack) * (1 + self.error)
 
     def __str__(self) -> str:
-        number = self.text if len(self.text) <= LONGEST else f"{float(self.text):.6g}"
+        number = self.text if len(self.text) <= MAX_SHOWN_CHARACTERS else f"{float(self.text):.6g}"
         return f"{number} {self.unit.name}"
 
 
@@ -262,11 +262,11 @@ def quantity(text: str, unit: Unit, error: float) -> Quantity:
         raise ValueError("must be a finite number")
     if number <= 0:
         raise ValueError("must be more than 0")
-    if abs(number.adjusted()) > LARGEST:
-        raise ValueError(f"must be between 1e-{LARGEST} and 1e+{LARGEST}")
+    if abs(number.adjusted()) > MAX_EXPONENT:
+        raise ValueError(f"must be between 1e-{MAX_EXPONENT} and 1e+{MAX_EXPONENT}")
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     last = min(exponent, number.adjusted() - LEAST_DIGITS + 1)
     # a digit beyond those of a double is far below any slack; the power of ten would be long to compute
-    slack = float(Fraction(10) ** max(last, -2 * LARGEST) / 2)
+    slack = float(Fraction(10) ** max(last, -2 * MAX_EXPONENT) / 2)
     return Quantity(text.strip(), unit, float(number) * unit.factor, slack * unit.factor, error)

@@ -13,11 +13,11 @@ from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
-from flitlab.sim.judge.carried import Delivery, reading, slips
 from flitlab.sim.judge.claim import Claim, Point
 from flitlab.sim.judge.deadlock import Deadlock, deadlock
+from flitlab.sim.judge.delivery import Delivery, unit_errors, unit_explanation
 from flitlab.sim.judge.quantity import ROUNDING, Quantity, Unit
-from flitlab.sim.judge.witness import Witness, of_theta, of_total
+from flitlab.sim.judge.witness import Witness, witness_of_theta, witness_of_total
 from flitlab.sim.judge.zero_load import ZeroLoad
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
@@ -59,7 +59,7 @@ class Check:
     @property
     def words(self) -> str:
         """The verdict, and whether the load arrives."""
-        lost = self.possible and self.delivery is not None and self.delivery.lost
+        lost = self.possible and self.delivery is not None and self.delivery.is_short
         return f"{self.verdict}, not carried" if lost else self.verdict
 
     @property
@@ -99,7 +99,7 @@ class Verdict:
     mean: float
     checks: list[Check]
     deadlock: Deadlock | None
-    reading: str = ""
+    unit_explanation: str = ""
 
     @property
     def possible(self) -> bool:
@@ -134,8 +134,8 @@ class Verdict:
     @cached_property
     def units(self) -> list[tuple[str, Unit]]:
         """The units of rates that the claim has, each with what it is of, in order."""
-        found = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
-        return [(check.what, check.reported.unit) for check in found.values()]
+        by_unit = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
+        return [(check.what, check.reported.unit) for check in by_unit.values()]
 
     def ceiling_in(self, what: str, unit: Unit) -> tuple[float, float]:
         """The ends of the ceiling as a load or a throughput, in a unit of these."""
@@ -147,8 +147,8 @@ class Verdict:
         """The verdict as a person would say it."""
         wrong = [check for check in self.checks if not check.possible]
         parts = [self._impossible(wrong)] if wrong else [self._possible()]
-        if any(one.lost for one in self.deliveries):
-            parts += [self._not_carried(), self.reading]
+        if any(one.is_short for one in self.deliveries):
+            parts += [self._not_carried(), self.unit_explanation]
         else:
             parts += [check.note for check in self.checks if check.note and not wrong][:1]
         if not wrong and self.deadlock is not None and self.deadlock.prone:
@@ -172,15 +172,15 @@ class Verdict:
 
     def _not_carried(self) -> str:
         """Which loads do not arrive, and what that means at the one of which least does."""
-        lost = [check for check in self.checks if check.delivery is not None and check.delivery.lost]
-        count = f"At {len(lost)} of {len(self.deliveries)} loads less arrives than hosts create. " if lost[1:] else ""
+        short = [check for check in self.checks if check.delivery is not None and check.delivery.is_short]
+        count = f"At {len(short)} of {len(self.deliveries)} loads less arrives than hosts create. " if short[1:] else ""
         # below the ceiling a shortfall needs a reason
-        worst = min(lost, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
+        worst = min(short, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
         return f"Not carried. {count}{worst.note}"
 
     def plain(self) -> dict[str, Any]:
         """The verdict as JSON has it. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
-        row, stuck, topology = self.ceiling, self.deadlock, self.claim.instance.topology
+        row, deadlock, topology = self.ceiling, self.deadlock, self.claim.instance.topology
         return {
             "name": self.claim.name, "verdict": self.verdict, "carried": self.carried, "sentence": self.sentence,
             "efficiency": self.efficiency, "delivered": min((one.share for one in self.deliveries), default=None),
@@ -190,7 +190,8 @@ class Verdict:
                 for what, unit in self.units for ends in [self.ceiling_in(what, unit)]
             ],
             "ceiling_note": row.note or None, "witness": None if self.witness is None else self.witness.plain(),
-            "deadlock_prone": None if stuck is None else stuck.prone, "deadlock": None if stuck is None else stuck.note,
+            "deadlock_prone": None if deadlock is None else deadlock.prone,
+            "deadlock": None if deadlock is None else deadlock.note,
             "reported": [check.plain() for check in self.checks], "assumed": self.claim.assumed,
             "topology": {
                 "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
@@ -208,8 +209,8 @@ def judge(claim: Claim) -> Verdict:
     """
     judged = _Judge(claim)
     checks = [check for point in claim.points for check in judged.checks(point)]
-    stuck, told = deadlock(claim.instance, claim.vcs), judged.reading()
-    return Verdict(claim, judged.ceiling, judged.share, checks, stuck, told)
+    deadlock_risk, explanation = deadlock(claim.instance, claim.vcs), judged.unit_explanation()
+    return Verdict(claim, judged.ceiling, judged.share, checks, deadlock_risk, explanation)
 
 
 class _Judge:
@@ -222,7 +223,7 @@ class _Judge:
         self.share = float(traffic.rate.sum()) / self.senders  # flits per tick that a sender creates at load 1, in mean
         self.gap = GAP if topology.switches <= FEW else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
-        self.slips = slips(claim.flits, self.senders, topology.switches)
+        self.slips = unit_errors(claim.flits, self.senders, topology.switches)
         self._totals: dict[float, Ceiling] = {}
 
     @cached_property
@@ -232,21 +233,21 @@ class _Judge:
 
     def checks(self, point: Point) -> list[Check]:
         """The checks of all that a point reports."""
-        found = []
+        checks = []
         if point.load is not None and point.throughput is None:
-            found.append(self._of_load(point, point.load))
+            checks.append(self._of_load(point, point.load))
         if point.throughput is not None:
-            found.append(self._of_throughput(point, point.throughput))
+            checks.append(self._of_throughput(point, point.throughput))
         if point.latency is not None:
-            found.append(self._of_latency(point, point.latency))
-        return found
+            checks.append(self._of_latency(point, point.latency))
+        return checks
 
-    def reading(self) -> str:
+    def unit_explanation(self) -> str:
         """What would make the loads and throughputs of an entry agree, for the first entry in which they do not."""
         for _, points in groupby(self.claim.points, lambda point: point.entry):
-            found = [one for one in map(self._delivery, points) if one is not None]
-            if any(one.lost for one in found):
-                return reading(found, self.slips, self.ceiling.lower * self.share)
+            deliveries = [one for one in map(self._delivery, points) if one is not None]
+            if any(one.is_short for one in deliveries):
+                return unit_explanation(deliveries, self.slips, self.ceiling.lower * self.share)
         return ""
 
     def _delivery(self, point: Point) -> Delivery | None:
@@ -260,7 +261,7 @@ class _Judge:
         claimed = load.low
         self._solve_for(claimed)
         possible = claimed <= self.ceiling.upper * (1 + ROUNDING)
-        witness = None if possible else of_theta(self.instance, self.ceiling, load)
+        witness = None if possible else witness_of_theta(self.instance, self.ceiling, load)
         limit = self.ceiling.upper
         hints = () if possible else self._hints(load, limit, "the limit")
         return Check(
@@ -273,7 +274,7 @@ class _Judge:
         efficiency = throughput.value / ceiling
         offered = None if point.load is None else point.load.high
         within = ROUNDING + 1
-        note = "" if delivery is None else self._lost(delivery, point)
+        note = "" if delivery is None else self._shortfall_note(delivery, point)
         if throughput.low <= within * self.share * min(self.ceiling.lower, offered or math.inf):
             return Check(
                 point.where, "throughput", throughput, True, ceiling, self.ceiling.ceiling, efficiency, note,
@@ -298,12 +299,12 @@ class _Judge:
             delivery,
         )  # fmt: skip
 
-    def _lost(self, delivery: Delivery, point: Point) -> str:
+    def _shortfall_note(self, delivery: Delivery, point: Point) -> str:
         """What it means that not all of a load arrives, '' if it does."""
-        if not delivery.lost:
+        if not delivery.is_short:
             return ""
-        told = delivery.told(self.ceiling.upper * self.share)
-        return told if point.latency is None else f"{told} {delivery.queued(point.latency)}"
+        text = delivery.shortfall_text(self.ceiling.upper * self.share)
+        return text if point.latency is None else f"{text} {delivery.run_length_text(point.latency)}"
 
     def _beyond_total(self, row: Ceiling, claimed: Quantity, point: Point) -> Witness:
         """Why less arrives than is claimed: that is more than hosts create, or a cut or lengths prove it."""
@@ -313,7 +314,7 @@ class _Judge:
         if point.load is not None:
             offered = f"At a load of {point.load}"
         if row.certificate is not None and row.upper * hosts < offer * self.senders * (1 - ROUNDING):
-            return of_total(self.instance, row, claimed, self.senders, offered)
+            return witness_of_total(self.instance, row, claimed, self.senders, offered)
         statement = (
             f"{offered}, hosts that send create no more than {claimed.unit.at_most(offer)} on average, and no network "
             "delivers more than that."
@@ -353,10 +354,10 @@ class _Judge:
             _latency_hints(latency, least.ticks, self.claim),
         )  # fmt: skip
 
-    def _solve_for(self, claimed: float) -> None:
+    def _solve_for(self, load: float) -> None:
         """Solves the ceiling exactly where a claim lies between its ends."""
         row = self.ceiling
-        if row.lower * (1 - ROUNDING) < claimed <= row.upper and row.upper > row.lower * (1 + ROUNDING):
+        if row.lower * (1 - ROUNDING) < load <= row.upper and row.upper > row.lower * (1 + ROUNDING):
             try:
                 closer = _least(self.instance, "exact", self.gap)
             except FluidError:
@@ -372,10 +373,10 @@ class _Judge:
         """The most that hosts receive at a load, per host."""
         if load not in self._totals:
             topology, traffic = self.instance.topology, self.instance.traffic
-            found = total(topology, traffic, load, ROUGH_GAP, "auto")
+            bounds = total(topology, traffic, load, ROUGH_GAP, "auto")
             row = Ceiling(
-                "total", load, found.lower / topology.hosts, found.upper / topology.hosts, "flits/tick/host",
-                found.method, 0.0, found.note, found.certificate,
+                "total", load, bounds.lower / topology.hosts, bounds.upper / topology.hosts, "flits/tick/host",
+                bounds.method, 0.0, bounds.note, bounds.certificate,
             )  # fmt: skip
             self._totals[load] = replace(row, upper=min(row.upper, load * float(traffic.rate.mean())))
         return self._totals[load]
@@ -403,10 +404,10 @@ def _latency_hints(latency: Quantity, least: float, claim: Claim) -> tuple[str, 
     """The slips of which each alone would make a latency possible."""
     value, unit = latency.value, latency.unit
     times = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
-    found = [
+    hints = [
         f"times {factor:g} ({what}) it would be possible: {unit.about(value * factor)}"
         for factor, what in times if value * factor >= least
     ]  # fmt: skip
     if claim.flits > 1 and value + claim.flits - 1 >= least:
-        found.append(f"plus {unit.about(claim.flits - 1)} (of the head instead of the tail) it would be possible")
-    return tuple(found)
+        hints.append(f"plus {unit.about(claim.flits - 1)} (of the head instead of the tail) it would be possible")
+    return tuple(hints)

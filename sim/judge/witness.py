@@ -19,10 +19,10 @@ from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, host_names, switch_names
 from flitlab.sim.judge.quantity import Quantity, Unit
 
-MOST_CUT = 2048
+MAX_CUT_SWITCHES = 2048
 """Switches up to which cuts are looked for: of more, lengths are the proof."""
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 """Channels that a witness lists; the file of the certificate has all."""
 
 
@@ -54,38 +54,38 @@ class UnconfirmedError(RuntimeError):
     """A certificate that the independent verifier does not confirm: a defect of flitlab."""
 
 
-def confirmed(instance: Instance, row: Ceiling) -> float:
+def confirmed_upper(instance: Instance, row: Ceiling) -> float:
     """The upper end that a certificate proves, as the verifier finds it that knows no solver.
 
     Raises :class:`UnconfirmedError` where that is more than the row claims.
     """
     saved = Saved.of(instance, row)
-    found = verify(instance, saved)
-    if problem := found.unproven(saved):
+    verified = verify(instance, saved)
+    if problem := verified.unproven(saved):
         raise UnconfirmedError(f"{row.ceiling}: {problem}")
-    return max(found.upper, row.upper)
+    return max(verified.upper, row.upper)
 
 
-def of_theta(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
+def witness_of_theta(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
     """The simplest proof that a claimed load is not carried: hosts, a cut, hops, or the lengths of a ceiling.
 
     row: the ceiling that it exceeds, with its certificate.
     """
-    simple = () if row.ceiling == "mcf_paths" else _simple(instance, claimed)
+    simple = () if row.ceiling == "mcf_paths" else _simple_witnesses(instance, claimed)
     for witness in simple:
         if witness.bound < claimed.low:
             return witness
-    return _of_lengths(instance, row, claimed)
+    return _price_witness(instance, row, claimed)
 
 
-def _simple(instance: Instance, claimed: Quantity) -> Iterator[Witness]:
+def _simple_witnesses(instance: Instance, claimed: Quantity) -> Iterator[Witness]:
     unit, load, at_load = claimed.unit, claimed.value, f"At a load of {claimed}"
     topology, traffic = instance.topology, instance.traffic
     names, hosts = switch_names(topology), host_bound(topology, traffic)
     if np.isfinite(hosts):
         z = host_certificate(topology, traffic)
-        way, word = (z.injection, "sends") if z.injection.any() else (z.ejection, "receives")
-        host = int(np.argmax(way))
+        prices, word = (z.injection, "sends") if z.injection.any() else (z.ejection, "receives")
+        host = int(np.argmax(prices))
         name = host_names(topology).value(host)
         demand = float((traffic.rate if z.injection.any() else traffic.column_sums)[host])
         statement = (
@@ -93,8 +93,8 @@ def _simple(instance: Instance, claimed: Quantity) -> Iterator[Witness]:
             f"{unit.flow(topology.host_capacity)}: no load above {unit.at_most(hosts)} passes it."
         )
         row = _row(instance, "bounds:hosts", hosts, z)
-        yield Witness("hosts", statement, "hosts", confirmed(instance, row), row.unit, {"host": name}, row)
-    if topology.switches <= MOST_CUT and bool(traffic.switch_pairs()[2].size):
+        yield Witness("hosts", statement, "hosts", confirmed_upper(instance, row), row.unit, {"host": name}, row)
+    if topology.switches <= MAX_CUT_SWITCHES and bool(traffic.switch_pairs()[2].size):
         for cut in sorted(all_cuts(topology, traffic), key=lambda cut: cut.upper)[:1]:
             inside, outside = np.flatnonzero(cut.side).tolist(), np.flatnonzero(~cut.side).tolist()
             few, verb = (inside, "leave") if len(inside) <= len(outside) else (outside, "enter")
@@ -108,16 +108,18 @@ def _simple(instance: Instance, claimed: Quantity) -> Iterator[Witness]:
                 "channels": _channels(instance, crossing),
             }  # fmt: skip
             row = _row(instance, f"cuts:{cut.name}", cut.upper, cut.certificate)
-            yield Witness("cut", statement, "cut", confirmed(instance, row), row.unit, facts, row)
-        found = volumetric(topology, traffic)
-        assert found.certificate is not None
+            yield Witness("cut", statement, "cut", confirmed_upper(instance, row), row.unit, facts, row)
+        volume_bound = volumetric(topology, traffic)
+        assert volume_bound.certificate is not None
         capacity = float(topology.capacity.sum())
         statement = (
-            f"{at_load} demands x hops take {unit.flow(load * capacity / found.upper)} of the channels, and all of "
-            f"them together move {unit.flow(capacity)}: no load above {unit.at_most(found.upper)} fits."
+            f"{at_load} demands x hops take {unit.flow(load * capacity / volume_bound.upper)} of the channels, and "
+            f"all of them together move {unit.flow(capacity)}: no load above {unit.at_most(volume_bound.upper)} fits."
         )
-        row = _row(instance, "bounds:volumetric", found.upper, found.certificate)
-        yield Witness("hops", statement, "volumetric", confirmed(instance, row), row.unit, {"capacity": capacity}, row)
+        row = _row(instance, "bounds:volumetric", volume_bound.upper, volume_bound.certificate)
+        yield Witness(
+            "hops", statement, "volumetric", confirmed_upper(instance, row), row.unit, {"capacity": capacity}, row
+        )
 
 
 def _row(instance: Instance, name: str, upper: float, z: Certificate) -> Ceiling:
@@ -125,15 +127,15 @@ def _row(instance: Instance, name: str, upper: float, z: Certificate) -> Ceiling
 
 
 def _listed(names: Names, switches: list[int]) -> str:
-    told = " ".join(map(names.label, switches[:MOST_LISTED]))
-    return f"({told}{' ...' if len(switches) > MOST_LISTED else ''})"
+    told = " ".join(map(names.label, switches[:MAX_LISTED]))
+    return f"({told}{' ...' if len(switches) > MAX_LISTED else ''})"
 
 
-def _of_lengths(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
+def _price_witness(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
     """The lengths of a ceiling, the longest channels listed."""
     z = row.certificate
     assert z is not None
-    length = z.capacity_worth(instance.topology)
+    worth = z.capacity_worth(instance.topology)
     over = " over the routes of the claim" if row.ceiling == "mcf_paths" else ""
     statement = (
         f"With channels of the lengths of this certificate (LP duality), a load of {claimed} needs "
@@ -142,32 +144,32 @@ def _of_lengths(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
     )
     order = np.argsort(-z.network, kind="stable")
     facts = {
-        "capacity_length": length, "priced_channels": int((z.network > 0).sum()),
+        "capacity_length": worth, "priced_channels": int((z.network > 0).sum()),
         "channels": _channels(instance, order[z.network[order] > 0], z.network),
     }  # fmt: skip
-    return Witness("lengths", statement, row.ceiling, confirmed(instance, row), row.unit, facts, row)
+    return Witness("lengths", statement, row.ceiling, confirmed_upper(instance, row), row.unit, facts, row)
 
 
-def of_total(instance: Instance, row: Ceiling, claimed: Quantity, senders: int, offered: str) -> Witness:
+def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, senders: int, offered: str) -> Witness:
     """Why senders do not deliver a claimed throughput: a cut that rejects enough, or the lengths of a ceiling.
 
     row: a ceiling ``total`` with its certificate. offered: at which load, for the statement.
     """
     hosts, unit = instance.topology.hosts, claimed.unit
-    for witness in _lost_at_cut(instance, row, unit, senders, offered):
+    for witness in _cut_witnesses(instance, row, unit, senders, offered):
         if witness.bound * hosts < claimed.low * senders:
             return witness
     z = row.certificate
     assert z is not None and row.load is not None
-    length = z.capacity_worth(instance.topology)
+    worth = z.capacity_worth(instance.topology)
     statement = (
         f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. With channels of the lengths of this certificate "
-        f"(LP duality) the network has {unit.flow(length)} of length, and offers at a distance below 1 add the rest."
+        f"(LP duality) the network has {unit.flow(worth)} of length, and offers at a distance below 1 add the rest."
     )
     order = np.argsort(-z.network, kind="stable")
-    facts: dict[str, Any] = {"load": row.load, "capacity_length": length}
+    facts: dict[str, Any] = {"load": row.load, "capacity_length": worth}
     facts["channels"] = _channels(instance, order[z.network[order] > 0], z.network)
-    return Witness("lengths", statement, "total", confirmed(instance, row), row.unit, facts, row)
+    return Witness("lengths", statement, "total", confirmed_upper(instance, row), row.unit, facts, row)
 
 
 def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
@@ -178,11 +180,11 @@ def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
     )
 
 
-def _lost_at_cut(instance: Instance, row: Ceiling, unit: Unit, senders: int, offered: str) -> Iterator[Witness]:
+def _cut_witnesses(instance: Instance, row: Ceiling, unit: Unit, senders: int, offered: str) -> Iterator[Witness]:
     """What is rejected at the sparsest cut, in the directions in which more is offered than can cross."""
     topology, traffic, load = instance.topology, instance.traffic, row.load
     assert load is not None
-    if topology.switches > MOST_CUT or not traffic.switch_pairs()[2].size:
+    if topology.switches > MAX_CUT_SWITCHES or not traffic.switch_pairs()[2].size:
         return
     inside = min(all_cuts(topology, traffic), key=lambda cut: cut.upper).side
     network = CutNetwork.of(topology, traffic)
@@ -204,12 +206,12 @@ def _lost_at_cut(instance: Instance, row: Ceiling, unit: Unit, senders: int, off
         "channels": _channels(instance, np.flatnonzero(z.network)),
     }  # fmt: skip
     proof = replace(row, lower=0.0, upper=bound, certificate=z, flow=None)
-    yield Witness("cut", statement, "total", confirmed(instance, proof), row.unit, facts, proof)
+    yield Witness("cut", statement, "total", confirmed_upper(instance, proof), row.unit, facts, proof)
 
 
 def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[Any]]:
     """[from, to], or [from, to, length], of the first channels."""
     names, src, dst = switch_names(instance.topology), instance.topology.src, instance.topology.dst
-    listed = channels[:MOST_LISTED].tolist()
+    listed = channels[:MAX_LISTED].tolist()
     ends = [names.values((src[c], dst[c])) for c in listed]
     return [[*pair, *([] if length is None else [float(length[c])])] for pair, c in zip(ends, listed, strict=True)]

@@ -52,17 +52,17 @@ class Times:
 
 
 @cache
-def python_with_simgrid(given: str | None = None) -> str:
+def python_with_simgrid(path: str | None = None) -> str:
     """A Python that has SimGrid's module: the one given, or the first of those here. Raises :class:`SimGridMissing`."""
-    candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if given is None else [given]
+    candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if path is None else [path]
     for python in dict.fromkeys(filter(None, candidates)):
         try:
-            found = subprocess.run([python, "-c", WORKS], capture_output=True, check=False, timeout=60)
+            probe = subprocess.run([python, "-c", WORKS], capture_output=True, check=False, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if found.returncode == 0:
+        if probe.returncode == 0:
             return python
-    raise SimGridMissing(MISSING if given is None else f"--python {given}: has no module 'simgrid'")
+    raise SimGridMissing(MISSING if path is None else f"--python {path}: has no module 'simgrid'")
 
 
 def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:

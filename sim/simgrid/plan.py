@@ -71,16 +71,16 @@ def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, 
 def _routes(
     network: Network, scenario: Scenario[Flow, Workload], pairs: np.ndarray
 ) -> list[tuple[int, int, list[int]]]:
-    way, routes = make_way(network, scenario.topology.switches), []
+    route_buffer, routes = make_way(network, scenario.topology.switches), []
     for source, destination in pairs.tolist():
-        count, _ = find_way(network, way, source, destination, 0, 0, 1)
-        links = way.channel[:count].tolist()
-        if (way.share[links] != 1.0).any():
+        count, _ = find_way(network, route_buffer, source, destination, 0, 0, 1)
+        links = route_buffer.channel[:count].tolist()
+        if (route_buffer.share[links] != 1.0).any():
             kind = scenario.routes.kind
             raise SpecError(
                 f"{kind} routing sends packets from host {source} to host {destination} over several paths; SimGrid "
                 "has one for a pair of hosts (minimal: select: hash draws one; ecmp: per: flow)", key="routing",
             )  # fmt: skip
-        leave_way(way, count)
+        leave_way(route_buffer, count)
         routes.append((source, destination, links))
     return routes

@@ -54,60 +54,60 @@ class Conductor:
         self.needs = list(plan["need"])
         self.ready = [False] * count
         self.finish: list[float | None] = [None] * count
-        self.stage, self.asked = [0] * count, [False] * count
+        self.stage, self.requested = [0] * count, [False] * count
         self.free: dict[tuple[int, int], float] = {}
         self.events = [(0.0, o, READY) for o in range(count) if self.needs[o] == 0]
         heapq.heapify(self.events)
-        self.flying: list[Any] = []
-        self.of: list[tuple[int, float]] = []
+        self.in_flight: list[Any] = []
+        self.transfers: list[tuple[int, float]] = []
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 
     def __call__(self) -> None:
         """What the only actor does: all events, in order of time and number."""
-        while self.events or self.flying:
+        while self.events or self.in_flight:
             now = Engine.clock
             while self.events and self.events[0][0] <= now:
                 _, operation, what = heapq.heappop(self.events)
-                self.happen(operation, what, now)
+                self.handle(operation, what, now)
             self.wait(now)
 
     def wait(self, now: float) -> None:
         """Waits for whatever comes first, an event or the end of a communication."""
         pause = self.events[0][0] - now if self.events else -1.0
-        if not self.flying:
+        if not self.in_flight:
             if pause > 0:
                 this_actor.sleep_until(self.events[0][0])
             return
-        which = Comm.wait_any_for(self.flying, pause)
+        which = Comm.wait_any_for(self.in_flight, pause)
         if which < 0:
             return
-        send, delay = self.of[which]
-        self.expect(Engine.clock + delay, send, ARRIVED)
+        send, delay = self.transfers[which]
+        self.schedule(Engine.clock + delay, send, ARRIVED)
         if self.stage[send] == DATA and not (self.plan["buffered"] or self.is_confirmed(send)):
-            self.expect(Engine.clock, send, DONE)
-        for column in (self.flying, self.of):
+            self.schedule(Engine.clock, send, DONE)
+        for column in (self.in_flight, self.transfers):
             column[which] = column[-1]
             column.pop()
 
-    def expect(self, time: float, operation: int, what: int) -> None:
+    def schedule(self, time: float, operation: int, what: int) -> None:
         """Enters an event of an operation, at a time in seconds."""
         heapq.heappush(self.events, (time, operation, what))
 
-    def happen(self, o: int, what: int, now: float) -> None:
+    def handle(self, o: int, what: int, now: float) -> None:
         """An event of an operation, and what follows from it (docs/applications.md, The model)."""
         plan = self.plan
         if what == READY:
             self.ready[o] = True
             if plan["kind"][o] != RECV:
-                begin, end = self.take(o, plan["hold"][o], now)
-                self.expect(begin, o, BEGUN)
-                self.expect(end, o, DONE if plan["kind"][o] == CALC else QUEUED)
+                begin, end = self.occupy_processor(o, plan["hold"][o], now)
+                self.schedule(begin, o, BEGUN)
+                self.schedule(end, o, DONE if plan["kind"][o] == CALC else QUEUED)
                 return
             self.release(o, 1, now)
             send = plan["partner"][o]
             if self.stage[send] == DELIVERED:
-                self.take_in(o, now)
-            elif self.asked[send]:
+                self.begin_receive(o, now)
+            elif self.requested[send]:
                 self.transfer(send, CONSENT, now)
         elif what == BEGUN:
             self.release(o, 1, now)
@@ -116,8 +116,8 @@ class Conductor:
                 self.transfer(o, REQUEST, now)
             else:
                 self.transfer(o, DATA, now)
-                if plan["buffered"] or self.own(o):
-                    self.expect(now, o, DONE)
+                if plan["buffered"] or self.is_local(o):
+                    self.schedule(now, o, DONE)
         elif what == ARRIVED:
             self.arrive(o, now)
         else:
@@ -128,7 +128,7 @@ class Conductor:
         """The message of a send, or what it begins with, is there."""
         receive = self.plan["partner"][send]
         if self.stage[send] == REQUEST:
-            self.asked[send] = True
+            self.requested[send] = True
             if self.ready[receive]:
                 self.transfer(send, CONSENT, now)
         elif self.stage[send] == CONSENT:
@@ -136,30 +136,30 @@ class Conductor:
         else:
             self.stage[send] = DELIVERED
             if self.is_confirmed(send):
-                self.expect(now, send, DONE)
+                self.schedule(now, send, DONE)
             if self.ready[receive]:
-                self.take_in(receive, now)
+                self.begin_receive(receive, now)
 
     def is_confirmed(self, send: int) -> bool:
         """Whether a send to another rank is done when its message has been delivered."""
-        late: bool = self.plan["waits"][send] or (self.plan["confirmed"] and not self.own(send))
-        return late
+        confirmed: bool = self.plan["waits"][send] or (self.plan["confirmed"] and not self.is_local(send))
+        return confirmed
 
-    def own(self, send: int) -> bool:
+    def is_local(self, send: int) -> bool:
         """Whether a rank sends a message to itself."""
-        own: bool = self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
-        return own
+        local: bool = self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
+        return local
 
-    def take(self, o: int, hold: float, now: float) -> tuple[float, float]:
+    def occupy_processor(self, o: int, hold: float, now: float) -> tuple[float, float]:
         """When the processor of an operation begins and ends what it does for it."""
         processor = self.plan["rank"][o], self.plan["cpu"][o]
         begin = max(now, self.free.get(processor, 0.0))
         self.free[processor] = begin + hold
         return begin, begin + hold
 
-    def take_in(self, receive: int, now: float) -> None:
+    def begin_receive(self, receive: int, now: float) -> None:
         """A receive that is ready and whose message is there asks for its processor."""
-        self.expect(self.take(receive, self.plan["hold"][receive], now)[1], receive, DONE)
+        self.schedule(self.occupy_processor(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
     def release(self, o: int, early: int, now: float) -> None:
         """Operations that wait for the start (early), or the end, of an operation wait no longer."""
@@ -167,20 +167,20 @@ class Conductor:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
                 if self.needs[entry // 2] == 0:
-                    self.expect(now, entry // 2, READY)
+                    self.schedule(now, entry // 2, READY)
 
     def transfer(self, send: int, stage: int, now: float) -> None:
         """A message, or what it begins with, leaves its host."""
         self.stage[send] = stage
         plan = self.plan
-        if self.own(send):
-            self.expect(now + plan["tick"], send, ARRIVED)
+        if self.is_local(send):
+            self.schedule(now + plan["tick"], send, ARRIVED)
             return
         ends = [plan["host"][plan["rank"][o]] for o in (send, plan["partner"][send])]
         source, target = reversed(ends) if stage == CONSENT else ends
         size = plan["size"][send] if stage == DATA else plan["empty"]
-        self.flying.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))
-        self.of.append((send, self.later[source, target]))
+        self.in_flight.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))
+        self.transfers.append((send, self.later[source, target]))
 
 
 def main(plan_file: str, times_file: str) -> None:

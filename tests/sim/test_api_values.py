@@ -19,7 +19,7 @@ from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.models.arrays import to_floats, to_integers
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.sim.api.given import plain
+from flitlab.sim.api.inputs import plain
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 TOPOLOGY = Topology.from_links("ring", 4, RING).with_hosts(1)

@@ -53,7 +53,7 @@ def _facts(verdict: Verdict) -> str:
         *ceilings,
     ]  # fmt: skip
     warnings = [] if verdict.possible else [verdict.verdict]
-    warnings += ["not carried"] if any(one.lost for one in verdict.deliveries) else []
+    warnings += ["not carried"] if any(one.is_short for one in verdict.deliveries) else []
     warnings += ["deadlock-prone"] if verdict.deadlock is not None and verdict.deadlock.prone else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return state + "".join(f"<li>{escape(fact)}</li>" for fact in facts)

@@ -23,32 +23,32 @@ from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
 
 
-def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
+def configuration(mapping: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
     """A mapping as a configuration has it, plain: of names, objects and arrays in place of specifications, too.
 
     topology: what is given for it outside of this mapping.
     Raises :class:`~flitlab.sim.config.errors.ConfigError` for an object that is none of a specification.
     """
-    found = _sections(given, given.get("topology", topology))
-    if isinstance(cases := found.get("cases"), list | tuple):
-        shared = found.get("topology", topology)
-        found["cases"] = [
+    sections = _sections(mapping, mapping.get("topology", topology))
+    if isinstance(cases := sections.get("cases"), list | tuple):
+        shared = sections.get("topology", topology)
+        sections["cases"] = [
             _sections(case, case.get("topology", shared)) if isinstance(case, Mapping) else case for case in cases
         ]
-    return {key: plain(value, key) for key, value in found.items()}
+    return {key: plain(value, key) for key, value in sections.items()}
 
 
-def _sections(given: Mapping[str, Any], topology: Any) -> dict[str, Any]:
+def _sections(mapping: Mapping[str, Any], topology: Any) -> dict[str, Any]:
     """A mapping whose components are as a configuration has them."""
-    found = {str(key): value for key, value in given.items()}
-    return found | {name: _options(name, found[name], topology) for name in SECTIONS if name in found}
+    sections = {str(key): value for key, value in mapping.items()}
+    return sections | {name: _options(name, sections[name], topology) for name in SECTIONS if name in sections}
 
 
-MOST_DIGITS = 400
+MAX_DIGITS = 400
 """Whole numbers of more digits are no numbers to YAML, see :mod:`flitlab.sim.config.load`."""
 
 
-def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
+def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
     """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
 
     Parameters
@@ -67,32 +67,32 @@ def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     if isinstance(value, str | Path):
         return str.__str__(value) if isinstance(value, str) else str(value)
     if isinstance(value, int | np.integer):
-        if abs(int(value)) >= 10**MOST_DIGITS:
-            raise _no_value(key, f"must have at most {MOST_DIGITS} digits")
+        if abs(int(value)) >= 10**MAX_DIGITS:
+            raise _value_error(key, f"must have at most {MAX_DIGITS} digits")
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     if isinstance(value, np.ma.MaskedArray):
-        raise _no_value(key, "is a masked array: fill in its masked entries")
+        raise _value_error(key, "is a masked array: fill in its masked entries")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
-    if any(value is one for one in above):
-        raise _no_value(key, "contains itself")
-    if len(above) > DEEPEST:
-        raise _no_value(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
-    inside = (*above, value)
+    if any(value is one for one in parents):
+        raise _value_error(key, "contains itself")
+    if len(parents) > DEEPEST:
+        raise _value_error(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
+    inside = (*parents, value)
     if isinstance(value, Mapping):
         return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
     if isinstance(value, list | tuple | range):
         return [plain(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     hint = "; make a list of it" if isinstance(value, Iterable) and not isinstance(value, bytes) else ""
-    raise _no_value(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
+    raise _value_error(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
 
 
-def _no_value(key: str, problem: str) -> ConfigError:
+def _value_error(key: str, problem: str) -> ConfigError:
     return ConfigError([Mistake("configuration", key, "", problem)])
 
 
@@ -174,9 +174,9 @@ def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
         problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
         raise ConfigError([Mistake("configuration", "traffic", "", problem)])
     if isinstance(value, np.ma.MaskedArray):
-        raise _no_value("traffic", "is a masked array: fill in its masked entries")
+        raise _value_error("traffic", "is a masked array: fill in its masked entries")
     if value.dtype.kind not in "biuf":
-        raise _no_value("traffic", f"is a matrix of {value.dtype}; demands are real numbers")
+        raise _value_error("traffic", f"is a matrix of {value.dtype}; demands are real numbers")
     return scipy.sparse.csr_array(value, dtype=float)
 
 

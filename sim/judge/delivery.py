@@ -8,28 +8,28 @@ from typing import NamedTuple
 from flitlab.sim.judge.quantity import Quantity
 
 
-class Slip(NamedTuple):
+class UnitSlip(NamedTuple):
     """A mistake that makes a rate ``factor`` times too large, more than 1. what: ``flits for packets``."""
 
     factor: float
     what: str
 
 
-def slips(flits: float, senders: int, switches: int) -> list[Slip]:
+def unit_errors(flits: float, senders: int, switches: int) -> list[UnitSlip]:
     """The slips of units that are common, the mildest first, those of one factor once.
 
     flits: of a packet, on average. senders: hosts that send.
     """
     every = [
-        Slip(2.0, "a factor 2, as of links counted in both directions"), Slip(8.0, "bits for bytes"),
-        Slip(senders / switches, "a mean per switch for one per host"), Slip(flits, "flits for packets"),
-        Slip(float(senders), "the whole network for one host"),
+        UnitSlip(2.0, "a factor 2, as of links counted in both directions"), UnitSlip(8.0, "bits for bytes"),
+        UnitSlip(senders / switches, "a mean per switch for one per host"), UnitSlip(flits, "flits for packets"),
+        UnitSlip(float(senders), "the whole network for one host"),
     ]  # fmt: skip
-    found: dict[float, Slip] = {}
+    by_factor: dict[float, UnitSlip] = {}
     for slip in sorted(every, key=lambda slip: slip.factor):
         if slip.factor > 1:
-            found.setdefault(slip.factor, slip)
-    return list(found.values())
+            by_factor.setdefault(slip.factor, slip)
+    return list(by_factor.values())
 
 
 @dataclass(frozen=True)
@@ -50,35 +50,35 @@ class Delivery:
         return self.throughput.value / (self.load.value * self.mean)
 
     @property
-    def lost(self) -> bool:
+    def is_short(self) -> bool:
         """Whether less arrives than hosts create, whatever the numbers may be off by."""
         return self.throughput.high < self.load.low * self.mean
 
     @property
     def carried(self) -> bool:
         """Whether as much arrives as hosts create."""
-        return self.agrees(1.0)
+        return self.is_consistent(1.0)
 
     @property
     def overload(self) -> bool:
         """Whether the load is more than any routing carries."""
         return self.load.low > self.ceiling
 
-    def agrees(self, factor: float) -> bool:
+    def is_consistent(self, factor: float) -> bool:
         """Whether as much arrives as hosts create if the load is ``factor`` times less than reported."""
         created = self.mean / factor
         return self.load.low * created <= self.throughput.high and self.throughput.low <= self.load.high * created
 
-    def explained(self, factor: float, reached: float) -> bool:
+    def is_explained(self, factor: float, reached: float) -> bool:
         """Whether the throughput goes with a load ``factor`` times less: equal, or below one that is not carried.
 
         reached: flits per tick and sending host that some routing delivers.
         """
         created = self.mean / factor
-        past = self.load.low * created > reached and self.throughput.low <= self.load.high * created
-        return past or self.agrees(factor)
+        saturated = self.load.low * created > reached and self.throughput.low <= self.load.high * created
+        return saturated or self.is_consistent(factor)
 
-    def told(self, ceiling: float) -> str:
+    def shortfall_text(self, ceiling: float) -> str:
         """What it means that less arrives than hosts create. ceiling: as a throughput, in flits per tick and host."""
         arrives, most = (
             f"Of a load of {self.load} {100 * self.share:.3g} % arrives",
@@ -94,37 +94,37 @@ class Delivery:
             "queue the rest, or the unit of one of the two numbers is wrong."
         )
 
-    def queued(self, latency: Quantity) -> str:
+    def run_length_text(self, latency: Quantity) -> str:
         """How long the run was, warm-up included, if what does not arrive waits in queues of the sources.
 
         A source that creates c and sends d < c in order sends at t what it created at t d / c, so the mean latency over
         a run of T is T (1 - d / c) / 2 at least.
         """
-        most = latency.unit.at_most(2 * latency.high / (1 - self.share))
+        longest_run = latency.unit.at_most(2 * latency.high / (1 - self.share))
         return (
             f"Had the rest waited at sources that are served alike, a mean latency of {latency} would be that of a run "
-            f"of {most} at most."
+            f"of {longest_run} at most."
         )
 
 
-def reading(deliveries: Sequence[Delivery], every: Sequence[Slip], reached: float) -> str:
+def unit_explanation(deliveries: Sequence[Delivery], every: Sequence[UnitSlip], reached: float) -> str:
     """Which slip of a unit would make loads and throughputs of one entry agree, or that none would.
 
     reached: flits per tick and sending host that some routing delivers.
     """
-    found = [
-        _told(deliveries[0], slip.factor, slip.what, len(deliveries))
-        for slip in every if all(one.explained(slip.factor, reached) for one in deliveries)
-        and any(one.agrees(slip.factor) for one in deliveries)
+    explanations = [
+        _explanation(deliveries[0], slip.factor, slip.what, len(deliveries))
+        for slip in every if all(one.is_explained(slip.factor, reached) for one in deliveries)
+        and any(one.is_consistent(slip.factor) for one in deliveries)
     ]  # fmt: skip
-    if found:
-        return " ".join(found)
+    if explanations:
+        return " ".join(explanations)
     known = ", ".join(f"{slip.factor:g} ({slip.what})" for slip in every)
-    at = " at all loads" if len(deliveries) > 1 else ""
-    return f"No slip of a unit makes the two agree{at}: {known}."
+    at_all_loads = " at all loads" if len(deliveries) > 1 else ""
+    return f"No slip of a unit makes the two agree{at_all_loads}: {known}."
 
 
-def _told(one: Delivery, factor: float, what: str, count: int) -> str:
+def _explanation(one: Delivery, factor: float, what: str, count: int) -> str:
     read = f"Divided by {factor:g} ({what})"
     if count > 1:
         return f"{read} every load would arrive, or be above the ceiling."
