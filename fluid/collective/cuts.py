@@ -28,7 +28,7 @@ class Cut:
     """A side S of a network, which may part ranks from their switches, and what must leave it.
 
     side: bool [vertices], the vertices in S. inside: bool [ranks], the ranks in S. units: what must leave. capacity:
-    of all channels out of S, as ``scale`` has it in :class:`~flitlab.fluid.collective.network.Network`.
+    of all channels out of S, as ``scale`` has it in :class:`~flitlab.fluid.collective.network.CollectiveNetwork`.
     """
 
     side: Bools

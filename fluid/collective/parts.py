@@ -34,7 +34,7 @@ class Parts:
 
     part: int64 [vertices], of_rank: int64 [ranks]: the part of each, 0 .. count - 1, -1 of vertices in none. out, into:
     capacity out of all parts together, and into them, as ``scale`` has it in
-    :class:`~flitlab.fluid.collective.network.Network`. counted: which of them bounds. best: whether it is known
+    :class:`~flitlab.fluid.collective.network.CollectiveNetwork`. counted: which of them bounds. best: whether it is known
     that no other parts prove more.
     """
 

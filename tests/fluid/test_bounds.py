@@ -157,7 +157,7 @@ def test_tub_is_omitted_where_it_means_nothing(monkeypatch):
     line = Topology.from_arcs("line", 2, [(0, 1)]).with_hosts(1, INF)
     row = bounds_of(line, table(line, [[0, 1], [0, 0]]))["bounds:tub"]
     assert (row.method, row.note) == ("omitted", "no path from switch 1 to switch 0")
-    monkeypatch.setattr("flitlab.fluid.bounds.TUB_MOST", 3)
+    monkeypatch.setattr("flitlab.fluid.bounds.MAX_TUB_GROUPS", 3)
     assert "at most 3" in bounds_of(ring, all_to_all(ring))["bounds:tub"].note
 
 

@@ -231,9 +231,9 @@ def test_each_size_and_gap_names_its_method():
 def test_an_exact_solution_that_would_not_fit_is_refused_with_its_size_and_approximated_by_auto(monkeypatch):
     topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
     case = scenario(topology, shifted(topology, 6))
-    for limit in ("MEMORY_MOST", "FINISH_MOST"):
+    for limit in ("MAX_MEMORY", "FINISH_MOST"):
         monkeypatch.setattr(choose, limit, 1 << 18)
-    monkeypatch.setattr(flitlab.fluid.problem, "MEMORY_MOST", 1 << 18)
+    monkeypatch.setattr(flitlab.fluid.problem, "MAX_MEMORY", 1 << 18)
     monkeypatch.setattr(arcs, "SIMPLEX_COLUMNS", 0)
     with pytest.raises(FluidError, match=r"exact solution needs about \S+ GiB of memory, more than .* method: approx"):
         theta(case)
@@ -302,7 +302,7 @@ def test_a_gap_that_an_exact_method_leaves_is_closed_by_another(monkeypatch):
 
 
 def test_a_list_of_pairs_that_would_not_fit_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(flitlab.fluid.problem, "MEMORY_MOST", 1 << 20)
+    monkeypatch.setattr(flitlab.fluid.problem, "MAX_MEMORY", 1 << 20)
     topology = make("topology", kind="imase", n=400, degree=3).build()
     with pytest.raises(FluidError, match="the list of switch pairs with demand needs about"):
         Problem.of(topology, all_to_all(topology))

@@ -164,7 +164,7 @@ def test_prices_are_those_of_scipy_and_paths_have_them(case):
 def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
     problem = Problem.of(TOPOLOGIES["imase"](), pattern(TOPOLOGIES["imase"](), "uneven amounts"))
     results = []
-    monkeypatch.setattr(pricing, "ALONE", 0)
+    monkeypatch.setattr(pricing, "SINGLE_THREAD_WORK", 0)
     for number in (1, 5):
         monkeypatch.setattr(threads, "cores", lambda number=number: number)
         lengths, paths = multipliers(problem, GAP, INF, effort(problem))
@@ -228,10 +228,10 @@ def test_a_uniform_demand_is_solved_without_a_list(name, monkeypatch):
         topology = two_clusters()
     case = topology, make("traffic", kind="uniform").build(topology)
     listed = solve(Problem.of(*case), 0.2, "approx")
-    monkeypatch.setattr("flitlab.fluid.problem.LISTED_MOST", 0)
-    monkeypatch.setattr("flitlab.fluid.mcf.choose.PATHS_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.problem.MAX_LISTED_PAIRS", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.MAX_PATH_PAIRS", 0)
     monkeypatch.setattr(Product, "listed", lambda self: pytest.fail("a list of all pairs"))
-    monkeypatch.setattr("flitlab.fluid.mcf.choose.WRITTEN_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.MAX_DENSE_FLOW", 0)
     found = solve(Problem.of(*case), 0.2, "approx")
     assert found.method == ("scaled shortest paths" if name == "random" else "Garg-Koenemann")
     assert found.lower <= listed.upper and listed.lower <= found.upper <= found.lower * 1.2 * (1 + 1e-9)

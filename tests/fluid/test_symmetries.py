@@ -32,8 +32,8 @@ def network(keys, **traffic):
 @pytest.fixture
 def large(monkeypatch):
     """Small networks are taken for some whose flows are not written out."""
-    monkeypatch.setattr(problems, "WRITTEN_MOST", 0)
-    monkeypatch.setattr(choose, "WRITTEN_MOST", 0)
+    monkeypatch.setattr(problems, "MAX_DENSE_FLOW", 0)
+    monkeypatch.setattr(choose, "MAX_DENSE_FLOW", 0)
     monkeypatch.setattr(problems, "translations", lambda topology: [])
 
 
