@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest concurrent flow of a demand that grows beside a background that does not, between certified bounds.
+"""The largest concurrent flow of a growing demand beside a fixed background, between certified bounds.
 
-Let B be the background and H what grows: asked for is the largest x for which B + x H can be carried. At any x, the
-concurrent flow of B + x H gives lengths z and a theta. *Above*: whatever is carried travels no more length than there
-is, so x H d(z) <= c z - B d(z), d being distances; that is Newton's step for the x at which theta is 1. *Below*: if
-theta >= 1, a flow of theta x H leaves room for B; if not, but B alone has a theta b >= 1, so has the mixture of both
-flows that still carries all of B.
+Let B be the background and H the growing demand. The largest x is sought for which B + x H is feasible. At any x, the
+concurrent flow of B + x H gives channel prices z and a theta.
+
+*Upper bound*: no flow costs more than the capacity is worth, so x H d(z) <= c z - B d(z), where d are the distances
+under z. This is Newton's step for the x at which theta is 1.
+
+*Lower bound*: if theta >= 1, theta x H is feasible beside B. Otherwise, if B by itself has b >= 1, the convex
+combination of the two flows that carries all of B is feasible.
 """
 
 import math
@@ -23,18 +26,18 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
 MAX_STEPS = 30
-"""Concurrent flows solved at most; Newton's method takes a few."""
+"""Concurrent flows that are solved at most; Newton's method takes a few."""
 
 MIN_IMPROVEMENT = 1e-9
-"""A step that improves the upper bound by less than this part of it is the last."""
+"""Relative improvement of the upper bound below which the iteration ends."""
 
 
 @dataclass(frozen=True)
 class GrowthBounds:
-    """Bounds on the load of the growing part that network channels carry beside the background.
+    """Bounds on the load of the growing demand that network channels carry beside the background.
 
-    lengths: float64 [channels], behind the upper bound; None where that is the one asked to begin with. method: that
-    solved the last flow.
+    lower, upper: loads. prices: float64 [channels], proof of the upper bound; None if it is the limit of the search.
+    method: that of the last concurrent flow.
     """
 
     lower: float
@@ -45,7 +48,9 @@ class GrowthBounds:
 
 @dataclass(frozen=True)
 class GrowthProblem:
-    """What grows on a topology, beside its background, over the routes if they are given. gap: at which to stop."""
+    """A growing demand beside its background. routes: restrict both, if given. gap: relative, at which the search
+    ends.
+    """
 
     topology: Topology
     traffic: Traffic
@@ -54,7 +59,7 @@ class GrowthProblem:
     method: Method
 
     def bounds(self, limit: float) -> GrowthBounds:
-        """Bounds on the largest load of at most ``limit``, where that is finite. Raises as :meth:`Problem.of`."""
+        """Bounds on the largest feasible load, at most ``limit`` (may be inf). Raises as :meth:`Problem.of`."""
         lower, upper, prices, method = 0.0, limit, None, "closed form"
         load = limit if math.isfinite(limit) else 1.0
         for _ in range(MAX_STEPS):
@@ -74,7 +79,7 @@ class GrowthProblem:
         return GrowthBounds(lower, upper, prices, method)
 
     def reachable_load(self, load: float, theta: float) -> float:
-        """A load of the growing part that some flow reaches, if all demand at ``load`` has a theta."""
+        """A feasible load of the growing demand, where all demand at ``load`` has the throughput ``theta``."""
         if theta >= 1:
             return load * theta if self.problems[1].compact_demand.size else math.inf
         background_theta = self.background_theta
@@ -84,7 +89,18 @@ class GrowthProblem:
         return share * theta * load
 
     def permitted_load(self, prices: np.ndarray) -> float:
-        """What lengths of the network channels allow the growing part, at least 0; inf if it has no way to go."""
+        """Upper bound on the load that channel prices prove.
+
+        Parameters
+        ----------
+        prices : float64 [channels]
+            Any prices >= 0.
+
+        Returns
+        -------
+        float
+            At least 0; inf if the growing demand has a distance of 0.
+        """
         fixed, growing = self.problems
         growing_cost = _cost(growing, prices)
         spare = float(self.topology.capacity @ prices) - _cost(fixed, prices)
@@ -92,13 +108,13 @@ class GrowthProblem:
 
     @cached_property
     def problems(self) -> tuple[Problem, Problem]:
-        """The background and what grows, each as a problem of its own."""
+        """The flow problems of the background and of the growing demand."""
         assert self.traffic.background is not None
         return self._problem(self.traffic.background), self._problem(replace(self.traffic, background=None))
 
     @cached_property
     def background_theta(self) -> float:
-        """A theta that the background reaches without the rest; inf if none of it crosses the network."""
+        """A theta that is feasible for the background by itself; inf if none of it crosses the network."""
         assert self.traffic.background is not None
         solution = self.solve(self.traffic.background)
         return math.inf if solution is None else solution.lower

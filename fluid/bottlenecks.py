@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which channels bind: those that no flow near a certified optimum can leave free.
+"""Bottlenecks: channels that every near-optimal flow fills.
 
-Let lengths z make the distances of a demand T add up to 1. A flow of theta T has theta <= sum of z_a f_a, and
-sum of z_a c_a = upper; so of flows with theta >= lower, sum of z_a (c_a - f_a) <= upper - lower. The wider the gap,
-the less a price, c_a z_a, says: this is complementary slackness where optima are known up to a gap.
+Let prices z make the distances of a demand T add up to 1. A flow of theta T has theta <= sum of z_a f_a, and sum of z_a
+c_a = upper. So every flow with theta >= lower has sum of z_a (c_a - f_a) <= upper - lower: complementary slackness for
+optima that are known up to a gap. The wider the gap, the less a price c_a z_a proves.
 """
 
 from typing import NamedTuple
@@ -13,25 +13,37 @@ from flitlab.models.arrays import Bools
 from flitlab.models.topology.graph import Topology
 
 FULL = 0.95
-"""A channel binds if every flow that reaches the lower bound fills it to this part at least."""
+"""A channel is a bottleneck if every flow that reaches the lower bound uses at least this share of its capacity."""
 ROUNDING = 1e-9
-"""What a gap is taken to be at least: bounds are sums of doubles."""
+"""Least relative gap that is assumed: bounds are sums of doubles."""
 
 
 class Bottlenecks(NamedTuple):
-    """network: bool [channels]. hosts: whether host channels, taken together, bind."""
+    """Which channels limit theta. network: bool [channels]. hosts: whether host channels, taken together, do."""
 
     network: Bools
     hosts: bool
 
     @property
     def any(self) -> bool:
-        """Whether something is known to bind."""
+        """Whether some bottleneck is known."""
         return self.hosts or bool(self.network.any())
 
 
 def bottlenecks(topology: Topology, certificate: Certificate, lower: float, upper: float) -> Bottlenecks:
-    """What binds according to the lengths that certify ``upper``, given that some flow reaches ``lower`` > 0."""
+    """The bottlenecks that channel prices prove.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    certificate : Certificate
+        Prices that prove ``upper``.
+    lower : float
+        Theta that some flow reaches, > 0.
+    upper : float
+        Upper bound on theta.
+    """
     at_hosts = float(certificate.injection.sum() + certificate.ejection.sum())
     hosts = topology.host_capacity * at_hosts if at_hosts else 0.0
     price = topology.capacity * certificate.network

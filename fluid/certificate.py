@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds that anyone can recompute: upper ones from lengths, lower ones from flows; no solver is trusted.
+"""Certificates that anyone can recompute: prices prove upper bounds, flows prove lower bounds; no solver is trusted.
 
-Every ceiling that this package reports has passed through here at the end.
+Every ceiling that this package reports is verified here.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,17 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
 TARGET_BATCH = 1024
-"""Targets to which distances of all switches are asked for at once: a list of all pairs would take several tables."""
+"""Destinations whose distances are computed together: a list of all pairs would take several tables."""
 
 EPSILON = float(np.finfo(float).eps)
 NEGLIGIBLE, NEGLIGIBLE_WITH_GAP = 1e-12, 1e-9
-"""What a lower bound may lose, relatively, for not asking which way a remainder goes; and where a gap is expected."""
+"""Relative loss of a lower bound up to which a remainder is put on every channel, not routed; and where a gap is
+expected."""
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Lengths z >= 0 of all channels; any such lengths bound what can be carried.
+    """Prices z >= 0 of all channels (dual variables of the capacities); any such prices prove an upper bound.
 
     network: float64 [channels]. injection, ejection: float64 [hosts], 0 where host channels are infinite.
     """
@@ -41,11 +42,19 @@ class Certificate:
 
     @classmethod
     def on_network(cls, topology: Topology, network: np.ndarray) -> "Certificate":
-        """Lengths on the network channels only."""
+        """Prices of network channels only.
+
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        network : float64 [channels]
+            The prices, >= 0.
+        """
         return cls(np.asarray(network, float), np.zeros(topology.hosts), np.zeros(topology.hosts))
 
     def capacity_worth(self, topology: Topology) -> float:
-        """Sum of capacity * z over all channels: the most length that flits can travel in a tick."""
+        """What all capacity is worth at these prices: sum of capacity * z over all channels, per tick."""
         hosts = float(self.injection.sum() + self.ejection.sum())
         # an infinite host capacity times no length is nothing
         return float(topology.capacity @ self.network) + (topology.host_capacity * hosts if hosts else 0.0)
@@ -61,7 +70,22 @@ def _check_prices(topology: Topology, z: Certificate) -> None:
 
 
 def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
-    """float64 [nodes, nodes]: distance from s to t under channel lengths z, inf where there is no path."""
+    """Distances between all nodes under channel prices.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    z : float64 [channels]
+        Prices >= 0.
+    dags : Dags
+        Next hops that are allowed; by default every channel.
+
+    Returns
+    -------
+    float64 [nodes, nodes]
+        Distance from s to t; inf where there is no path.
+    """
     nodes = graph.nodes
     by_target = np.empty((nodes, nodes))
     for first in range(0, nodes, TARGET_BATCH):
@@ -73,15 +97,48 @@ def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
 
 
 def switch_distances(topology: Topology, z: Floats) -> Floats:
-    """float64 [switches, switches]: distance [s, t] under lengths z >= 0 of the network channels."""
+    """Distances [s, t] between all switches under channel prices.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    z : float64 [channels]
+        Prices >= 0 of the network channels.
+
+    Returns
+    -------
+    float64 [switches, switches]
+        Distances; inf where there is no path.
+    """
     return distances(Graph.of(topology), z)
 
 
 def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, allowed: Dags | Paths = UNRESTRICTED) -> float:
-    """Upper bound on theta: capacity * z over demand * distance; with ``allowed`` for flow within or over them only.
+    """Upper bound on theta by LP duality: capacity * z over demand * distance.
 
-    Whatever carries theta * T uses at least theta * demand * distance of the length there is.
-    Raises ``ValueError`` for lengths that are negative, not finite or of the wrong number.
+    A flow of theta * T costs at least theta * demand * distance, and at most what the capacity is worth.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    z : Certificate
+        Channel prices.
+    allowed : Dags or Paths
+        Next hops, or paths, to which the flow is restricted; by default none.
+
+    Returns
+    -------
+    float
+        Theta; inf if the demand costs nothing.
+
+    Raises
+    ------
+    ValueError
+        Prices are negative, not finite, or not as many as channels.
     """
     _check_prices(topology, z)
     between = demand_cost(topology, traffic, z.network, allowed)
@@ -90,7 +147,21 @@ def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, allowed: 
 
 
 def demand_cost(topology: Topology, traffic: Traffic, z: Floats, allowed: Dags | Paths = UNRESTRICTED) -> float:
-    """Sum of demand * distance; few searches serve where symmetries leave the demand and all lengths as they are."""
+    """Sum of demand * distance under channel prices.
+
+    If symmetries preserve the demand and all prices, the distances of one orbit are enough.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    z : float64 [channels]
+        Prices of the network channels.
+    allowed : Dags or Paths
+        Restriction of the flow.
+    """
     graph = Graph.of(topology)
     orbit = Orbit.of(topology, traffic) if isinstance(allowed, Dags) and len(allowed.ports) == 0 else None
     if orbit is not None and orbit.invariant(z):
@@ -99,14 +170,40 @@ def demand_cost(topology: Topology, traffic: Traffic, z: Floats, allowed: Dags |
 
 
 def orbit_cost(graph: Graph, orbit: Orbit, z: Floats) -> float:
-    """The length that the demand of a whole orbit needs, under lengths that its symmetries leave as they are."""
+    """Cost of the demand of a whole orbit under prices that its symmetries preserve.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    orbit : Orbit
+        Demand of the representatives.
+    z : float64 [channels]
+        Prices.
+    """
     return network_cost(graph, orbit.demand, z)
 
 
 def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certificate) -> float:
-    """Upper bound on the flits per tick accepted at a load: capacity * z + offers * (1 - distance)+.
+    """Upper bound on the total accepted at a load: capacity * z + sum of offer * max(0, 1 - distance).
 
-    Weak duality: a pair pays its distance to the channels and keeps the rest of 1, if any, for itself.
+    Weak duality: a pair either pays its distance to the channels or gets 1 for each flit that is not delivered.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    load : float
+        Factor of the demand.
+    z : Certificate
+        Channel prices.
+
+    Returns
+    -------
+    float
+        Flits/tick of all hosts.
     """
     _check_prices(topology, z)
     demand = Demand.of_traffic(traffic)
@@ -123,21 +220,65 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
 
 
 def hosts_overloaded(topology: Topology, traffic: Traffic, load: float) -> bool:
-    """Whether some host offers, or is offered, more than its channel takes."""
+    """Whether some host sends or receives more than the capacity of its channel at a load.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    load : float
+        Factor of the demand.
+    """
     overloaded: bool = load * max(traffic.rate.max(), traffic.column_sums.max()) > topology.host_capacity * (1 + 1e-12)
     return overloaded
 
 
 def offered_pairs(topology: Topology, traffic: Traffic, load: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of hosts and their amounts at a load, none above the capacity of the host channels it must use."""
+    """Pairs of hosts and their offers at a load, each at most the capacity of a host channel.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    load : float
+        Factor of the demand.
+
+    Returns
+    -------
+    source, target : int64 [pairs]
+        Hosts.
+    amount : float64 [pairs]
+        Flits/tick.
+    """
     source, target, amount = traffic.pairs()
     return source, target, np.minimum(load * amount, topology.host_capacity)
 
 
 def verify_flow(problem: Problem, flow: Floats, amount: Floats | None = None) -> Floats:
-    """What each commodity gets of a flow by destination, once scaled until the fullest channel is full.
+    """Rate of each commodity in a flow by destination, scaled until the fullest channel is full.
 
-    As :func:`delivering_load`; returns float64 [commodities].
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    flow : float64 [targets, channels]
+        Flow >= 0 toward each destination, in any scale.
+    amount : float64 [commodities], optional
+        What the flow delivers; by default the demand.
+
+    Returns
+    -------
+    float64 [commodities]
+        Flits/tick.
+
+    Raises
+    ------
+    ValueError
+        As :func:`delivering_load`.
     """
     amount = problem.demand.amount if amount is None else amount
     load = delivering_load(problem, flow, amount)
@@ -146,11 +287,29 @@ def verify_flow(problem: Problem, flow: Floats, amount: Floats | None = None) ->
 
 
 def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
-    """float64 [channels]: a load at which a flow delivers ``amount``.
+    """A channel load at which a flow certainly delivers ``amount``.
 
-    flow: float64 [targets, channels] >= 0. amount: float64 [commodities]. What conservation, as far as it can be told
-    from sums of doubles, leaves short at a node goes the shortest allowed way on, capacities being 1 / lengths.
-    Raises ``ValueError`` for negative flow, flow on channels that the routes do not allow, or where none leads on.
+    What violates conservation at a node, within the rounding of sums of doubles, is routed over the shortest allowed
+    path to its destination, with lengths 1 / capacity.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    flow : float64 [targets, channels]
+        Flow >= 0 toward each destination.
+    amount : float64 [commodities]
+        What the flow is to deliver.
+
+    Returns
+    -------
+    float64 [channels]
+        Load.
+
+    Raises
+    ------
+    ValueError
+        Flow is negative or on channels that the routes do not allow, or no allowed path leads on from a node.
     """
     graph = problem.graph
     if not (flow >= 0).all():
@@ -169,9 +328,9 @@ def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
 
 
 class SparseFlow(NamedTuple):
-    """A flow to some targets: channels of the i-th, and how much flows there, start[i]:start[i + 1].
+    """A flow by destination as lists: channels toward the i-th destination are start[i]:start[i + 1].
 
-    start: int64 [targets + 1]. channel: int32. amount: float64.
+    start: int64 [targets + 1]. channel: int32, amount: float64 [entries].
     """
 
     start: Ints
@@ -179,7 +338,7 @@ class SparseFlow(NamedTuple):
     amount: Floats
 
     def dense(self, channels: int) -> Floats:
-        """float64 [targets, channels]: the same with an entry for every channel."""
+        """float64 [targets, channels]: the flow as a matrix."""
         count = np.diff(self.start)
         flow = np.zeros((len(count), channels))
         flow[np.repeat(np.arange(len(count)), count), self.channel] = self.amount
@@ -187,9 +346,21 @@ class SparseFlow(NamedTuple):
 
 
 def delivering_load_sparse(problem: Problem, demand: Demand, flow: SparseFlow) -> Floats:
-    """float64 [channels]: a load at which a flow delivers all of ``demand``, a part of that of the problem.
+    """A channel load at which a sparse flow certainly delivers ``demand``, like :func:`delivering_load`.
 
-    What is not as in :func:`delivering_load` is that a flow lists the channels that it uses.
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    demand : Demand
+        Part of the demand of the problem.
+    flow : SparseFlow
+        Flow toward the destinations of ``demand``.
+
+    Returns
+    -------
+    float64 [channels]
+        Load.
     """
     graph = problem.graph
     if not (flow.amount >= 0).all():
@@ -209,9 +380,10 @@ def delivering_load_sparse(problem: Problem, demand: Demand, flow: SparseFlow) -
 
 @njit
 def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, Floats]:
-    """Load [channels] of a flow, and [targets, nodes] what it may leave at a node on its way, rounding included.
+    """Load of a flow, and the amount that it may leave at each node, rounding included.
 
-    A sum of k doubles is off by less than k times their sum in ulps.
+    A sum of k doubles has an error of less than k times their sum in ulps. Returns float64 [channels] and float64
+    [targets, nodes].
     """
     nodes, targets = len(graph.in_start) - 1, len(demand.target)
     load, remainder = np.zeros(len(graph.src)), np.zeros((targets, nodes))
@@ -242,14 +414,29 @@ def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, 
 
 
 def completed_flow(problem: Problem, flow: Floats, amount: Floats) -> np.ndarray:
-    """A flow [targets, channels] with what a solver's tolerances left short of ``amount`` sent on its shortest way."""
+    """A flow without the shortfall that a solver's tolerances leave: the rest is routed over shortest paths.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    flow : float64 [targets, channels]
+        Flow of a solver.
+    amount : float64 [commodities]
+        What the flow is to deliver.
+
+    Returns
+    -------
+    float64 [targets, channels]
+        Flow that delivers ``amount``.
+    """
     whole = flow.copy()
     _route_remainder(problem, _shortfall(problem, flow, amount), whole)
     return whole
 
 
 def _shortfall(problem: Problem, flow: Floats, amount: Floats) -> Floats:
-    """float64 [targets, nodes]: what does not leave a node although it comes there, or is to be sent from there."""
+    """float64 [targets, nodes]: inflow and supply of a node that do not leave it."""
     demand = problem.demand
     shortfall = -net_outflow(problem.graph, flow)
     shortfall[demand.row, demand.source] += amount
@@ -258,9 +445,9 @@ def _shortfall(problem: Problem, flow: Floats, amount: Floats) -> Floats:
 
 
 def _route_remainder(problem: Problem, remainder: Floats, flow: Floats) -> Floats:
-    """float64 [channels]: the load of what is left at nodes, [targets, nodes] where above 0, on its way to the targets.
+    """Route the positive remainders at nodes to their destinations; returns their load, float64 [channels].
 
-    flow: [targets or 0, channels], to which it is added.
+    remainder: float64 [targets, nodes]. flow: float64 [targets or 0, channels], to which they are added.
     """
     graph, demand = problem.graph, problem.demand
     row, node = np.nonzero(remainder > 0)
@@ -274,7 +461,20 @@ def _route_remainder(problem: Problem, remainder: Floats, flow: Floats) -> Float
 
 
 def rounding_error(graph: Graph, flow: Floats) -> Floats:
-    """float64 [targets, nodes]: how far off :func:`net_outflow` may be."""
+    """Upper bound on the rounding error of :func:`net_outflow`.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    flow : float64 [targets, channels]
+        Flow by destination.
+
+    Returns
+    -------
+    float64 [targets, nodes]
+        Error.
+    """
     out, into = _incidence(graph)
     terms = np.bincount(graph.src, minlength=graph.nodes) + np.bincount(graph.dst, minlength=graph.nodes) + 2
     error: np.ndarray = np.finfo(float).eps * terms * (flow @ (out + into))
@@ -282,14 +482,27 @@ def rounding_error(graph: Graph, flow: Floats) -> Floats:
 
 
 def net_outflow(graph: Graph, flow: Floats) -> Floats:
-    """float64 [targets, nodes]: flow [targets, channels] out of every node less the flow into it."""
+    """Outflow minus inflow of every node.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    flow : float64 [targets, channels]
+        Flow by destination.
+
+    Returns
+    -------
+    float64 [targets, nodes]
+        Net outflow.
+    """
     out, into = _incidence(graph)
     net: Floats = flow @ (out - into)
     return net
 
 
 def _incidence(graph: Graph) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """[channels, nodes] each: 1 where a channel begins, and where it ends."""
+    """Incidence matrices [channels, nodes]: 1 at the node where a channel begins, and where it ends."""
     channel, one = np.arange(graph.channels), np.ones(graph.channels)
     out, into = (
         sparse.csr_array((one, (channel, end)), (graph.channels, graph.nodes)) for end in (graph.src, graph.dst)
@@ -298,10 +511,10 @@ def _incidence(graph: Graph) -> tuple[sparse.csr_array, sparse.csr_array]:
 
 
 def verify_paths(problem: Problem, paths: Paths) -> Floats:
-    """What each commodity gets of path flows, once scaled until the fullest channel is full; [commodities].
+    """float64 [commodities]: rates of path flows, scaled until the fullest channel is full.
 
-    Paths without channels carry nothing. Raises ``ValueError`` for negative flow and for paths that do not
-    lead from source to destination over allowed channels.
+    Paths without channels carry nothing. Raises ``ValueError`` for negative flow, and for paths that do not lead from
+    source to destination over allowed channels.
     """
     _check_paths(problem, paths)
     load = paths.load(problem.graph.channels)
@@ -310,10 +523,11 @@ def verify_paths(problem: Problem, paths: Paths) -> Floats:
 
 
 def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
-    """Theta, and float64 [channels] the load at theta, of flows that symmetries take everywhere.
+    """Theta, and the channel load at theta (float64 [channels]), of path flows that symmetries copy to all
+    destinations.
 
-    A channel then carries an equal part of what all channels of its class carry. ``paths`` are those of the commodities
-    of ``problem.orbit``. Raises ``ValueError`` as :func:`verify_paths`.
+    All channels of a class carry equal shares of the load of the class. ``paths`` are those of the commodities of
+    ``problem.orbit``. Raises ``ValueError`` as :func:`verify_paths`.
     """
     assert problem.orbit is not None
     orbit = problem.orbit
@@ -325,13 +539,15 @@ def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
 
 
 def _served(problem: Problem, paths: Paths) -> Floats:
-    """float64 [commodities]: the flow of each over paths that have channels."""
+    """float64 [commodities]: the flow over paths that have channels."""
     real = paths.hops > 0
     return sums(paths.commodity[real], paths.flow[real], problem.demand.size)
 
 
 def _check_paths(problem: Problem, paths: Paths) -> None:
-    """Raise ``ValueError`` unless all paths that have channels lead where they should, over allowed channels."""
+    """Raise ``ValueError`` unless every path that has channels leads from source to destination over allowed
+    channels.
+    """
     graph, demand = problem.graph, problem.demand
     real = paths.hops > 0
     begin, end = paths.start[:-1][real], paths.start[1:][real]
@@ -359,7 +575,7 @@ def _check_allowed(problem: Problem, row: np.ndarray, channel: Integers) -> None
 
 
 def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
-    """bool: whether each channel is a next hop toward the target."""
+    """bool [entries]: whether each channel is a next hop toward its target."""
     graph = problem.graph
     port = (channel - graph.out_start[graph.src[channel]]).astype(np.uint64)
     allowed: Bools = (problem.dags.ports[target, graph.src[channel]] >> port & np.uint64(1)).astype(bool)
@@ -367,7 +583,9 @@ def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
 
 
 def _check_via_paths(problem: Problem, paths: Paths) -> None:
-    """Raise ``ValueError`` unless all paths that have channels lead toward some intermediate switch and from it on."""
+    """Raise ``ValueError`` unless every path leads by next hops to some intermediate switch, and from there to its
+    target.
+    """
     graph, real = problem.graph, np.flatnonzero(paths.hops)
     begin, hops = paths.start[real], paths.hops[real]
     path = np.repeat(np.arange(len(real)), hops)

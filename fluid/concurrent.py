@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum concurrent flows, and the fixed split of a routing: what multiple of its demand an instance can have."""
+"""Maximum concurrent flows, and the fixed split of a routing: the largest feasible multiple of the demand."""
 
 import math
 from dataclasses import replace
@@ -15,10 +15,23 @@ from flitlab.models.instance import Instance
 
 
 def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
-    """Maximum concurrent flow, over the routes for ``mcf_paths``: the network's or that of a host channel.
+    """Maximum concurrent flow of the network and host channels, over the routes for ``mcf_paths``.
 
-    method, gap: as for :func:`~flitlab.fluid.mcf.choose.solve`. Raises :class:`~flitlab.fluid.problem.FluidError` if
-    the demand is zero or joins switches that no path joins.
+    Parameters
+    ----------
+    instance : Instance
+        Topology, traffic and routes.
+    kind : str
+        ``mcf`` or ``mcf_paths``.
+    method : Method
+        See :func:`~flitlab.fluid.mcf.choose.solve`.
+    gap : float
+        Relative gap between both ends at which the search may end.
+
+    Raises
+    ------
+    FluidError
+        The demand is zero, or no path joins two switches with demand.
     """
     topology, traffic = instance.topology, instance.traffic
     if traffic.background is not None:
@@ -45,11 +58,11 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
 
 
 BACKGROUND_NOTE = "the load is that of what grows beside the background"
-"""Note of ceilings of traffic with one."""
+"""Note of ceilings of traffic with a background."""
 
 
 def _with_background(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
-    """The most that what grows can have beside a background: in the network, or over a host channel."""
+    """The largest load of the growing demand beside its background, of the network or of a host channel."""
     topology, traffic = instance.topology, instance.traffic
     at_hosts = host_bound(topology, traffic)
     routes = instance.routes if kind == "mcf_paths" else None
@@ -86,12 +99,22 @@ def _host_ceiling(instance: Instance, kind: str, at_hosts: float, method: str, n
 
 
 def join_notes(*notes: str) -> str:
-    """Several notes as one."""
+    """Notes that are not empty, joined to one."""
     return "; ".join(note for note in notes if note)
 
 
 def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
-    """A note that says how much wider than asked for an interval is; '' if it is not."""
+    """A note of the gap where it exceeds the requested one; '' otherwise.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Ends of the interval.
+    method : Method
+        ``exact`` requests a gap of 1e-6.
+    gap : float
+        Requested relative gap of the other methods.
+    """
     reached_gap, requested_gap = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
     return (
         f"gap {reached_gap:.2g} where {requested_gap:g} was asked" if reached_gap > requested_gap * (1 + 1e-9) else ""
@@ -99,7 +122,9 @@ def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
 
 
 def fixed_split(instance: Instance) -> Ceiling:
-    """The fixed split of the routing: one number, no certificate (it bounds this split, not the network)."""
+    """Theta of the routing's fixed split: a single value without certificate, since it bounds the split, not the
+    network.
+    """
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
     assert routes is not None  # the kind is omitted without
     if traffic.background is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ceilings of one instance have in common while they are computed."""
+"""State that the ceilings of one instance share while they are computed."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,14 +11,13 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 
 ROUGH = 0.02
-"""Gap of a theta of which only the lower end is of interest."""
+"""Gap of a theta of which only the lower end is used."""
 
 
 class Context:
-    """The loads and the program that are asked about, and the maximum concurrent flows, each solved once.
+    """Loads and program of the ceilings of an instance, and its maximum concurrent flows, each solved once.
 
-    loads: those that kinds with a row for each load are drawn over. program: the scenario whose hosts run one, None if
-    they do not.
+    loads: for kinds with a row per load. program: the scenario with a program, None if there is none.
     """
 
     def __init__(
@@ -30,7 +29,17 @@ class Context:
         self._flows: dict[tuple[str, Method, float], Ceiling] = {}
 
     def flow(self, kind: Literal["mcf", "mcf_paths"], method: Method, gap: float) -> Ceiling:
-        """The maximum concurrent flow by any routing, or over the routes, by a method and to a gap."""
+        """The maximum concurrent flow by any routing, or over the routes.
+
+        Parameters
+        ----------
+        kind : str
+            ``mcf`` or ``mcf_paths``.
+        method : Method
+            How it is solved.
+        gap : float
+            Relative gap.
+        """
         from flitlab.fluid.concurrent import concurrent_flow  # which brings compilers along
 
         key = (kind, method, gap)
@@ -39,6 +48,6 @@ class Context:
         return self._flows[key]
 
     def reached(self, method: Method, gap: float) -> float:
-        """A theta that some flow reaches: the best known, or one that is quickly found."""
+        """A feasible theta: the best known one, or that of a quick solve."""
         known = [ceiling.lower for (kind, _, _), ceiling in self._flows.items() if kind == "mcf"]
         return max(known) if known else self.flow("mcf", method, max(gap, ROUGH)).lower

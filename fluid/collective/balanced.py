@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that translations make: a few of one root, which load all channels alike when they are moved to every root.
+"""Trees of one root that load all channels equally when translations copy them to every root.
 
-Where translations act on the ranks, an arc is loaded by the trees of all roots together as often as the trees of a
-single root use arcs of its generator. So trees of one root that use every generator in proportion to its capacity
-reach (N - 1) / (capacity out of a vertex), which the cut around a single vertex shows to be the best. They follow
-shortest paths, so that their depth is the diameter.
+Where translations act on the ranks, the trees of all roots together load an arc as often as the trees of one root use
+arcs of its generator. So trees of one root that use every generator in proportion to its capacity reach (N - 1) /
+(capacity out of a vertex), which is optimal by the cut around a single vertex. The trees follow shortest paths, so
+their depth is the diameter.
 
 Source: Zhao et al., arXiv:2202.03356 (breadth-first broadcast).
 """
@@ -28,9 +28,10 @@ from flitlab.models.topology.graph import Topology
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Trees of every root, kept as those of root 0 and the translations that take it to the others.
+    """Trees of every root, stored as the trees of root 0 and the translations to other roots.
 
-    origin: the trees of root 0. reached: the time of an all-gather over them, in units over a channel of capacity 1.
+    root_trees: the trees of root 0. reached: time of an all-gather over all trees, in units over a channel of capacity
+    1.
     """
 
     group: Translations
@@ -43,17 +44,17 @@ class Balanced:
 
     @property
     def count(self) -> int:
-        """k, the parts into which the data of every root is divided."""
+        """k, the parts of every root's data."""
         return sum(tree.count for tree in self.root_trees)
 
     @cached_property
     def _opposite(self) -> Ints:
-        """int64 [vertices]: the vertex -v of the group, for every v."""
+        """int64 [vertices]: the inverse -v of every vertex v in the group."""
         every = np.arange(self.vertices)
         return self.group.step(every, np.zeros_like(every))
 
     def moved(self, root: int) -> Ints:
-        """int64 [vertices]: the vertex that stands in the trees of ``root`` where v stands in those of 0."""
+        """int64 [vertices]: the vertex of the trees of ``root`` that corresponds to v in the trees of 0."""
         return self.group.step(np.full(self.vertices, self._opposite[root]), np.arange(self.vertices))
 
     def trees_of(self, root: int) -> tuple[Tree, ...]:
@@ -72,8 +73,8 @@ class Balanced:
 def balanced_trees(topology: Topology) -> Balanced | None:
     """Balanced trees of every switch; None if no translations are known, or shortest paths do not suffice.
 
-    Every switch is taken for a rank, with as much data as any other. Raises
-    :class:`~flitlab.fluid.problem.FluidError` for capacities without a common denominator.
+    Every switch is a rank, and all have equally much data. Raises :class:`~flitlab.fluid.problem.FluidError` for
+    capacities without a common denominator.
     """
     for group in translations(topology):
         if (balanced := _balanced(topology, group)) is not None:
@@ -100,7 +101,7 @@ def _balanced(topology: Topology, group: Translations) -> Balanced | None:
 
 
 def _levels(topology: Topology, group: Translations) -> tuple[Ints, Ints]:
-    """Hops from switch 0 to each, int64 [switches] (-1: none), and from where generators lead to each.
+    """Hops from switch 0 to each switch, int64 [switches] (-1: unreachable), and the tails of the channels into each.
 
     The latter is int64 [generators, switches].
     """
@@ -115,9 +116,10 @@ def _levels(topology: Topology, group: Translations) -> tuple[Ints, Ints]:
 
 
 def _parents(allowed: Bools, supply: Ints, count: int) -> Ints | None:
-    """Generators of the last arcs to each vertex but 0, int64 [count, vertices - 1], each ``supply`` times in all.
+    """Generators of the last arcs to each vertex but 0, int64 [count, vertices - 1]; each is used ``supply`` times in
+    all.
 
-    allowed: bool [generators, vertices - 1]. None if there are none.
+    allowed: bool [generators, vertices - 1]. None if there is no such choice.
     """
     generators, others = allowed.shape
     generator, vertex = np.nonzero(allowed)
@@ -136,7 +138,7 @@ def _parents(allowed: Bools, supply: Ints, count: int) -> Ints | None:
 
 
 def _trees(choice: Ints, into: Ints, level: Ints) -> tuple[Tree, ...]:
-    """The trees of root 0 for every row of ``choice``, equal ones being one; vertices join as they are far."""
+    """The trees of root 0, one for each distinct row of ``choice``; vertices join in the order of their distance."""
     order = np.argsort(level, kind="stable")[1:]
     rows, counts = np.unique(choice, axis=0, return_counts=True)
     return tuple(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least time of a collective on a network, whatever the algorithm, with what proves it.
+"""Lower bounds on the time of a collective on a network, by any algorithm, with proofs.
 
-Times over bandwidth are fractions, in units (of an all-reduce, a broadcast and a reduction: vectors) over a channel of
-capacity 1; with a size and the delays of a discipline they become ticks. What is proved of each, and how, stands in
-docs/collectives.md.
+Times over bandwidth are fractions, in units (of an all-reduce, a broadcast or a reduction: vectors) over a channel of
+capacity 1. With a size and the delays of a switching mode they become ticks. docs/collectives.md has the proofs.
 """
 
 from collections.abc import Iterator
@@ -35,27 +34,28 @@ from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic
 
 By = Literal["cut", "parts", "latency", "cut with latency", "flow"]
-"""What a bound follows from."""
+"""What proves a bound."""
 
 MAX_ROOTED_RANKS = 16
-"""Ranks up to which the linear program of rooted trees is solved beside the bounds; it takes 0.2 s for so many."""
+"""Ranks up to which the linear program of rooted trees is solved beside the bounds; it takes 0.2 s."""
 
 FINE, FINE_SWITCHES, COARSE = 1e-4, 128, 1e-2
-"""Relative distance of the two ends of an all-to-all unless one is given, up to how many switches, and on more."""
+"""Default relative gap of an all-to-all, the number of switches up to which it holds, and the gap on larger
+networks."""
 
 
 HOSTS_BIND_NOTE = (
     "no channel is slower than a host's, so the bound is that of the hosts and does not depend on the network; which "
     "algorithms get there does"
 )
-"""What is to be said where bounds are the same on every network, or users will wonder."""
+"""Note on bounds that are the same on every network."""
 
 
 @dataclass(frozen=True, eq=False)
 class AllToAllFlow:
-    """An all-to-all as a maximum concurrent flow of which every pair of ranks has its units.
+    """An all-to-all as a maximum concurrent flow with the units of every pair of ranks as demand.
 
-    instance: the demand. row: its ceiling. factor: what one over theta is times, to be a time.
+    instance: the demand. row: its ceiling. factor: time is factor / theta.
     """
 
     instance: Instance
@@ -64,12 +64,12 @@ class AllToAllFlow:
 
     @property
     def time(self) -> Fraction:
-        """The time that lengths of the channels prove."""
+        """The lower bound on the time that channel prices prove."""
         return self._time(self.row.upper)
 
     @property
     def reached(self) -> Fraction:
-        """The time in which a flow delivers everything."""
+        """The time in which the flow delivers all data."""
         return self._time(self.row.lower)
 
     def _time(self, theta: float) -> Fraction:
@@ -77,17 +77,17 @@ class AllToAllFlow:
 
     @property
     def text(self) -> str:
-        """How the flow was found, in words."""
+        """The method that found the flow."""
         return f"maximum concurrent flow, {self.row.method}"
 
 
 Proof = Cut | Parts | AllToAllFlow
-"""What proves a time over bandwidth."""
+"""Proof of a time over bandwidth."""
 
 
 @dataclass(frozen=True, eq=False)
 class TimeBound:
-    """A least time: in ticks, or over bandwidth alone; what it follows from, and the proof (None: of latency)."""
+    """A lower bound on the time, in ticks or over bandwidth, with its kind and proof (None: latency)."""
 
     time: Fraction
     by: By
@@ -96,9 +96,9 @@ class TimeBound:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveBounds:
-    """All that is proved of a collective on a network.
+    """All bounds on a collective on a network.
 
-    proofs: of times over bandwidth, one for each sort, the simplest first.
+    proofs: of times over bandwidth, one of each kind, the simplest first.
     """
 
     collective: Collective
@@ -107,32 +107,32 @@ class CollectiveBounds:
 
     @cached_property
     def lower(self) -> TimeBound:
-        """The longest of the times over bandwidth that are proved, in units over a channel of capacity 1."""
+        """The largest lower bound on the time over bandwidth, in units over a channel of capacity 1."""
         by = max(self.proofs, key=lambda name: self.proofs[name].time)
         return TimeBound(self.proofs[by].time, by, self.proofs[by])
 
     @cached_property
     def upper(self) -> tuple[Fraction, str] | None:
-        """The shortest time over bandwidth that is known to be possible, and by which schedule; None where none is.
+        """The shortest time over bandwidth that is known to be possible, and its schedule; None if none is known.
 
-        Such a schedule exists; its messages may have to be very many and very small.
+        The schedule exists, but may need very many very small messages.
         """
         return min(((time, name) for name, time in schedules(self)), default=None)
 
     @property
     def note(self) -> str:
-        """Why the bound is the same on many networks, '' if it is not."""
+        """Why the bound is the same on many networks; '' if it is not."""
         alike = self.network.host_limited and self.collective.kind in ("all_gather", "reduce_scatter", "all_reduce")
         return HOSTS_BIND_NOTE if alike else ""
 
     @property
     def cut(self) -> Cut:
-        """The cut among the proofs, which every collective but an all-to-all has. Raises ``KeyError`` for that."""
+        """The cut of the proofs; all collectives but an all-to-all have one. Raises ``KeyError`` for an all-to-all."""
         return cast(Cut, self.proofs["cut"])
 
     @property
     def evidence(self) -> Evidence:
-        """What proves the ends, for a certificate."""
+        """The proofs of both ends, for a certificate."""
         proof = self.lower.proof
         if isinstance(proof, AllToAllFlow):
             row = proof.row
@@ -143,13 +143,13 @@ class CollectiveBounds:
         return Evidence(self.collective, self.network.amount, bound=proof.time, part=part, of_rank=of_rank)
 
     def at(self, size: Fraction | int, latency: Latency) -> TimeBound:
-        """The least time in ticks where a unit (or the vector) has ``size`` flits, or bytes if ticks are of bytes."""
+        """The lower bound in ticks for a unit (or vector) of ``size`` flits, or bytes if ticks are those of bytes."""
         return max((line.at(size) for line in linear_bounds(self, latency)), key=lambda bound: bound.time)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearBound:
-    """A least time in ticks that grows with the size: ``fixed``, and ``per_unit`` for every flit (or byte)."""
+    """A lower bound in ticks, linear in the size: ``fixed`` + ``per_unit`` * flits (or bytes)."""
 
     by: By
     proof: Proof | None
@@ -163,10 +163,7 @@ class LinearBound:
 
 @lru_cache(maxsize=64)
 def linear_bounds(collective_bounds: CollectiveBounds, latency: Latency) -> tuple[LinearBound, ...]:
-    """All that is proved of a collective under the delays of a discipline, each as a function of the size.
-
-    One table serves all sizes; where two of its lines meet, another bound takes over.
-    """
+    """All bounds on a collective with the delays of a switching mode, as functions of the size; cached."""
     network, none = collective_bounds.network, Fraction(0)
     table = [LinearBound(by, proof, proof.time * latency.pace, none) for by, proof in collective_bounds.proofs.items()]
     table += [
@@ -179,12 +176,21 @@ def linear_bounds(collective_bounds: CollectiveBounds, latency: Latency) -> tupl
 
 
 def bounds(topology: Topology, collective: Collective, gap: float | None = None) -> CollectiveBounds:
-    """Everything that is proved of a collective on a topology.
+    """All bounds on a collective on a topology.
 
-    gap: relative distance at which the two ends of an all-to-all may stay, by default 1e-4, on more than 128 switches
-    1e-2.
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    collective : Collective
+        The collective.
+    gap : float or None
+        Relative gap of an all-to-all; by default 1e-4, on more than 128 switches 1e-2.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` where it is not defined or numbers are too large to be exact.
+    Raises
+    ------
+    FluidError
+        The collective is not defined here, or numbers are too large for exact arithmetic.
     """
     if collective.kind not in KINDS:
         raise FluidError(f"{collective.kind!r} is no collective that is bounded; choices: {', '.join(KINDS)}")
@@ -210,14 +216,14 @@ def _proofs(
 
 
 def _counted(collective: Collective) -> Counted | None:
-    """What crosses between parts at least: copies enter them each, what is combined leaves them each; None: neither."""
+    """Direction in which messages between parts are counted: into each with multicast, out of each with reduction."""
     if collective.multicast:
         return None if collective.reduce else "in"
     return "out" if collective.reduce else "both"
 
 
 def needs(collective: Collective, network: CollectiveNetwork) -> tuple[Bools, Bools]:
-    """bool [ranks] each: ranks that something is needed of, and those that need something of each of them."""
+    """bool [ranks] each: the ranks whose data is needed, and the ranks that need data of each of them."""
     every, root = np.ones(network.ranks, bool), np.arange(network.ranks) == collective.root
     some = network.amount > 0
     return {
@@ -230,7 +236,7 @@ def needs(collective: Collective, network: CollectiveNetwork) -> tuple[Bools, Bo
 def _all_to_all(
     topology: Topology, collective: Collective, network: CollectiveNetwork, gap: float | None
 ) -> AllToAllFlow:
-    """The flow in which each rank sends its units to each other one."""
+    """The concurrent flow in which each rank sends its units to each other one."""
     if collective.ranks == "switches":
         topology = topology.with_hosts(network.is_rank.astype(np.int64), np.inf)
     traffic, factor = _demand(topology, network)
@@ -240,7 +246,7 @@ def _all_to_all(
 
 
 def _demand(topology: Topology, network: CollectiveNetwork) -> tuple[Traffic, Fraction]:
-    """An all-to-all as a demand between hosts, and how many times as large it is."""
+    """An all-to-all as a demand between hosts, and the factor by which the units are larger."""
     if len(set(network.amount.tolist())) == 1:
         times = (network.ranks - 1) * int(network.amount[0])
         return make("traffic", kind="all_to_all").build(topology), Fraction(times)
@@ -250,7 +256,7 @@ def _demand(topology: Topology, network: CollectiveNetwork) -> tuple[Traffic, Fr
 
 
 def schedules(collective_bounds: CollectiveBounds) -> Iterator[tuple[str, Fraction]]:
-    """What is known to be possible: names of schedules, and the times over bandwidth that they reach."""
+    """Known schedules: names, and their times over bandwidth."""
     collective, network, lower = collective_bounds.collective, collective_bounds.network, collective_bounds.lower
     if isinstance(lower.proof, AllToAllFlow):
         yield "flow", lower.proof.reached
@@ -271,5 +277,5 @@ def schedules(collective_bounds: CollectiveBounds) -> Iterator[tuple[str, Fracti
 
 
 def _packs(network: CollectiveNetwork) -> bool:
-    """Whether trees to all ranks exist as far as cuts allow: there are no other vertices, or all are balanced."""
+    """Whether trees to all ranks reach the cut bound: all vertices are ranks, or all are balanced."""
     return network.ranks_only or network.balanced

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of rooted trees that are not deep, among all plans of the least time.
+"""Plans of rooted trees of small depth, among all plans of the least time.
 
-A linear program ends in any solution of the least time, and what that uses of a network may wind through all of it.
-Around a centre a solution is looked for whose roots are near to it and whose arcs lead straight to it and away from it.
-The mean of several such plans is one of the least time, too; it uses more of the network, and trees are less deep.
+A linear program returns some solution of the least time, which may wind through the whole network. Around a centre, a
+solution is preferred whose roots are near it and whose arcs lead straight to it and away from it. The mean of several
+such plans has the least time, too, uses more of the network, and has less deep trees.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ from flitlab.fluid.collective.plan import INTO, OUT, ArcPlan, PlanProgram, Separ
 from flitlab.fluid.problem import FluidError
 
 CENTRES = 4
-"""Centres around which there are plans, at most."""
+"""Largest number of centres."""
 MAX_PARTS = 256
-"""Parts up to which a plan may have more of them than the least time needs."""
+"""Parts up to which the mean of plans may have more than the least time needs."""
 
 TIE_BREAK = 0.1
-"""Hops by which arcs are preferred at random where they lead as straight, so that plans differ from each other."""
+"""Random cost in hops that breaks ties between equally straight arcs, so that plans differ."""
 
 
 def plan_around_centres(network: CollectiveNetwork) -> ArcPlan:
-    """The plan of the least time for an all-reduce, as the mean of plans around the most central vertices.
+    """A plan of the least time for an all-reduce: the mean of plans around the most central vertices.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is no plan.
     """
@@ -44,7 +44,7 @@ def plan_around_centres(network: CollectiveNetwork) -> ArcPlan:
 
 
 def _around_centres(network: CollectiveNetwork, program: PlanProgram, flows: SeparationFlows) -> Iterator[ArcPlan]:
-    """Plans around one centre after another, the most central one first."""
+    """Plans around the centres, the most central one first."""
     arcs = csr_array((np.ones(len(network.tail)), (network.tail, network.head)), shape=2 * (network.vertices,))
     hops = np.minimum(shortest_path(arcs, unweighted=True), network.vertices)  # some switch may lead nowhere
     there = hops + hops.T
@@ -61,7 +61,7 @@ def _around_centres(network: CollectiveNetwork, program: PlanProgram, flows: Sep
 
 
 def _mean(plans: Sequence[ArcPlan]) -> ArcPlan:
-    """The plan by which every part goes as plans have it in equal shares."""
+    """The mean of plans, each with an equal share of the parts."""
     common = lcm(*(plan.parts for plan in plans))
     scaled = [np.concatenate([plan.roots, *plan.uses]) * (common // plan.parts) for plan in plans]
     total = np.sum(scaled, axis=0)
@@ -71,7 +71,7 @@ def _mean(plans: Sequence[ArcPlan]) -> ArcPlan:
 
 
 def _filled(network: CollectiveNetwork, plan: ArcPlan) -> ArcPlan:
-    """A plan that gives to either way half of what arcs have left."""
+    """A plan that gives each direction half of the unused capacity of the arcs."""
     used = np.sum(plan.uses, axis=0)
     time = max(map(Fraction, used.tolist(), network.capacity.tolist()))
     arc_parts = [int(time * c) for c in network.capacity.tolist()]

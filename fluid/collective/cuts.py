@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least times of collectives that one cut of the network proves, exactly.
+"""Exact lower bounds on the time of collectives by one cut of the network.
 
-What must leave a side S of the network takes at least (units that must leave S) / (capacity of the arcs out of S).
-The best S is found by Newton's method for fractions, across all sinks at once: a maximum flow to each rank either
-reaches what the time so far asks for, or its least cut proves a longer time.
+What must leave a side S takes at least (units that must leave S) / (capacity of the arcs out of S). Newton's method for
+fractional programs finds the best S: a maximum flow to each rank either reaches the value of the current time, or its
+minimum cut proves a longer one.
 
 Source: Dinkelbach, Management Science 13 (1967), doi:10.1287/mnsc.13.7.492.
 """
@@ -20,15 +20,15 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
 
 Leaving = Literal["inside", "outside", "vector"]
-"""What must leave a side: the units of the ranks inside it, of those outside, or one vector, of size 1."""
+"""Data that must leave a side: the units of the ranks inside, of those outside, or one vector, of size 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A side S of a network, which may part ranks from their switches, and what must leave it.
+    """A side S of a network, which may separate ranks from their switches, and the data that must leave it.
 
-    side: bool [vertices], the vertices in S. inside: bool [ranks], the ranks in S. units: what must leave. capacity:
-    of all channels out of S, as ``scale`` has it in :class:`~flitlab.fluid.collective.network.CollectiveNetwork`.
+    side: bool [vertices], the vertices in S. inside: bool [ranks], the ranks in S. units: what must leave. capacity: of
+    all channels out of S, times ``scale`` as in :class:`~flitlab.fluid.collective.network.CollectiveNetwork`.
     """
 
     side: Bools
@@ -39,7 +39,24 @@ class Cut:
 
     @classmethod
     def of(cls, network: CollectiveNetwork, side: Bools, inside: Bools, leaving: Leaving) -> "Cut":
-        """The cut of a side; raises ``ValueError`` if an infinite channel leaves it."""
+        """The cut of a side.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        side : bool [vertices]
+            Vertices in S.
+        inside : bool [ranks]
+            Ranks in S.
+        leaving : Leaving
+            What must leave S.
+
+        Raises
+        ------
+        ValueError
+            An infinite channel leaves S.
+        """
         capacity = network.out_of(side)
         apart = int((side[network.rank_vertex] != inside).sum())
         if apart and network.host is None:
@@ -49,12 +66,22 @@ class Cut:
 
     @classmethod
     def between_vertices(cls, network: CollectiveNetwork, side: Bools, leaving: Leaving) -> "Cut":
-        """The cut of a set of vertices, bool [vertices], with all their ranks."""
+        """The cut of a set of vertices with all their ranks.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        side : bool [vertices]
+            Vertices in S.
+        leaving : Leaving
+            What must leave S.
+        """
         return cls.of(network, side, side[network.rank_vertex], leaving)
 
     @property
     def time(self) -> Fraction:
-        """The time in units over a channel of capacity 1 that what must leave S needs at least."""
+        """The least time for what must leave S, in units over a channel of capacity 1."""
         return self.scale * self.units / self.capacity if self.units else Fraction(0)
 
     @property
@@ -73,33 +100,33 @@ class Cut:
         return self.side.astype(np.int64) - 1, self.inside.astype(np.int64) - 1
 
     def reversed(self) -> "Cut":
-        """A cut of the reversed network as one of the network: what leaves the one side there enters it here."""
+        """A cut of the reversed network as a cut of the network: the other side."""
         return replace(self, side=~self.side, inside=~self.inside)
 
 
 def all_gather(network: CollectiveNetwork) -> Cut:
-    """The cut of λ, the greatest of w(S) / B+(S) over the sides that lack some rank."""
+    """The cut of λ, the greatest w(S) / B+(S) over the sides that lack some rank."""
     at_host = int(network.amount.argmin())
     return _gathering(network, network.sinks, at_host)
 
 
 def reduce_scatter(network: CollectiveNetwork) -> Cut:
-    """The cut of a reduce-scatter: what ranks outside of S are to get depends on the data of those inside."""
+    """The cut of a reduce-scatter: the results of ranks outside S need the data of ranks inside."""
     return all_gather(network.reversed()).reversed()
 
 
 def gather(network: CollectiveNetwork, root: int) -> Cut:
-    """The cut of a gather to a rank: the units inside of S must reach the root, which is outside."""
+    """The cut of a gather to a rank: the units inside S must reach the root outside."""
     return _gathering(network, network.rank_vertex[[root]], root)
 
 
 def scatter(network: CollectiveNetwork, root: int) -> Cut:
-    """The cut of a scatter from a rank: the units of ranks outside of S must come from the root, which is inside."""
+    """The cut of a scatter from a rank: the units of ranks outside S come from the root inside."""
     return gather(network.reversed(), root).reversed()
 
 
 def broadcast(network: CollectiveNetwork, root: int) -> Cut:
-    """The cut of a broadcast from a rank: its vector must leave every S that it is in and some rank is not."""
+    """The cut of a broadcast from a rank: its vector must leave every S that contains the root and lacks some rank."""
     others = network.is_rank.copy()
     others[network.rank_vertex[root]] = False
     root_only = np.arange(network.ranks) == root
@@ -115,23 +142,23 @@ def reduce(network: CollectiveNetwork, root: int) -> Cut:
 def all_reduce(network: CollectiveNetwork) -> Cut:
     """The cut of an all-reduce: a vector must leave every S that has some rank and lacks some.
 
-    One rank is on either side of the narrowest cut, so broadcasts from it and reductions to it have that cut.
+    Rank 0 is on one side of the narrowest cut, so broadcasts from it or reductions to it have that cut.
     """
     return _longest(broadcast(network, 0), reduce(network, 0), network)
 
 
 def _longest(one: Cut | None, other: Cut | None, network: CollectiveNetwork) -> Cut:
-    """The cut that proves the longer time, the first of equal ones; one of nothing if there are none."""
+    """The cut that proves the longer time, the first of equal ones; an empty cut if there are none."""
     cuts = [cut for cut in (one, other) if cut is not None]
     nowhere = np.zeros(network.vertices, bool), np.zeros(network.ranks, bool)
     return max(cuts, key=lambda cut: cut.time, default=Cut(*nowhere, 0, 0, network.scale))
 
 
 def _gathering(network: CollectiveNetwork, sinks: Ints, at_host: int) -> Cut:
-    """The cut of the longest time in which units of S reach a rank outside, at one of the vertices ``sinks``.
+    """The cut of the longest time for units of S to reach a rank outside, at one of the vertices ``sinks``.
 
-    Where ranks have channels of their own, a side that parts a rank from its switch is best if it has all but one
-    rank: ``at_host``. All others add no more than host channels and what comes through them to a side or to that one.
+    Where ranks have channels of their own, the best side that separates a rank from its switch has all ranks but one,
+    ``at_host``. Other such sides add host channels, and what comes through them, to this side or to a set of vertices.
     """
     host_cut = None
     if network.host is not None:
@@ -141,9 +168,9 @@ def _gathering(network: CollectiveNetwork, sinks: Ints, at_host: int) -> Cut:
 
 
 def _densest(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
-    """The set of vertices with the greatest w(S) / B+(S) that lacks one of the sinks; None where all units are there.
+    """The set of vertices with the greatest w(S) / B+(S) that lacks a sink; None where all units are at the sinks.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` where something cannot leave a set at all.
+    Raises :class:`~flitlab.fluid.problem.FluidError` where units cannot leave a set.
     """
     cut = _all_but_one(network, sinks)
     if cut is None:
@@ -165,7 +192,7 @@ def _densest(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
 
 
 def _all_but_one(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
-    """The greatest w(S) / B+(S) of sets that lack just one vertex, a sink; None where all units are at the sinks."""
+    """The greatest w(S) / B+(S) of sets that lack just one sink; None where all units are at the sinks."""
     into = np.zeros(network.vertices, np.int64)
     np.add.at(into, network.head, network.capacity)
     candidates = [v for v in sinks.tolist() if network.units > network.weight[v]]
@@ -179,9 +206,9 @@ def _all_but_one(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
 
 
 def _narrowest(network: CollectiveNetwork, root: int, sinks: Ints) -> Cut | None:
-    """The set of vertices with the least B+(S) that has the root and lacks one of the sinks; None if there are none.
+    """The set of vertices with the least B+(S) that has the root and lacks a sink; None if there are no sinks.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` where a sink cannot be reached at all.
+    Raises :class:`~flitlab.fluid.problem.FluidError` where a sink is unreachable.
     """
     if len(sinks) == 0:
         return None

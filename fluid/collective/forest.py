@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that reach the bound of an all-gather on a network, and those of the collectives that follow from it.
+"""Trees that reach the bound of an all-gather, and of the collectives that follow from it.
 
-A broadcast is an all-gather in which one rank alone has data. Reduce-scatter and reduce run backwards along trees of
-the reversed network. For λ = p / q, every set of vertices is left by enough if arcs of capacity c take p c trees and
-every unit has q; both are divided by what they have in common.
+A broadcast is an all-gather in which only one rank has data. Reduce-scatter and reduce run backwards along trees of the
+reversed network. With λ = p / q, arcs of capacity c carry p c trees and every unit has q parts, divided by their common
+factor: then every set of vertices has enough capacity out of it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,9 +28,9 @@ from flitlab.models.collective.tree import Tree
 class Forest:
     """Trees of every rank that has data.
 
-    network: in which the trees are; where ranks have channels of their own, they are vertices of it, after all others.
-    parts: k, into how many parts every unit is divided; a root has as many trees as its units have parts. bound: λ.
-    reached: the time of an all-gather over the trees, like the bound in units over a channel of capacity 1.
+    network: that of the trees; ranks with channels of their own are vertices after all others. parts: k, the parts of
+    every unit; a root has as many trees as its units have parts. bound: λ. reached: time of an all-gather over the
+    trees, like the bound in units over a channel of capacity 1.
     """
 
     network: CollectiveNetwork
@@ -41,13 +41,14 @@ class Forest:
 
 
 def all_gather_trees(network: CollectiveNetwork, parts: int | None = None) -> Forest:
-    """Trees that reach the bound of an all-gather exactly; with ``parts`` those that come nearest to it with so many.
+    """Trees that reach the bound of an all-gather exactly, or with ``parts`` as closely as possible with that many
+    parts.
 
-    Where a switch without ranks forwards less than the bound takes for granted, since not as much can enter it as leave
-    it, the trees are the best that there are with switches that only forward.
+    Where a switch without ranks cannot forward as much as the bound assumes, since less enters it than leaves it, the
+    trees are the best ones with switches that only forward.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if some rank is cut off or numbers become too large,
-    :class:`~flitlab.fluid.collective.splitting.SplittingError` if trees of so many parts need such a switch.
+    :class:`~flitlab.fluid.collective.splitting.SplittingError` if trees with ``parts`` need such a switch.
     """
     network = with_hosts_as_vertices(network)
     cut = cuts.all_gather(network)
@@ -59,16 +60,23 @@ def all_gather_trees(network: CollectiveNetwork, parts: int | None = None) -> Fo
 
 
 def broadcast_trees(network: CollectiveNetwork, root: int, parts: int | None = None) -> Forest:
-    """Trees along which the vector of a rank reaches all others as early as any cut allows; else like an all-gather.
+    """Trees along which the vector of a rank reaches all others as early as any cut allows, like an all-gather.
 
-    In the forest's network the root alone has data, one unit, which is the vector.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        The network; its amounts are ignored. In the forest's network only the root has data: one unit, the vector.
+    root : int
+        The rank.
+    parts : int or None
+        Number of parts; by default as many as the bound needs.
     """
     root_amount = (np.arange(network.ranks) == root).astype(np.int64)
     return all_gather_trees(replace(network, amount=root_amount, vertex_transitive=False), parts)
 
 
 def with_hosts_as_vertices(network: CollectiveNetwork) -> CollectiveNetwork:
-    """A network in which ranks with channels of their own are vertices, rank r being vertex ``vertices`` + r."""
+    """The network with ranks as vertices if they have channels of their own; rank r is vertex ``vertices`` + r."""
     if network.host is None:
         return network
     rank = network.vertices + np.arange(network.ranks)
@@ -83,11 +91,11 @@ def with_hosts_as_vertices(network: CollectiveNetwork) -> CollectiveNetwork:
 
 
 PartCapacities = tuple[int, Ints]
-"""A number of parts of every unit, and how many of all parts each arc takes, int64 [arcs]."""
+"""Parts of every unit, and the parts that each arc carries, int64 [arcs]."""
 
 
 def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacities]) -> tuple[int, tuple[Tree, ...]]:
-    """The number of parts and the trees of the first room that suffices; raises the last error if none does."""
+    """Parts and trees of the first capacities that suffice; raises the last error if none do."""
     error: Exception = AssertionError("no room")
     for parts, arc_parts in candidates:
         try:
@@ -98,7 +106,7 @@ def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacitie
 
 
 def _exact_candidates(network: CollectiveNetwork, least: Fraction) -> Iterator[PartCapacities]:
-    """The least number of parts for which arcs take whole numbers in the least time; else what switches can forward."""
+    """The fewest parts with integer arc capacities in the least time; then what switches can forward."""
     p, q = least.as_integer_ratio()
     common = gcd(q, p * gcd(*network.capacity.tolist()))
     yield q // common, _arc_parts(network.capacity, Fraction(p, common))
@@ -108,17 +116,17 @@ def _exact_candidates(network: CollectiveNetwork, least: Fraction) -> Iterator[P
 
 
 def _fixed_candidates(network: CollectiveNetwork, parts: int, least: Fraction) -> Iterator[PartCapacities]:
-    """What arcs take in the least time for a number of parts, and in the next that makes whole numbers of it."""
+    """Arc capacities for a number of parts in the least time, and in the next time with integers."""
     time = _least_time(network, parts, least)
     yield parts, _arc_parts(network.capacity, time)
     yield parts, _arc_parts(network.capacity, Fraction(ceil(time)))
 
 
 def _least_time(network: CollectiveNetwork, parts: int, least: Fraction) -> Fraction:
-    """The least time in which arcs take whole numbers of parts and still all that a cut asks for.
+    """The least time in which arcs carry integer numbers of parts and satisfy all cuts.
 
-    Starting from a time that no cut forbids but for what is lost by rounding down, it goes up to where the cut that
-    is short of capacity has enough.
+    The search starts from a time that satisfies all cuts before rounding, and increases it until the violated cut has
+    enough capacity.
     """
     time, n, done = least * parts, network.vertices, 0
     giving, sinks = np.flatnonzero(network.weight), np.flatnonzero(network.is_rank)
@@ -138,16 +146,27 @@ def _least_time(network: CollectiveNetwork, parts: int, least: Fraction) -> Frac
 
 
 def _arc_parts(capacity: Ints, time: Fraction) -> Ints:
-    """int64 [arcs]: how many parts arcs take in a time."""
+    """int64 [arcs]: the parts that arcs carry in a time."""
     p, q = time.as_integer_ratio()
     return np.array([p * c // q for c in capacity.tolist()], np.int64)
 
 
 def packed(network: CollectiveNetwork, count: Ints) -> Iterator[Tree]:
-    """Trees that reach all ranks, ``count`` of each root, int64 [vertices], with no more over an arc than its capacity.
+    """Trees that reach all ranks within the arc capacities.
 
-    Raises :class:`~flitlab.fluid.collective.splitting.SplittingError` if a vertex without ranks cannot be split off,
-    ``ValueError`` if there are no such trees.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        Its capacities count trees.
+    count : int64 [vertices]
+        Trees of each root.
+
+    Raises
+    ------
+    SplittingError
+        A vertex without ranks cannot be split off.
+    ValueError
+        There are no such trees.
     """
     vertex, number = np.flatnonzero(network.is_rank), np.cumsum(network.is_rank) - 1
     logical = split_off(network.tail, network.head, network.capacity, count, network.is_rank)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What latency alone adds to the time of a collective, as far as that is proved.
+"""Proved contribution of latency to the time of a collective.
 
-All times are in ticks, of the delays that a discipline has in an empty network.
+All times are in ticks, with the delays of a switching mode in an empty network.
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
 
 MOST_SOURCES = 1024
-"""Switches from which all distances are looked for; of more, so many of them, which still is a proof."""
+"""Switches from which all distances are computed; of more, a sample of this size, which is a proof, too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Latency:
     """Delays of an empty network.
 
-    ways: [switches, switches] sparse, ticks of the quickest channel from one to another. ends: ticks of both channels
-    to hosts, at least. flit: ticks that one flit takes on the fastest channel. last: ticks for which a host's channel
-    is busy with one flit beyond that delay, -1 at least. pace: the capacity of a channel that moves one flit (where
-    ticks are those of bytes, one byte) a tick.
+    hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of both
+    host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy with
+    one flit beyond that delay, at least -1. pace: the capacity of a channel that moves one flit per tick (one byte
+    where ticks are those of bytes).
     """
 
     hop_ticks: sparse.csr_array
@@ -40,7 +40,17 @@ class Latency:
 
     @classmethod
     def of(cls, topology: Topology, discipline: Discipline, flit: int = 1) -> "Latency":
-        """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
+        """The delays of a switching mode on a topology.
+
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        discipline : Discipline
+            The switching mode.
+        flit : int
+            Ticks of a flit on the fastest channel; of datagrams, bytes of a packet.
+        """
         between, ends = discipline.crossing(topology)
         hop_ticks = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
@@ -50,9 +60,21 @@ class Latency:
         )
 
     def longest(self, network: CollectiveNetwork, sources: Bools, targets: Bools) -> Fraction:
-        """The longest time that a flit takes at least from one of some ranks to another one of some.
+        """The longest latency of a flit between two ranks of a communication.
 
-        sources, targets: bool [ranks]; not all need be asked for, as any pair of ranks is a proof.
+        A subset of the pairs is enough, since any pair is a proof.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        sources, targets : bool [ranks]
+            Ranks that send, and that receive.
+
+        Returns
+        -------
+        Fraction
+            Ticks.
         """
         if not sources.any() or not targets.any() or int((sources | targets).sum()) < 2:
             return Fraction(0)
@@ -61,9 +83,9 @@ class Latency:
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
     def cut_latency(self, network: CollectiveNetwork, cut: Cut) -> Fraction:
-        """The least time before anything has crossed a cut, and after it has, less the time of one flit.
+        """The least time before the first flit crosses a cut and after the last one has, minus the time of one flit.
 
-        What crosses does so in between, so its volume over the capacity of the cut may be added.
+        The volume over the capacity of the cut may be added, because it crosses in between.
         """
         before = _from(self.hop_ticks, network.rank_vertex[cut.inside])
         after = _from(self.hop_ticks.T.tocsr(), network.rank_vertex[~cut.inside])
@@ -80,7 +102,7 @@ class Latency:
 
 
 def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sparse.csr_array:
-    """[switches, switches]: the ticks of the quickest channel from one switch to another; ticks: float64 [channels]."""
+    """[switches, switches] sparse: ticks of the fastest channel between two switches. ticks: float64 [channels]."""
     order = np.lexsort((ticks, topology.dst, topology.src))
     first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
     kept = order[first]
@@ -88,7 +110,7 @@ def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sp
 
 
 def _sample_sources(vertices: Ints, alike: bool) -> Ints:
-    """Vertices from which to look: one if all are alike, and not too many."""
+    """Vertices whose distances are computed: one if the network is vertex-transitive, else up to MOST_SOURCES."""
     if alike:
         return vertices[:1]
     if len(vertices) <= MOST_SOURCES:
@@ -97,6 +119,6 @@ def _sample_sources(vertices: Ints, alike: bool) -> Ints:
 
 
 def _from(hop_ticks: sparse.csr_array, vertices: Ints) -> Floats:
-    """float64 [switches]: the least time from any of some vertices."""
+    """float64 [switches]: the least time from any of the vertices."""
     distance: Floats = dijkstra(hop_ticks, indices=np.unique(vertices), min_only=True)
     return distance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a collective in whole numbers: capacities, and what starts where."""
+"""The network of a collective with integer capacities, and the ranks on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,22 +20,21 @@ MAX_DENOMINATOR = 2**20
 """Largest common denominator of capacities."""
 
 MAX_PRODUCT = 2**60
-"""Bound of the product of all capacities' sum and all units, so that every flow is an int64."""
+"""Limit of total capacity times total units, so that every flow is an int64."""
 
 ROUNDING = Fraction(1, 2**50)
-"""By what part of it a capacity may differ from the fraction that it is read as: some steps of a double."""
+"""Relative difference that is allowed between a capacity and the fraction it is read as: some ulps of a double."""
 
 
 @dataclass(frozen=True, eq=False)
 class CollectiveNetwork:
-    """Arcs between vertices (switches), and the ranks of a collective on them, all in whole numbers.
+    """Arcs between vertices (switches), and the ranks of a collective on them, all in integers.
 
-    tail, head: int64 [arcs], sorted by (tail, head), no pair twice: parallel channels are one arc. capacity: int64
-    [arcs], above 0; in channels it is ``capacity / scale``. place: int64 [ranks], ascending, the vertex of every rank.
-    amount: int64 [ranks], the units that start there, 0 or more.
-    host: capacity of the channel from a rank to its switch and of that back, in the same whole numbers; None where
-    ranks are switches, or those channels are infinite.
-    alike: whether symmetries that are known take every vertex to every other one, and ranks to ranks of equal amounts.
+    tail, head: int64 [arcs], sorted by (tail, head), without duplicates: parallel channels are one arc. capacity: int64
+    [arcs], > 0; the capacity of channels is ``capacity / scale``. rank_vertex: int64 [ranks], ascending, the vertex of
+    every rank. amount: int64 [ranks], units of each rank, >= 0. host: capacity of the channels between a rank and its
+    switch, in the same integers; None where ranks are switches, or those channels are infinite. vertex_transitive:
+    whether known symmetries map every vertex to every other one, and ranks to ranks of equal amounts.
     """
 
     vertices: int
@@ -52,13 +51,22 @@ class CollectiveNetwork:
     def of(
         cls, topology: Topology, ranks: Ranks = "switches", amounts: Sequence[int] | None = None
     ) -> "CollectiveNetwork":
-        """The network of a topology with a rank on every switch that has hosts, or with every host as a rank.
+        """The network of a topology.
 
-        Where no switch has hosts, each is a rank of ``switches``. amounts: the units of each rank, in the order of
-        switches or hosts; without, each has one.
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        ranks : str
+            ``switches``: a rank on every switch that has hosts (on each, if none has); ``hosts``: every host is a rank.
+        amounts : sequence of int or None
+            Units of each rank, in the order of switches or hosts; by default 1.
 
-        Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two ranks, amounts that are no whole numbers
-        or all 0, capacities without a common denominator up to ``MAX_DENOMINATOR``, or numbers whose products overflow.
+        Raises
+        ------
+        FluidError
+            Fewer than two ranks, amounts that are no integers or all 0, capacities without a common denominator up to
+            ``MAX_DENOMINATOR``, or numbers whose products overflow.
         """
         check_capacities(topology)
         place = _places(topology, ranks)
@@ -81,12 +89,12 @@ class CollectiveNetwork:
 
     @cached_property
     def units(self) -> int:
-        """All units together: N where each rank has one."""
+        """Total units: N where each rank has one."""
         return int(self.amount.sum())
 
     @cached_property
     def weight(self) -> Ints:
-        """int64 [vertices]: the units that start at each vertex, at all its ranks together."""
+        """int64 [vertices]: the total units of the ranks at each vertex."""
         total = np.zeros(self.vertices, np.int64)
         np.add.at(total, self.rank_vertex, self.amount)
         return total
@@ -98,23 +106,25 @@ class CollectiveNetwork:
 
     @cached_property
     def sinks(self) -> Ints:
-        """int64: the vertices with ranks, one alone where all are alike."""
+        """int64: the vertices with ranks, only one of them where the network is vertex-transitive."""
         having = np.flatnonzero(self.is_rank)
         return having[:1] if self.vertex_transitive else having
 
     @property
     def ranks_only(self) -> bool:
-        """Whether there is nothing but ranks, without channels of their own."""
+        """Whether every vertex is a rank, without channels of its own."""
         return self.host is None and bool(self.is_rank.all())
 
     @property
     def host_limited(self) -> bool:
-        """Whether nothing between switches is slower than the channel of a rank, so that it bounds no all-gather."""
+        """Whether no channel between switches is slower than a rank's channel, so that these do not bound an
+        all-gather.
+        """
         return self.host is not None and int(self.capacity.min(initial=self.host)) >= self.host
 
     @property
     def balanced(self) -> bool:
-        """Whether as much capacity leaves every vertex as enters it."""
+        """Whether the capacities out of and into every vertex are equal."""
         net = np.zeros(self.vertices, np.int64)
         np.add.at(net, self.tail, self.capacity)
         np.subtract.at(net, self.head, self.capacity)
@@ -122,20 +132,20 @@ class CollectiveNetwork:
 
     @property
     def symmetric(self) -> bool:
-        """Whether between any two vertices there is the same capacity both ways."""
+        """Whether any two vertices have the same capacity in both directions."""
         turned = self.reversed()
         return all(np.array_equal(getattr(self, name), getattr(turned, name)) for name in ("tail", "head", "capacity"))
 
     def out_of(self, side: Bools) -> int:
-        """B+, the whole-number capacity of all arcs out of a side (bool [vertices])."""
+        """B+, the integer capacity of all arcs out of a side (bool [vertices])."""
         return int(self.capacity[side[self.tail] & ~side[self.head]].sum())
 
     def units_in(self, side: Bools) -> int:
-        """The units that start in a side (bool [vertices])."""
+        """The units of the ranks on a side (bool [vertices])."""
         return int(self.weight[side].sum())
 
     def reversed(self) -> "CollectiveNetwork":
-        """The network with all arcs turned round."""
+        """The network with all arcs reversed."""
         order = np.lexsort((self.tail, self.head))
         return replace(self, tail=self.head[order], head=self.tail[order], capacity=self.capacity[order])
 
@@ -145,7 +155,9 @@ class CollectiveNetwork:
         return replace(self, amount=np.ones(self.ranks, np.int64), vertex_transitive=self.vertex_transitive and same)
 
     def check(self) -> None:
-        """Raise :class:`~flitlab.fluid.problem.FluidError` if products of units and capacities could pass int64."""
+        """Raise :class:`~flitlab.fluid.problem.FluidError` if products of units and capacities could overflow an
+        int64.
+        """
         capacity, units = sum(self.capacity.tolist()) + (self.host or 0), sum(self.amount.tolist())
         if capacity * max(units, self.ranks) >= MAX_PRODUCT:
             raise FluidError(
@@ -155,7 +167,7 @@ class CollectiveNetwork:
 
 
 def integer_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
-    """Capacities as whole numbers without a common factor, and how many of the whole make one.
+    """Capacities as integers without a common factor, and the integer that represents 1.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if they have no common denominator up to ``MAX_DENOMINATOR``.
     """
@@ -174,7 +186,7 @@ def integer_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
 
 
 def _fraction(value: float) -> Fraction:
-    """The fraction that a capacity is meant to be, of a denominator of ``MAX_DENOMINATOR`` at most.
+    """The fraction that a capacity represents, with a denominator of ``MAX_DENOMINATOR`` at most.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
     """
@@ -187,7 +199,7 @@ def _fraction(value: float) -> Fraction:
 
 
 def _places(topology: Topology, ranks: Ranks) -> Ints:
-    """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` below two."""
+    """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two."""
     if ranks not in get_args(Ranks):
         raise FluidError(f"ranks are {' or '.join(get_args(Ranks))}, not {ranks}")
     if ranks == "hosts":
@@ -200,7 +212,7 @@ def _places(topology: Topology, ranks: Ranks) -> Ints:
 
 
 def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:
-    """int64 [ranks]: the units of every rank; raises :class:`~flitlab.fluid.problem.FluidError` if they are none."""
+    """int64 [ranks]: the units of every rank; raises :class:`~flitlab.fluid.problem.FluidError` if they are invalid."""
     if amounts is None:
         return np.ones(ranks, np.int64)
     if len(amounts) != ranks:
@@ -212,7 +224,7 @@ def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:
 
 
 def _merged(topology: Topology, capacity: Ints) -> tuple[Ints, Ints, Ints]:
-    """Tail, head and capacity of arcs, parallel channels (whose capacities are given) being one."""
+    """Tail, head and capacity of the arcs; parallel channels become one. capacity: int64 [channels]."""
     pair = topology.src * topology.switches + topology.dst
     arc, index = np.unique(pair, return_inverse=True)
     total = np.zeros(len(arc), np.int64)

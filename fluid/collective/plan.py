@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arcs give to trees, by linear programs: to in-trees, along which parts go to their roots, and to out-trees.
+"""Arc capacities of in-trees (toward the roots) and out-trees (from them), by linear programs with cut generation.
 
-Trees of given capacities exist if every set of vertices can be left (toward roots) or entered (from them) by all parts
-that have their root elsewhere. Each such set is a row, and only those are written down that a solution broke: flows
-from single ranks find them. The solution is read as fractions, and that no row is broken is shown in whole numbers.
+The trees exist if every set of vertices has enough capacity out of it (toward roots) or into it (from them) for all
+parts with roots elsewhere. Each set is a row; only violated rows are added, which maximum flows from single ranks find.
+The solution is read as fractions, and that no row is violated is verified in integers.
 
-As much enters a vertex without ranks as leaves it, because it only forwards; then it can be split off.
+A vertex without ranks only forwards: inflow equals outflow. Then it can be split off.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,23 +22,23 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Floats, Ints
 
 INTO, OUT = 0, 1
-"""Ways that parts go: toward the roots, along in-trees, and from them, along out-trees."""
+"""Directions of parts: toward the roots along in-trees, and from them along out-trees."""
 
 UNIT = 2**40
-"""Whole numbers that stand for 1 where flows look for rows that a solution breaks."""
+"""Integer that represents 1 in the flows that search for violated rows."""
 TOLERANCE = 1e-9
-"""By how much a row counts as broken, where solutions are no fractions yet."""
+"""Violation of a row below which it holds, for solutions in doubles."""
 DENOMINATORS = (100, 1_000, 10_000, 100_000)
-"""Denominators up to which the numbers of a solution are taken for fractions, one limit after the other."""
+"""Limits of denominators with which a solution is read as fractions, tried in order."""
 ROUNDED = 2**30
-"""Parts if the numbers of a solution are no such fractions."""
+"""Parts if a solution is not read as such fractions."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArcPlan:
-    """Which parts have which root, and what arcs take of them.
+    """Parts by root, and parts on each arc.
 
-    parts: their number. roots: int64 [vertices], how many have their root there. uses: for each way, int64 [arcs].
+    parts: their number. roots: int64 [vertices], parts of each root. uses: for each direction, int64 [arcs].
     """
 
     parts: int
@@ -49,19 +49,41 @@ class ArcPlan:
 def arc_plan(
     network: CollectiveNetwork, directions: Sequence[int], shares: Sequence[Fraction] | None = None
 ) -> ArcPlan:
-    """The plan of the least time for parts that go all these ways, with the best roots or with given ones.
+    """The plan of the least time, with the best roots or with given ones.
 
-    shares: [vertices], what part of all has its root there; 0 where there are no ranks.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        The network.
+    directions : sequence of int
+        ``INTO``, ``OUT`` or both: every part travels in all of them.
+    shares : sequence of Fraction or None
+        [vertices], share of the parts of each root; 0 where there are no ranks. None: free.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if there is no plan.
+    Raises
+    ------
+    FluidError
+        There is no plan.
     """
     return solve_plan(PlanProgram(network, directions, shares), SeparationFlows(network, directions), shares)
 
 
 def solve_plan(program: "PlanProgram", flows: "SeparationFlows", shares: Sequence[Fraction] | None) -> ArcPlan:
-    """The plan of an optimum of a program, which gets the rows that it lacks.
+    """The plan of an optimum of a program, to which violated rows are added.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
+    Parameters
+    ----------
+    program : PlanProgram
+        The linear program.
+    flows : SeparationFlows
+        Search for violated rows.
+    shares : sequence of Fraction or None
+        See :func:`arc_plan`.
+
+    Raises
+    ------
+    FluidError
+        There is no plan.
     """
     while True:
         roots, uses = program.solve()
@@ -74,9 +96,9 @@ def solve_plan(program: "PlanProgram", flows: "SeparationFlows", shares: Sequenc
 
 
 class PlanProgram:
-    """The linear program: the least time in which arcs take all parts.
+    """The linear program: the least time in which arcs carry all parts.
 
-    Columns are the time, the share of parts that have their root at each vertex, and what arcs take, way after way.
+    Columns: the time; the share of parts of each root; the use of each arc, direction by direction.
     """
 
     def __init__(
@@ -103,16 +125,21 @@ class PlanProgram:
         self.add((direction, single_rank) for direction in directions for single_rank in ranks)
 
     def prefer(self, roots: Floats, uses: Sequence[Floats]) -> None:
-        """Look for the least cost from now on, of all solutions of the time that was found.
+        """Minimise a cost from here on, over all solutions of the least time.
 
-        roots: [vertices], what it costs to be a root. uses: for each way, [arcs], what it costs to use an arc.
+        Parameters
+        ----------
+        roots : float64 [vertices]
+            Cost of a root.
+        uses : sequence of float64 [arcs]
+            Cost of an arc, for each direction.
         """
         self.highs.changeColBounds(0, 0.0, self.highs.getSolution().col_value[0])
         cost = np.concatenate([[0.0], roots, *uses])
         self.highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
 
     def _limit_arcs(self) -> None:
-        """Let arcs take no more than they can in the time."""
+        """Limit the use of every arc to its capacity times the time."""
         capacity = self.network.capacity / self.network.capacity.mean()
         arcs = np.arange(len(capacity))
         uses = np.stack([self._uses(direction, arcs) for direction in self.directions], axis=1)
@@ -120,24 +147,24 @@ class PlanProgram:
             self._row(-highspy.kHighsInf, 0.0, uses[arc], negative=np.array([0]), factor=float(capacity[arc]))
 
     def _keep_forwarded(self) -> None:
-        """Let as much leave a vertex without ranks as enters it."""
+        """Conserve flow at vertices without ranks."""
         for vertex in np.flatnonzero(~self.network.is_rank).tolist():
             into, out = (np.flatnonzero(ends == vertex) for ends in (self.network.head, self.network.tail))
             for direction in self.directions:
                 self._row(0.0, 0.0, self._uses(direction, into), negative=self._uses(direction, out))
 
     def _uses(self, direction: int, arcs: Ints) -> Ints:
-        """int64: the columns of what some arcs take of parts that go a way."""
+        """int64: the columns of arcs in a direction."""
         return 1 + self.network.vertices + self.directions.index(direction) * len(self.network.tail) + arcs
 
     def _row(self, low: float, high: float, positive: Ints, negative: Ints | None = None, factor: float = 1.0) -> None:
-        """Add a row, the sum of the columns ``positive`` less ``factor`` times those of ``negative``."""
+        """Add a row: the sum of the columns ``positive`` minus ``factor`` times the sum of ``negative``."""
         negative = np.zeros(0, np.int64) if negative is None else negative
         columns = np.concatenate([positive, negative]).astype(np.int32)
         self.highs.addRow(low, high, len(columns), columns, np.repeat([1.0, -factor], [len(positive), len(negative)]))
 
     def add(self, violated: Iterator[tuple[int, Bools]]) -> int:
-        """Add the rows of sets of vertices (way, bool [vertices]) that have none yet; how many those are."""
+        """Add the rows of sets of vertices (direction, bool [vertices]) that have none yet; returns their number."""
         before = len(self.known)
         for direction, side in violated:
             if (direction, side.tobytes()) not in self.known:
@@ -150,7 +177,7 @@ class PlanProgram:
         return len(self.known) - before
 
     def solve(self) -> tuple[Floats, list[Floats]]:
-        """Shares of roots [vertices], and what arcs [arcs] take of parts that go each way, all parts being 1.
+        """Shares of roots [vertices], and uses of arcs [arcs] for each direction, where all parts are 1.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
         """
@@ -163,7 +190,7 @@ class PlanProgram:
 
 
 class SeparationFlows:
-    """Flows from single ranks that show whether a plan leaves enough to all sets of vertices."""
+    """Separation oracle: maximum flows from single ranks that find sets of vertices with too little capacity."""
 
     def __init__(self, network: CollectiveNetwork, directions: Sequence[int]) -> None:
         self.ranks, self.directions, n = np.flatnonzero(network.is_rank), directions, network.vertices
@@ -175,7 +202,7 @@ class SeparationFlows:
         ]
 
     def violated(self, plan: ArcPlan, slack: int = 0) -> Iterator[tuple[int, Bools]]:
-        """Sets of vertices that lack more than ``slack`` parts (way, bool [vertices]), the least of each rank."""
+        """Sets that lack more than ``slack`` parts (direction, bool [vertices]): the minimum cut of each rank."""
         for direction, residual, use in zip(self.directions, self.residuals, plan.uses, strict=True):
             capacity = np.concatenate([use, plan.roots])
             for v in self.ranks.tolist():
@@ -186,7 +213,7 @@ class SeparationFlows:
 
 
 def _forwards_all(network: CollectiveNetwork, plan: ArcPlan) -> bool:
-    """Whether as much leaves every vertex without ranks as enters it."""
+    """Whether flow is conserved at every vertex without ranks."""
     net = np.zeros(network.vertices, np.int64)
     for use in plan.uses:
         net[:] = 0
@@ -198,12 +225,12 @@ def _forwards_all(network: CollectiveNetwork, plan: ArcPlan) -> bool:
 
 
 def _ends(network: CollectiveNetwork, direction: int) -> tuple[Ints, Ints]:
-    """The near and the far ends of arcs as a rank sees them that looks for roots."""
+    """Ends of arcs in the direction from a rank to the roots."""
     return (network.tail, network.head) if direction == INTO else (network.head, network.tail)
 
 
 def _readings(roots: Floats, uses: list[Floats], shares: Sequence[Fraction] | None) -> Iterator[ArcPlan]:
-    """Plans that a solution may stand for: of fractions near to its numbers, and last one that is rounded up."""
+    """Candidate plans of a solution: fractions close to its numbers, and last a plan that is rounded up."""
     numbers, vertices = np.concatenate([roots, *uses]), len(roots)
     for most in DENOMINATORS:
         fractions = [Fraction(value).limit_denominator(most) for value in numbers.tolist()]
@@ -220,6 +247,6 @@ def _readings(roots: Floats, uses: list[Floats], shares: Sequence[Fraction] | No
 
 
 def _rounded(roots: Floats, uses: list[Floats], parts: int) -> ArcPlan:
-    """The plan nearest to the numbers of a solution; its roots need not add up to all parts."""
+    """The plan nearest to a solution; its roots need not sum to all parts."""
     root, *rounded = (np.rint(values * parts).astype(np.int64) for values in (roots, *uses))
     return ArcPlan(parts, root, tuple(rounded))

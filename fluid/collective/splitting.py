@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splitting off: vertices without ranks make way for arcs between ranks, each of which is a path of the network.
+"""Splitting off: vertices without ranks are replaced by arcs between ranks, each of which is a path of the network.
 
-At a vertex z capacity m is taken from an arc (u, z) and an arc (z, t) and given to an arc (u, t), as long as from the
-roots of all trees as much still flows to every rank as there are trees. If as much capacity enters z as leaves it, z
-can be used up (Bang-Jensen, Frank and Jackson 1995, doi:10.1137/S0036142993226983; Jackson 1988).
+At a vertex z, capacity m is moved from arcs (u, z) and (z, t) to an arc (u, t), as long as the maximum flow from the
+roots of all trees to every rank is at least the number of trees. If the capacities into and out of z are equal, z can
+be removed completely (Bang-Jensen, Frank and Jackson 1995, doi:10.1137/S0036142993226983; Jackson 1988).
 
-How much m may be is known exactly: only sets of vertices that have the root, and z but neither u nor t, or u and t but
-not z, are left by less than before, so the least of them is a maximum flow with u, t and z joined to its ends.
+The largest m is exact: it only reduces the capacity out of sets that contain the root, and either z but neither u nor
+t, or u and t but not z. The least such set is a minimum cut with u, t and z joined to source and sink.
 """
 
 from collections import defaultdict
@@ -29,8 +29,8 @@ class SplittingError(FluidError):
 class Logical:
     """Arcs between ranks, each a path of the network.
 
-    tail, head, capacity: int64 [arcs], sorted by (tail, head). paths: for each arc the vertices of its path, the first
-    being its tail and the last its head; the inner ones have no ranks and only forward.
+    tail, head, capacity: int64 [arcs], sorted by (tail, head). paths: the vertices of each arc's path, from its tail to
+    its head; the inner ones have no ranks and only forward.
     """
 
     tail: Ints
@@ -40,12 +40,21 @@ class Logical:
 
 
 def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bools) -> Logical:
-    """Arcs between ranks over which as many trees can be packed as over those of the network.
+    """Arcs between ranks over which as many trees can be packed as over the network.
 
-    tail, head, capacity: int64 [arcs]. count: int64 [vertices], how many trees have their root there, at ranks only.
-    is_rank: bool [vertices], the vertices that all trees are to reach.
+    Parameters
+    ----------
+    tail, head, capacity : int64 [arcs]
+        Arcs of the network.
+    count : int64 [vertices]
+        Trees of each root, at ranks only.
+    is_rank : bool [vertices]
+        Vertices that all trees reach.
 
-    Raises :class:`SplittingError` if a vertex cannot be split off, as may be if not as much can enter it as leave it.
+    Raises
+    ------
+    SplittingError
+        A vertex cannot be split off, which may happen if the capacities into and out of it differ.
     """
     arc_paths = _ArcPaths(count, is_rank)
     for u, v, path_capacity in zip(tail.tolist(), head.tolist(), capacity.tolist(), strict=True):
@@ -66,14 +75,14 @@ def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bool
 
 
 class _ArcPaths:
-    """The arcs while vertices are split off: from u to v, the capacity of every path that stands for an arc (u, v)."""
+    """The arcs while vertices are split off: for each arc (u, v), path -> capacity."""
 
     def __init__(self, count: Ints, is_rank: Bools) -> None:
         self.count, self.sinks = count, np.flatnonzero(is_rank)
         self.between: dict[tuple[int, int], dict[tuple[int, ...], int]] = defaultdict(dict)
 
     def add(self, path: tuple[int, ...], capacity: int) -> None:
-        """Give capacity to a path, but for its detours."""
+        """Add capacity to a path, without its loops."""
         path = _straight(path)
         paths = self.between[path[0], path[-1]]
         paths[path] = paths.get(path, 0) + capacity
@@ -95,7 +104,7 @@ class _ArcPaths:
             del self.between[arc]
 
     def _moved(self, z: int, tail: Ints, head: Ints, capacity: Ints, of_pair: Ints) -> Ints:
-        """int64 [pairs]: how much goes to the arc from u to t instead of by way of z.
+        """int64 [pairs]: capacity that moves from the arcs at z to the arc (u, t).
 
         of_pair: int64 [pairs, 3], the arcs (u, z), (z, t) and (u, t) of every pair.
         """
@@ -112,7 +121,7 @@ class _ArcPaths:
         return moved
 
     def _move(self, u: int, z: int, t: int, amount: int) -> None:
-        """Join paths of (u, z) to paths of (z, t), for so much capacity."""
+        """Join paths of (u, z) to paths of (z, t), for an amount of capacity."""
         while amount > 0:
             (before, first), (after, second) = (next(iter(self.between[arc].items())) for arc in ((u, z), (z, t)))
             part = min(amount, first, second)
@@ -129,7 +138,7 @@ class _ArcPaths:
 
 
 def _straight(path: tuple[int, ...]) -> tuple[int, ...]:
-    """A path without the rounds in it that lead back to where it was."""
+    """A path without its loops."""
     simple_path: list[int] = []
     for v in path:
         if v in simple_path:
@@ -150,10 +159,10 @@ def _split(
     trees: int,
     moved: Ints,
 ) -> None:
-    """Fill in how much each pair of arcs at z gives to the arc past it, the pairs one after the other.
+    """Compute the capacity that each pair of arcs at z moves to the arc past it, pair by pair.
 
-    residual, room, tail, head: of flows, with an arc from the source and then one to the sink for every vertex, which
-    come last; room changes as capacity is moved.
+    residual, capacity, tail, head: for flows, with one arc from the source and one to the sink for every vertex, which
+    come last; capacities change as capacity moves.
     """
     vertices, begin = len(residual.cursor), 0
     n = vertices - 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes along the paths of trees that lead through switches without ranks."""
+"""Routes along the paths of trees, through switches without ranks."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -17,10 +17,10 @@ from flitlab.models.topology.graph import Topology
 
 
 def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
-    """Routes by which messages between ranks go along the paths of streams; None where neighbours alone send.
+    """Routes of messages between ranks along the paths of streams; None if all messages go to neighbours.
 
-    Of the paths between two switches each takes the share of the messages that it has in the streams. Between other
-    switches there is a shortest path. Vertices beyond the switches are hosts.
+    Each path between two switches gets its share of the parts of the streams. Other pairs of switches use a shortest
+    path. Vertices beyond the switches are hosts.
     """
     used = _used(topology, streams)
     if all(len(path) == 2 for paths in used.values() for path in paths):
@@ -42,7 +42,7 @@ def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | Non
 
 
 def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int], Counter[tuple[int, ...]]]:
-    """How many parts take which path of switches, by its ends."""
+    """Parts per path of switches, by the ends of the path."""
     used: defaultdict[tuple[int, int], Counter[tuple[int, ...]]] = defaultdict(Counter)
     for stream in streams:
         for path in stream.paths:
@@ -53,6 +53,6 @@ def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int]
 
 
 def _channels(topology: Topology, path: tuple[int, ...]) -> list[int]:
-    """The first channel from each switch of a path to the next."""
+    """The first channel from each switch of a path to the next one."""
     n, ends = topology.switches, topology.src * topology.switches + topology.dst
     return [int(np.searchsorted(ends, u * n + v)) for u, v in itertools.pairwise(path)]

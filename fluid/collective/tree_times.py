@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trees reach, recomputed from nothing but the network and the trees."""
+"""Times of trees, recomputed from the network and the trees only."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -11,8 +11,8 @@ from flitlab.models.collective.tree import Tree, load
 def all_gather_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
     """The time of an all-gather over trees, in units over a channel of capacity 1: that of the most loaded arc.
 
-    Raises ``ValueError`` if a tree does not reach every rank, or uses what is no arc, or if the numbers of trees of
-    roots are not as the units that start there.
+    Raises ``ValueError`` if a tree does not reach every rank, or uses a missing arc, or if the trees per root are not
+    proportional to the units of the roots.
     """
     trees = list(trees)
     parts = parts_of_unit(network, trees)
@@ -22,7 +22,7 @@ def all_gather_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fracti
 
 
 def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
-    """How many trees there are for every unit. Raises ``ValueError`` if not as many for each."""
+    """Trees per unit. Raises ``ValueError`` if units have different numbers of trees."""
     count = dict.fromkeys(range(network.vertices), 0)
     for tree in trees:
         if tree.count <= 0:
@@ -38,7 +38,7 @@ def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction
 
 
 def check_spanning(network: CollectiveNetwork, tree: Tree) -> None:
-    """Raise ``ValueError`` if a tree is none, or lacks a rank."""
+    """Raise ``ValueError`` if a tree does not reach every rank."""
     lost = set(network.rank_vertex.tolist()) - tree.reached()
     if lost:
         raise ValueError(f"a tree of root {tree.root} does not reach the rank at {min(lost)}")

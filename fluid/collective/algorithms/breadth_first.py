@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-gather level by level on networks with translations, for thousands of ranks."""
+"""Breadth-first all-gather on networks with translations, for thousands of ranks."""
 
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
@@ -17,15 +17,14 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 LEAST = 1e-6
-"""Pieces, and bytes, that are the rounding of a linear program."""
+"""Pieces, and bytes, below which a value is rounding of a linear program."""
 
 
 class Levels(NamedTuple):
-    """What switch 0 sends in each round, the same as all others do but for a translation.
+    """What switch 0 sends in each round; other switches send the same, translated.
 
-    opposite: int64 [switches], by which translations are told. sent: for each round the switches that 0 sends to,
-    int64, and how many pieces each gets, float64. time: of all rounds, in units of a piece over a channel of capacity
-    1.
+    opposite: int64 [switches], the inverse translations. sent: for each round the receivers of switch 0 (int64) and the
+    pieces that each gets (float64). time: of all rounds, in units of a piece over a channel of capacity 1.
     """
 
     opposite: Ints
@@ -67,7 +66,7 @@ class BreadthFirst(AlgorithmSpec):
 
 
 def _levels(topology: Topology) -> Levels:
-    """The rounds of a topology. Raises ``SpecError`` where it has no translations."""
+    """The rounds of a topology. Raises ``SpecError`` if it has no translations."""
     group = next(translations(topology), None)
     if group is None:
         raise SpecError("needs a network with translations", "kind")
@@ -90,10 +89,11 @@ def _levels(topology: Topology) -> Levels:
 
 
 def _even(vertex: Ints, generator: Ints, capacity: Floats) -> tuple[Floats, float]:
-    """How much comes over each generator, float64 [generators], and the time that this takes, as little as possible.
+    """Split of the vertices of a level over generators, such that the busiest channel carries as little as possible.
 
-    vertex, generator: int64 [ways], the ways on which vertices may be reached; one piece goes to each. capacity: of
-    the channel of a generator.
+    vertex, generator: int64 [arcs], the last arcs of shortest paths to the vertices; each vertex gets one piece.
+    capacity: float64 [generators], of the channels of a generator. Returns pieces, float64 [generators], and the time
+    of the round.
     """
     vertices, index = np.unique(vertex, return_inverse=True)
     arcs, every = len(vertex), np.arange(len(vertex))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bucket algorithm on tori, which uses every channel for a part of the data."""
+"""The bucket algorithm on tori: every channel carries a part of the data."""
 
 from typing import ClassVar
 

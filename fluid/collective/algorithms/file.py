@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules that somebody else has made."""
+"""Schedules from files."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar

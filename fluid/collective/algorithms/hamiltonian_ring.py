@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring whose consecutive ranks are neighbours, if there is one."""
+"""Ring algorithm over a Hamiltonian cycle of the network, if there is one."""
 
 from typing import ClassVar
 

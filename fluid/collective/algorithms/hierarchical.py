@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives in two levels: inside groups of ranks that are close together, and between groups."""
+"""Two-level collectives: within groups of nearby ranks, and between groups."""
 
 from typing import Annotated, ClassVar
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms of communication libraries, which know nothing of the network."""
+"""Algorithms of MPI libraries, which do not depend on the network."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
@@ -14,19 +14,32 @@ from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import register
 
 PIECE_COLLECTIVES = ("all_gather", "all_to_all", "gather")
-"""Collectives of which a rank has one piece to give, or one for each other rank; of the others it has all."""
+"""Collectives whose size is that of a piece; the size of others is that of all data."""
 
 
 def with_algorithm(name: str) -> tuple[str, ...]:
-    """The collectives that have an algorithm of a name."""
+    """The collectives for which a library has an algorithm of this name."""
     return tuple(kind for kind in KINDS if kind in COLLECTIVES and name in COLLECTIVES[kind].algorithms)
 
 
 def rounds(question: Question, algorithm: str | None, dims: Sequence[int] = (), group: int | None = None) -> Program:
-    """The program in rounds of an algorithm; by default of the one that a library would choose.
+    """The program of an algorithm in rounds.
 
-    dims, group: how ranks are arranged, for algorithms that ask for it. Raises ``SpecError`` if it would be too long,
-    or if these do not fit the ranks.
+    Parameters
+    ----------
+    question : Question
+        The collective.
+    algorithm : str or None
+        Name of the algorithm; None for the one that a library would choose.
+    dims : sequence of int
+        Extents of the torus of ranks, for algorithms that need them.
+    group : int or None
+        Ranks of a group, for algorithms that need it.
+
+    Raises
+    ------
+    SpecError
+        The program would be too long, or ``dims`` or ``group`` do not fit the ranks.
     """
     count = question.count
     builder = Builder(count)
@@ -47,7 +60,7 @@ L = TypeVar("L", bound=type[LibraryAlgorithm])
 
 
 def of_library(name: str) -> Callable[[L], L]:
-    """Class decorator: the algorithm of a name, for those collectives of a library that have it."""
+    """Class decorator: registers a library's algorithm for the collectives that have it."""
 
     def enter(cls: L) -> L:
         cls.collectives = with_algorithm(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce along rooted trees, which need no more time than a reduce-scatter and an all-gather."""
+"""All-reduce along rooted trees, at least as fast as a reduce-scatter and an all-gather."""
 
 from typing import ClassVar
 

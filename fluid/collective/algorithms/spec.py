@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an algorithm of collectives is asked for, and what it gives."""
+"""Interface of collective algorithms: the collective that is requested, and the plan that an algorithm returns."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -23,16 +23,16 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
 
 Once = Callable[[Hashable, Callable[[], Any]], Any]
-"""Gives what a function makes, or what it made when it was first asked for under the same key, with another size."""
+"""Memo: returns the value of a function, or the stored value of an earlier call with the same key and another size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A collective of given size on a network, for which an algorithm is to be made a program.
+    """A collective of a given size on a network, for which an algorithm builds a program.
 
     collective: its name in :data:`~flitlab.models.collective.schedule.KINDS`. topology: with hosts; rank r is on host r
-    unless the algorithm has another order. ranks: what they are. piece: bytes of a piece of the data. root: of those
-    that have one. ns_per_byte: nanoseconds that it takes to reduce a byte with another.
+    unless the algorithm changes the order. ranks: ``switches`` or ``hosts``. piece: bytes of a piece of the data. root:
+    of rooted collectives. ns_per_byte: time to reduce a byte, in nanoseconds.
     """
 
     collective: CollectiveName
@@ -44,28 +44,27 @@ class Question:
 
     @property
     def count(self) -> int:
-        """How many ranks there are: one for each host."""
+        """Number of ranks: one for each host."""
         return self.topology.hosts
 
     @property
     def size(self) -> int:
-        """S, the bytes in which results state bandwidth."""
+        """S, the bytes by which results state bandwidth."""
         return int(self.piece / KINDS[self.collective].share(self.count))
 
     def network(self) -> CollectiveNetwork:
-        """The network in whole numbers. Raises :class:`~flitlab.fluid.problem.FluidError`."""
+        """The network in integer capacities. Raises :class:`~flitlab.fluid.problem.FluidError`."""
         return CollectiveNetwork.of(self.topology, self.ranks)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program of a collective, and what there is to know of it.
+    """A program of a collective, and its properties.
 
-    host: int64 [ranks]. schedule: that the program follows; None where it is made of rounds. reaches: units of time, of
-    a piece over a channel of capacity 1, that it takes if nothing ever waits and chunks are small; None where that is
-    not known. trees: how many each rank has. chunks: into how many a piece is cut. depth: of the deepest tree. routes:
-    that messages take instead of those of the scenario; None where these serve.
-    notes: of the order of the ranks.
+    host: int64 [ranks]. schedule: the schedule of the program; None if it consists of rounds. reaches: time without
+    waiting and with small chunks, in units of a piece over a channel of capacity 1; None if unknown. trees: trees per
+    rank. chunks: chunks per piece. depth: of the deepest tree. routes: routes of the messages; None for those of the
+    scenario. notes: on the order of the ranks.
     """
 
     program: Program
@@ -82,7 +81,7 @@ class Plan:
 class AlgorithmSpec(Spec):
     """The keys of an algorithm, ``collective.algorithm`` in a configuration. An algorithm defines :meth:`plan`.
 
-    collectives: those that it is for. optional: whether a scenario is left out, with a warning, where there is no
+    collectives: those that it supports. optional: whether a scenario is left out, with a warning, where there is no
     program.
     """
 
@@ -90,14 +89,14 @@ class AlgorithmSpec(Spec):
     collectives: ClassVar[tuple[str, ...]] = ()
 
     def plan(self, question: Question, once: Once) -> Plan:
-        """The program for a collective on a network. Raises ``SpecError`` where there is none.
+        """The plan for a collective on a network. Raises ``SpecError`` where there is none.
 
         once: see :data:`Once`.
         """
         raise NotImplementedError
 
     def build(self, question: Question, once: Once = lambda key, make: make()) -> Plan:
-        """The program for a collective, once it is one that the algorithm is for."""
+        """The validated plan for a collective. Raises ``SpecError`` if the algorithm does not support it."""
         if question.collective not in self.collectives:
             choices = algorithms_for(question.collective)
             raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
@@ -106,7 +105,7 @@ class AlgorithmSpec(Spec):
         return self._validated(plan, question) if is_foreign(self) else plan
 
     def _validated(self, plan: Plan, question: Question) -> Plan:
-        """What a user's own algorithm gives, its arrays as compiled code takes them. Raises ``FaultyError``."""
+        """The plan of a third-party algorithm, with arrays as compiled code needs them. Raises ``FaultyError``."""
         topology = question.topology
         refuse_other(plan, Plan, "plan")
         refuse_other(plan.program, Program, "plan", "program")
@@ -118,7 +117,7 @@ class AlgorithmSpec(Spec):
 
 
 def _plan_errors(plan: Plan, ranks: int) -> Found:
-    """What is wrong with a plan besides its program, its hosts and its routes."""
+    """Errors of a plan, except those of its program, hosts and routes."""
     if plan.program.ranks != ranks:
         yield "ranks", f"the program has {plan.program.ranks} ranks, and the collective {ranks}"
     for name in ("trees", "chunks", "depth"):
@@ -132,7 +131,7 @@ def _plan_errors(plan: Plan, ranks: int) -> Found:
 
 
 def algorithms_for(collective: str) -> list[str]:
-    """The algorithms that a collective has."""
+    """Names of the algorithms that support a collective."""
     from flitlab.models.registry import names, spec_class
 
     algorithms = []
@@ -144,12 +143,12 @@ def algorithms_for(collective: str) -> list[str]:
 
 
 def in_order(question: Question) -> Ints:
-    """int64 [ranks]: rank r on host r."""
+    """int64 [ranks]: rank r is on host r."""
     return np.arange(question.count)
 
 
 def result_or_raise(outcome: Any) -> Any:
-    """What a function made, or the exception that it raised when it was first called, again."""
+    """The stored result of a function; if it raised an exception, raises it again."""
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome

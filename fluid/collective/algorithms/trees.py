@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives along trees that load channels as little as any algorithm can."""
+"""Collectives along trees with the least possible channel load."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,21 +24,21 @@ from flitlab.models.registry import register
 from flitlab.models.routing.routes import Routes
 
 MESSAGES = 1 << 16
-"""Messages of a program up to which pieces are cut into more chunks by default."""
+"""Messages of a program up to which pieces are divided into more chunks by default."""
 
 LEAST = 1024
-"""Bytes of a chunk that is not cut further by default."""
+"""Bytes below which chunks are not divided by default."""
 
 MOST_CHUNKS = 64
-"""Chunks of a part, at most, by default."""
+"""Default limit of the chunks of a part."""
 
 
 @dataclass(frozen=True, eq=False)
 class StreamPlan:
-    """Streams for a collective, before anything is cut into chunks.
+    """Streams of a collective, before parts are divided into chunks.
 
-    parts: of a piece. reaches: time over the streams, in units of a piece over a channel of capacity 1. routes: along
-    their paths, None where they use single channels.
+    parts: parts of a piece. reaches: time of the streams, in units of a piece over a channel of capacity 1. routes:
+    along their paths; None where they use single channels.
     """
 
     streams: Sequence[Stream]
@@ -48,12 +48,12 @@ class StreamPlan:
 
     @property
     def sends(self) -> int:
-        """Messages, if every part is a chunk."""
+        """Number of messages if every part is one chunk."""
         return sum(stream.count * len(stream.arcs) for stream in self.streams)
 
 
 class Scheduled(AlgorithmSpec):
-    """An algorithm that follows a schedule of streams, which :meth:`ways` gives.
+    """An algorithm that follows a schedule of streams, see :meth:`stream_plan`.
 
     chunks: into how many every part of the data is cut, by default as many as keep the program short. window: messages
     to a peer of which the last is not sent before the first is done, which is when it has left its host or, with
@@ -120,10 +120,10 @@ class Trees(Scheduled):
         return routed_streams(question, reduced(pairs, out.rank), parts * count, (into.time + out.time) / count)
 
     def _forest(self, question: Question, network: CollectiveNetwork) -> "_Forest":
-        """Trees of every rank; a network that is its own reverse has the same ones.
+        """Trees of every rank; a network that is its own reverse has the same in both directions.
 
-        Where translations are used, every rank has a switch of its own. If it has a channel to it, too, as much leaves
-        through this as through all channels of the switch: the data of all other ranks.
+        Translations need a rank on every switch. If a rank has a channel to its switch, the data of all other ranks
+        passes it, as much as passes all channels of the switch.
         """
         topology = question.topology
         one_each = network.vertex_transitive and network.ranks == network.vertices
@@ -140,7 +140,7 @@ class Trees(Scheduled):
 class _Forest:
     """Trees of all roots.
 
-    parts: into how many each root's data is divided. time: of an all-gather over the trees. rank: of every vertex.
+    parts: parts of each root's data. time: of an all-gather over the trees. rank: of every vertex.
     """
 
     trees: tuple[Tree, ...]
@@ -150,12 +150,24 @@ class _Forest:
 
 
 def numbered(network: CollectiveNetwork) -> dict[int, int]:
-    """The rank at every vertex that has one."""
+    """Vertex -> rank, for the vertices that have one."""
     return {vertex: r for r, vertex in enumerate(network.rank_vertex.tolist())}
 
 
 def routed_streams(question: Question, streams: Sequence[Stream], parts: int, reaches: Fraction) -> StreamPlan:
-    """Streams with the routes that they take."""
+    """A stream plan with the routes of its streams.
+
+    Parameters
+    ----------
+    question : Question
+        The collective.
+    streams : sequence of Stream
+        Its streams.
+    parts : int
+        Parts of a piece.
+    reaches : Fraction
+        Time, in units of a piece over a channel of capacity 1.
+    """
     return StreamPlan(streams, parts, reaches, stream_routes(question.topology, streams))
 
 
@@ -164,7 +176,7 @@ def _scaled(trees: Iterable[Tree], factor: int) -> list[Tree]:
 
 
 def _paired(into: Sequence[Tree], out: Sequence[Tree]) -> Iterator[tuple[Tree, Tree]]:
-    """Trees of the same root in pairs of equal counts, for which some are taken apart."""
+    """Pairs of an in-tree and an out-tree with equal roots and counts; trees are divided where counts differ."""
     waiting: defaultdict[int, list[Tree]] = defaultdict(list)
     for tree in into:
         waiting[tree.root].append(tree)
@@ -180,12 +192,12 @@ def _paired(into: Sequence[Tree], out: Sequence[Tree]) -> Iterator[tuple[Tree, T
 
 
 def _chunks(stream_plan: StreamPlan, piece: int) -> int:
-    """Into how many chunks a part is cut, where nothing is said of it."""
+    """Default number of chunks of a part."""
     return max(1, min(MOST_CHUNKS, MESSAGES // max(stream_plan.sends, 1), piece // (stream_plan.parts * LEAST)))
 
 
 def _schedule(question: Question, stream_plan: StreamPlan, chunks: int) -> Schedule:
-    """The schedule of streams, once it has been followed to see that it does what it should."""
+    """The schedule of streams, checked chunk by chunk."""
     schedule = scheduled(
         question.collective, question.count, stream_plan.parts, stream_plan.streams, chunks,
         _rates(question, stream_plan), question.root
@@ -195,7 +207,7 @@ def _schedule(question: Question, stream_plan: StreamPlan, chunks: int) -> Sched
 
 
 def _rates(question: Question, stream_plan: StreamPlan) -> dict[Lane, float]:
-    """Parts that ranks can send each other in a unit of time: what a channel carries, or what streams ask of a path."""
+    """Parts per unit of time between ranks: the capacity of a channel, or the demand of the streams for a path."""
     network, demand, single = question.network(), Counter[Lane](), dict[Lane, float]()
     real = (network.capacity.astype(float) / float(network.scale) * stream_plan.parts).tolist()
     arc_rate = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), real, strict=True))
@@ -207,7 +219,7 @@ def _rates(question: Question, stream_plan: StreamPlan) -> dict[Lane, float]:
 
 
 def _depth(stream: Stream) -> int:
-    """How many arcs follow one another at most."""
+    """The longest chain of dependent arcs."""
     depth: list[int] = []
     for waited in stream.after:
         depth.append(1 + max((depth[place] for place in waited), default=0))
