@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse cuts: what may cross between two parts of a network bounds theta. One file per heuristic.
+"""Sparse cuts: the capacity across a cut bounds theta. One file per heuristic.
 
-A cut is a set of switches, ``side``; its sparsity is the capacity from there to the other switches over the demand
-from there to them. Both directions of every bipartition are looked at, as two cuts. Each cut is a certificate as
-well: length 1 on the channels that leave ``side`` and 0 elsewhere proves at least its sparsity.
+A cut is a set of switches, ``side``. Its sparsity is the capacity of the channels that leave it over the demand that
+leaves it. Both directions of every bipartition count as cuts. Each cut is a certificate: price 1 on the channels that
+leave ``side`` and 0 elsewhere proves a bound at least as tight.
 
 Source: MUT section III-B; SIN appendix D.
 """
@@ -25,15 +25,25 @@ HEURISTICS = {
     "eigenvector": eigenvector.search,
     "bisection": bisection.search,
 }
-"""By name; each gives the sparsest cut that it finds, or None where it does not apply or no demand crosses."""
+"""Heuristics by name; each returns its sparsest cut, or None where it does not apply or no demand crosses."""
 
 
 def all_cuts(topology: Topology, traffic: Traffic, heuristics: Collection[str] | None = None) -> list[Cut]:
-    """The sparsest cut that each heuristic finds, in the order of HEURISTICS; none if no demand leaves its switch.
+    """The sparsest cut of each heuristic, in the order of HEURISTICS; empty if no demand leaves its switch.
 
-    heuristics: names of those that are tried; None for all.
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    heuristics : collection of str or None
+        Names of the heuristics; None for all.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` unless the network is strongly connected.
+    Raises
+    ------
+    FluidError
+        The network is not strongly connected.
     """
     if (pair := topology.unreachable_pair()) is not None:
         reason = "cuts are looked for in strongly connected networks"
@@ -46,7 +56,7 @@ def all_cuts(topology: Topology, traffic: Traffic, heuristics: Collection[str] |
 
 
 def best(cuts: list[Cut]) -> Cut:
-    """The sparsest; of equal ones (to 1e-9) the first."""
+    """The sparsest cut; of equal ones (to 1e-9) the first."""
     least = min(cut.upper for cut in cuts)
     return next(cut for cut in cuts if cut.upper <= least * (1 + 1e-9))
 

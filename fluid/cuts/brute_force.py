@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All cuts of a small network."""
+"""Exhaustive search of the cuts of a small network."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from flitlab.fluid.cuts.cut import Crossing, CutNetwork
 from flitlab.models.arrays import Floats
 
 MAX_SWITCHES = 25
-"""Switches up to which all cuts are looked at: 33 million."""
+"""Switches up to which all cuts are searched: 33 million."""
 
 FIRST_SWITCHES = 16
-"""The first so many switches are in or out of a set in all ways at once."""
+"""Switches whose subsets are evaluated together."""
 
 
 def search(network: CutNetwork) -> np.ndarray | None:
-    """The sparsest of all cuts; bool [switches]. None above MOST switches."""
+    """The sparsest of all cuts; bool [switches]. None above MAX_SWITCHES switches."""
     n = network.topology.switches
     if not 2 <= n <= MAX_SWITCHES:
         return None
@@ -29,7 +29,7 @@ def search(network: CutNetwork) -> np.ndarray | None:
 
 
 class _Subsets:
-    """What leaves sets of switches. A set is a number whose bit v says whether switch v belongs to it."""
+    """What leaves sets of switches. A set is an integer: bit v is set if it contains switch v."""
 
     def __init__(self, crossing: Crossing):
         self._matrix = crossing.dense()
@@ -42,7 +42,9 @@ class _Subsets:
         self._first = slice(0, first)
 
     def leaving(self, others: int) -> Floats:
-        """float64 [sets]: for every set of the first switches, together with ``others`` of the later ones."""
+        """float64 [sets]: what leaves every subset of the first switches, united with the set ``others`` of the other
+        switches.
+        """
         later = np.arange(FIRST_SWITCHES, len(self._matrix))
         if len(later) == 0:
             crossing: Floats = self._among_first
@@ -56,7 +58,18 @@ class _Subsets:
 
 
 def subset_sums(weight: np.ndarray) -> Floats:
-    """float64 [2**n]: the sum over every subset of n weights, by its number."""
+    """Sums over all subsets of weights.
+
+    Parameters
+    ----------
+    weight : float64 [n]
+        Weights.
+
+    Returns
+    -------
+    float64 [2**n]
+        Sum over the subset whose bits are the index.
+    """
     sums = np.zeros(1)
     for one in weight:
         sums = np.concatenate([sums, sums + one])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts from the spectrum: a sweep over the switches in the order of an eigenvector."""
+"""Spectral cuts: a sweep over the switches in the order of an eigenvector."""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -10,10 +10,10 @@ from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.arrays import Bools, Floats
 
 VECTORS = 4
-"""Eigenvectors that are swept, from the second smallest eigenvalue on: the first of them may be one of several."""
+"""Eigenvectors that are swept, from the second smallest eigenvalue on, which may be degenerate."""
 
 DENSE = 500
-"""Up to so many switches all eigenvectors are computed."""
+"""Switches up to which all eigenvectors are computed."""
 
 
 def search(network: CutNetwork) -> np.ndarray | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds on the time of collectives, whatever the algorithm."""
+"""Lower bounds on the time of collectives, by any algorithm."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, register, whole
 
 UNIT = "ticks/flit"
-"""Unit of times over bandwidth: ticks, where a unit (of an all-reduce, a broadcast, a reduction: the vector) is one
+"""Unit of times over bandwidth: ticks if a unit (of an all-reduce, a broadcast, a reduction: the vector) is one
 flit."""
 
 
@@ -28,7 +28,7 @@ class Switches(Parameters):
 
 
 def listed(value: object) -> object:
-    """One name in place of a list of names."""
+    """A list with one name, in place of the name."""
     return [value] if isinstance(value, str) else value
 
 
@@ -37,10 +37,10 @@ _OneOrMore = CollectiveName | list[CollectiveName]
 Collectives = Annotated[
     list[CollectiveName], BeforeValidator(listed, json_schema_input_type=_OneOrMore), Field(min_length=1)
 ]
-"""Type of a key with collectives, or one."""
+"""Type of a key with one or more collectives."""
 
 USUAL: list[CollectiveName] = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all"]
-"""Collectives that are bounded where none are named."""
+"""Default collectives."""
 
 
 @register("ceiling", "collective")
@@ -76,7 +76,7 @@ class CollectiveCeiling(CeilingSpec):
     gap: float | None = Field(default=None, gt=0, lt=1)
 
     def provable_rows(self) -> Mapping[str, Collective]:
-        """The rows, all of which a saved certificate can prove: name -> the collective that the row is about."""
+        """The rows that a saved certificate can prove, all of them: name -> collective of the row."""
         rows = {f"{self.kind}:{kind}": self.collective_of(kind) for kind in dict.fromkeys(self.of)}
         return {self.kind: self.collective_of(self.of[0]), **rows}
 
@@ -99,6 +99,6 @@ class CollectiveCeiling(CeilingSpec):
                 )  # fmt: skip
 
     def collective_of(self, kind: CollectiveName) -> Collective:
-        """A collective as these keys describe it."""
+        """The collective of a kind with these keys."""
         amounts = None if self.amounts is None else tuple(self.amounts)
         return Collective(kind, self.ranks, self.root, amounts, self.switches.multicast, self.switches.reduce)

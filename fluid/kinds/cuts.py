@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sparsest cuts that heuristics find."""
+"""The sparsest cuts of heuristics."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class Cuts(CeilingSpec):
         return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in self.heuristics or get_args(Heuristic))])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the sparsest cut, then one of each heuristic's."""
+        """The row of the sparsest cut, then the best cut of each heuristic."""
         from flitlab.fluid.cuts import all_cuts, best
         from flitlab.fluid.problem import Problem
 

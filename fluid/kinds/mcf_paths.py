@@ -32,9 +32,9 @@ class McfPaths(Concurrent):
     routes = "needed"
 
     def absent(self, instance: Instance) -> str:
-        """Why there is no such ceiling of an instance, '' if there is.
+        """Why an instance has no such ceiling, '' if it has one.
 
-        Over every intermediate switch there may be more paths than a linear program has room for.
+        With any intermediate switch there may be more paths than a linear program can hold.
         """
         from flitlab.fluid.graph import Demand
         from flitlab.fluid.mcf.choose import MAX_PATH_PAIRS
@@ -49,7 +49,7 @@ class McfPaths(Concurrent):
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """The largest theta such that every pair gets theta times its demand over the paths that a run drew."""
+        """The largest theta with theta times the demand of every pair over the paths that a run drew."""
         from flitlab.fluid.sharing.drawn import drawn_theta
 
         return {"mcf_paths_drawn": drawn_theta(session, traffic)}

@@ -36,9 +36,9 @@ class Mmf(Sharing):
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """Rates over the paths that a run drew, where every flow counts the same, by column of results.csv.
+        """Max-min fair rates over the paths that a run drew, with equal weights of all flows, by column of results.csv.
 
-        They are the mean per host and the least, both relative to the interface, and Jain's index.
+        These are the mean per host and the least, both relative to the interface, and Jain's index.
         """
         from flitlab.fluid.sharing.drawn import drawn_rates
 

@@ -30,7 +30,7 @@ class Split(CeilingSpec):
     per_flow: bool = False
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of theta, of the network or a host channel, then those of the rates of flows if asked for."""
+        """The row of theta, of the network or a host channel, then those of the rates of flows with ``per_flow``."""
         from flitlab.fluid.concurrent import fixed_split
         from flitlab.fluid.sharing.rows import with_rates
 

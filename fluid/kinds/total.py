@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest total that can be accepted at a load."""
+"""The largest total accepted at a load."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
 UNIT = "flits/tick/host"
-"""Unit of the largest total: flits that a host has accepted in a tick, on average."""
+"""Unit of the largest total: flits accepted per tick and host, on average."""
 
 
 @register("ceiling", "total")
@@ -33,11 +33,11 @@ class Total(Solved):
     growth = 1.3
 
     def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: that of the kind."""
+        """The rows that a saved certificate can prove: the row of the kind."""
         return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """A row for each load: the largest total, which is the offer up to a theta that some flow reaches."""
+        """A row for each load: the largest total, which is the offered load up to a feasible theta."""
         for load in context.loads:
             yield self._at(instance, load, context.reached(self.method, self.gap))
 

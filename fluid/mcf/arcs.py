@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arc LP with one commodity per destination, in HiGHS: exact, for small problems."""
+"""Arc-based LP with one commodity per destination, in HiGHS: exact, for small problems."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Bools, Floats
 
 SIMPLEX_COLUMNS = 4000
-"""Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
+"""Columns up to which the simplex method is faster than an interior-point method, and ends at a vertex."""
 MAX_COLUMNS = 200_000
-"""Columns up to which the LP is tried at all (about half a minute and 300 MB)."""
+"""Columns up to which the LP is tried (about half a minute and 300 MB)."""
 
 
 @dataclass(frozen=True)
 class ArcSolution:
-    """lengths: float64 [channels], the duals of the capacities. flow: float64 [targets, channels].
+    """Solution of the arc LP. prices: float64 [channels], duals of the capacities. flow: float64 [targets, channels].
 
-    amount: float64 [commodities], what the flow delivers of each. solver: the algorithm used.
+    amount: float64 [commodities], what the flow delivers. solver: the algorithm of HiGHS.
     """
 
     prices: Floats
@@ -44,23 +44,33 @@ def usable(problem: Problem) -> Bools:
 
 
 def columns(problem: Problem) -> int:
-    """Columns the LP would have."""
+    """The number of columns of the LP."""
     if problem.restricted:
         return int(usable(problem).sum())
     return len(problem.compact_demand.target) * problem.graph.channels
 
 
 def suits(count: int, method: Method, closely: bool) -> bool:
-    """Whether an LP of ``count`` columns is the method: where it is quick, or where it is asked for and fits."""
+    """Whether the arc LP is the method of choice.
+
+    Parameters
+    ----------
+    count : int
+        Columns of the LP.
+    method : Method
+        Requested method.
+    closely : bool
+        Whether the requested gap needs an exact method.
+    """
     if method == "auto" and not closely:
         return count <= SIMPLEX_COLUMNS
     return method != "approx" and count <= MAX_COLUMNS
 
 
 def concurrent_flow(problem: Problem) -> ArcSolution:
-    """The largest theta with theta * demand routable; ``flow`` is normalised to route the demand once.
+    """The largest theta with theta * demand feasible; ``flow`` is scaled to deliver the demand once.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
     """
     graph, demand = problem.graph, problem.demand
     scale = _hop_bound(problem) / graph.capacity.mean()
@@ -73,9 +83,9 @@ def concurrent_flow(problem: Problem) -> ArcSolution:
 
 
 def total_flow(problem: Problem) -> ArcSolution:
-    """The flow of largest total that gives no commodity more than its demand, read as an offer.
+    """The flow of largest total that gives no commodity more than its demand, which is its offer.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
     """
     graph, demand = problem.graph, problem.demand
     balance = sparse.csc_array((-np.ones(demand.size), (_rows(problem), np.arange(demand.size))),

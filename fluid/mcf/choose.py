@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which method solves a concurrent flow problem, by size, density and the gap asked for."""
+"""Choice of the method for a concurrent flow problem, by size, density and requested gap."""
 
 from dataclasses import dataclass, replace
 
@@ -26,31 +26,31 @@ from flitlab.models.arrays import Floats
 MAX_PATH_PAIRS = MAX_LISTED_PAIRS
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
 DENSE = 8
-"""Commodities per switch above which shortest paths alone may balance the load."""
+"""Commodities per switch above which shortest paths may suffice to balance the load."""
 MAX_LP_PATHS = 4000
-"""Given paths up to which the LP is as quick as any."""
+"""Given paths up to which the path LP is as fast as any method."""
 EXACT_GAP = 1e-5
-"""Gaps below this are asked of an exact method; it is about what the multipliers reach."""
+"""Gaps below this need an exact method; it is about what the multipliers reach."""
 CLOSE = 5e-7
 """The gap at which an exact method stops."""
 START_GAP = 1e-3
 """The gap to which the multipliers go before the exact method takes over."""
 MAX_FINISH_MEMORY = 1 << 30
-"""Bytes up to which interior points finish what the multipliers leave farther apart than was asked (minutes)."""
+"""Bytes up to which interior points finish where the multipliers do not reach the requested gap (minutes)."""
 TRANSLATED, ALIKE = "column generation (translations)", "column generation (symmetries)"
 MAX_CLASSES = 3000
-"""Classes of channels up to which an exact method is quick; it factorises a matrix of them."""
+"""Classes of channels up to which an exact method is fast; it factorises a matrix of them."""
 PROMISED = 1e-6
 """The gap that ``exact`` promises."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Bounds on theta of the network channels, what proves them, and the method used.
+    """Bounds on theta of the network channels, their proofs, and the method.
 
-    lengths: float64 [channels], behind the upper bound. load: float64 [channels], of the flow behind the lower one,
-    scaled until the fullest channel is full. flow: that flow, of any scale: float64 [targets, channels] by
-    destination, or over paths; None where only its load was kept. note: which methods gave up before, and why.
+    prices: float64 [channels], proof of the upper bound. load: float64 [channels], of the flow that proves the lower
+    one, scaled until the fullest channel is full. flow: that flow, in any scale: float64 [targets, channels] by
+    destination, or over paths; None where only its load was kept. note: methods that failed before, and why.
     """
 
     lower: float
@@ -69,14 +69,29 @@ class Solution:
 
 
 def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
-    """Bounds on the largest theta with theta * demand routable; a lower one of ``enough`` ends the search.
+    """Bounds on the largest theta with theta * demand feasible.
 
-    method ``exact``: to a gap of 1e-6, with few destinations for all if symmetries leave the problem as it is, by the
-    arc LP if that is small, else by interior points over generated paths. ``approx``: a first-order method, over paths
-    or, for the densest demands, by destination. ``auto``: exact where that is as quick, or where the gap asks for it
-    and it fits. A method that fails, or that the certificate finds out, hands over to another, and ``note`` says why.
-    Raises :class:`~flitlab.fluid.problem.TooLargeError` if a method that was asked for would not fit into memory, and
-    :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method comes to a bound.
+    A method that fails, or whose certificate is rejected, is followed by the next one; ``note`` gives the reason.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    gap : float
+        Relative gap of the two bounds at which first-order methods may end.
+    method : Method
+        ``exact``: to a gap of 1e-6, with symmetries if there are any, else by the arc LP if that is small, else by
+        interior points over generated paths. ``approx``: a first-order method, over paths or, for the densest demands,
+        by destination. ``auto``: exact where that is as fast, or where the gap needs it and it fits.
+    enough : float
+        Lower bound at which the search ends.
+
+    Raises
+    ------
+    TooLargeError
+        A requested method does not fit into memory.
+    FluidError
+        No method gives a bound; the message has all reasons.
     """
     preferred, others = _Methods(problem, gap, enough).in_turn(method)
     solution: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
@@ -84,9 +99,9 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
 
 
 class _Methods:
-    """The methods, each of which gives what it came to, certified, or None if this problem is not for it.
+    """The methods; each returns a certified solution, or None if it does not apply.
 
-    gap, enough: where first-order methods may stop.
+    gap, enough: where first-order methods may end.
     """
 
     def __init__(self, problem: Problem, gap: float, enough: float):
@@ -95,7 +110,7 @@ class _Methods:
         """What the multipliers came to."""
 
     def in_turn(self, method: Method) -> tuple[Attempts, Attempts]:
-        """In the order in which they are tried; and those for when none of these comes to a bound."""
+        """The methods in the order in which they are tried, and those for when none of these gives a bound."""
         problem, memory = self.problem, columns.memory(self.problem)
         by_path = problem.by_path
         listed = by_path or problem.compact_demand.size <= MAX_PATH_PAIRS
@@ -116,7 +131,7 @@ class _Methods:
         return preferred, {name: attempt for name, attempt in others.items() if name not in preferred}
 
     def _where_small(self) -> Attempts:
-        """Exact methods for small problems, and those that symmetries make small."""
+        """Exact methods for small problems, and for those that symmetries make small."""
         problem, attempts = self.problem, {}
         if problem.orbit is not None and len(problem.orbit.capacity) <= MAX_CLASSES:
             attempts[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
@@ -128,7 +143,7 @@ class _Methods:
         return attempts
 
     def symmetric(self) -> Solution:
-        """A destination of each class for all; the flow for the others is written out if that is little."""
+        """Solve for one destination of each class; the flow of the others is stored if it is small."""
         problem, orbit = self.problem, self.problem.orbit
         assert orbit is not None
         prices, paths = solve_orbit(problem, CLOSE)
@@ -155,7 +170,7 @@ class _Methods:
         return self._over_paths(prices, paths, "multipliers")
 
     def column_generation(self) -> Solution:
-        """Interior points over generated paths, or over those there are, from where the multipliers end."""
+        """Interior points over generated, or given paths, starting from the multipliers."""
         require_memory(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
         if self.start is None:
             self.start = multipliers(self.problem, START_GAP, self.enough, effort(self.problem))
@@ -167,11 +182,11 @@ class _Methods:
         return _certified(self.problem, self._part(verify_paths(self.problem, paths)), prices, method, paths)
 
     def _part(self, served: Floats) -> float:
-        """The part of every demand that is met, of float64 [commodities] what each gets."""
+        """The least share of its demand that a commodity gets. served: float64 [commodities], flits/tick."""
         return float((served / self.problem.demand.amount).min())
 
     def shortest_paths(self) -> Solution | None:
-        """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
+        """A flow on shortest paths within the gap of the hop bound; None if none is found."""
         graph, targets = self.problem.graph, len(self.problem.compact_demand.target)
         split = Split(self.problem)
         weight = scaled_weights(split, self.gap, self.enough)
@@ -198,9 +213,9 @@ def _certified(
     problem: Problem, lower: float, prices: np.ndarray, method: str,
     flow: np.ndarray | Paths | None, load: Floats | None = None,
 ) -> Solution:  # fmt: skip
-    """Both bounds: the part of every demand that the flow serves, and that of the lengths alone.
+    """Both bounds: the share of every demand that the flow serves, and the bound by prices.
 
-    load: given where there is no flow.
+    load: float64 [channels], where there is no flow.
     """
     graph = problem.graph
     if flow is not None:

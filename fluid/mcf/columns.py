@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact maximum concurrent flow over paths: an interior-point method that prices new paths at every iterate.
+"""Exact maximum concurrent flow over paths: an interior-point method with column generation at every iterate.
 
-    minimise lambda  subject to  sum of f_p over the paths p of k = demand_k,  load_a(f) + s_a = lambda c_a
-    maximise sum of demand_k u_k  subject to  r_p = sum of z_a over p - u_k,  sum of c_a z_a = 1
+minimise lambda  subject to  sum of f_p over the paths p of k = demand_k,  load_a(f) + s_a = lambda c_a maximise sum of
+demand_k u_k  subject to  r_p = sum of z_a over p - u_k,  sum of c_a z_a = 1
 
-with f, s, r, z >= 0 and theta = 1 / lambda. Every path set is closed under its own prices only, so each dual step
-is halved until no path at all is cheaper than u_k; what the rejected steps reveal joins the path sets. With a
-first-order solution to start from, 5 to 25 steps reach 1e-6. A step costs one dense factorisation of channels x
-channels, whatever the number of commodities.
+with f, s, r, z >= 0 and theta = 1 / lambda. Every path set is complete only for its own prices, so each dual step is
+halved until no path is cheaper than u_k; paths that rejected steps reveal join the path sets. From a first-order
+solution, 5 to 25 steps reach 1e-6. A step costs one dense factorisation of channels x channels, whatever the number of
+commodities.
 
-Sources: Mehrotra, SIAM J. Optim. 2 (1992), doi:10.1137/0802028 (predictor and corrector); Gondzio, Gonzalez-Brevis
-and Munari, EJOR 224 (2013), doi:10.1016/j.ejor.2012.07.024 (columns priced at well-centred duals).
+Sources: Mehrotra, SIAM J. Optim. 2 (1992), doi:10.1137/0802028 (predictor and corrector); Gondzio, Gonzalez-Brevis and
+Munari, EJOR 224 (2013), doi:10.1016/j.ejor.2012.07.024 (columns priced at well-centred duals).
 """
 
 from dataclasses import dataclass
@@ -27,22 +27,22 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats, sums
 
 MAX_STEPS = 100
-"""Interior-point steps at most."""
+"""Limit of the interior-point steps."""
 FLOOR = 1e-6
-"""Least price of a channel, capacity times length, at the start, relative to the mean."""
+"""Least value of capacity * price of a channel at the start, relative to the mean."""
 HALVINGS = 30
-"""Halvings of a dual step at most."""
+"""Limit of the halvings of a dual step."""
 
 
 class Shared(NamedTuple):
-    """What capacities limit: channel a counts in row[a], int64 [channels]; capacity: float64 [rows]."""
+    """Shared capacities: channel a counts in row[a], int64 [channels]; capacity: float64 [rows]."""
 
     row: np.ndarray
     capacity: Floats
 
     @classmethod
     def by_nothing(cls, graph: Graph) -> "Shared":
-        """Every channel has its own capacity."""
+        """Separate capacities of all channels."""
         return cls(np.arange(graph.channels), graph.capacity)
 
     def load(self, paths: Paths) -> Floats:
@@ -51,14 +51,16 @@ class Shared(NamedTuple):
 
 
 def memory(problem: Problem) -> int:
-    """Bytes needed, about: a factorised matrix of channels x channels, once dense and once as triplets; and paths."""
+    """Approximate bytes: a factorised matrix of channels x channels, once dense and once as triplets; and paths."""
     paths = 12 * problem.compact_demand.size if problem.paths is None else len(problem.paths.flow)
     return 20 * problem.graph.channels**2 + 400 * paths
 
 
 @dataclass(eq=False)
 class _Point:
-    """A primal-dual iterate; flow is that of ``paths``, the duals of capacities sum to 1 with them."""
+    """A primal-dual iterate: slack, lambda (scale), prices z, and the duals u of the commodities; flow is that of
+    ``paths``.
+    """
 
     paths: Paths
     slack: np.ndarray
@@ -68,7 +70,7 @@ class _Point:
 
 
 class _Best:
-    """The best bounds seen: lengths, and path flows that serve the whole demand."""
+    """The best bounds so far: prices, and path flows that serve the whole demand."""
 
     def __init__(self, problem: Problem, shared: Shared) -> None:
         self.problem, self.shared = problem, shared
@@ -94,10 +96,29 @@ class _Best:
 def generate(
     problem: Problem, paths: Paths, prices: np.ndarray, gap: float, shared: Shared | None = None
 ) -> tuple[np.ndarray, Paths]:
-    """Lengths float64 [rows] and path flows whose bounds differ by ``gap``, from approximate ones.
+    """Prices and path flows whose bounds differ by ``gap``, starting from approximate ones.
 
-    paths: flows that route the whole demand. If the problem has paths of its own, no others are priced. shared: where
-    channels share capacities (default: nowhere). Ends with the best bounds found after STEPS steps at most.
+    It ends after MAX_STEPS steps with the best bounds so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem; if it has paths of its own, no others are generated.
+    paths : Paths
+        Flows that route the whole demand.
+    prices : float64 [rows]
+        Approximate prices.
+    gap : float
+        Relative gap.
+    shared : Shared or None
+        Capacities that channels share; None: each channel has its own.
+
+    Returns
+    -------
+    float64 [rows]
+        Prices.
+    Paths
+        Flows of the whole demand.
     """
     shared = shared or Shared.by_nothing(problem.graph)
     capacity, amount = shared.capacity, problem.demand.amount
@@ -119,7 +140,9 @@ def generate(
 
 
 def _priced(problem: Problem, paths: Paths, z: Floats) -> tuple[np.ndarray, Paths]:
-    """The distance of every commodity under lengths z, and ``paths`` with shortest ones that beat all of them."""
+    """Distances float64 [commodities] under prices z, and ``paths`` with shortest ones that are cheaper than all of
+    them.
+    """
     stored = cheapest(paths, z)
     if problem.paths is not None:
         return stored, paths
@@ -128,7 +151,7 @@ def _priced(problem: Problem, paths: Paths, z: Floats) -> tuple[np.ndarray, Path
 
 
 def with_paths(paths: Paths, priced: PricedPaths) -> Paths:
-    """``paths`` and, as the last of their commodities, those found, without flow."""
+    """The paths, and the priced paths without flow as the last ones of their commodities."""
     new = np.flatnonzero(np.diff(priced.start))
     if len(new) == 0:
         return paths
@@ -144,7 +167,7 @@ def with_paths(paths: Paths, priced: PricedPaths) -> Paths:
 
 
 def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
-    """One predictor-corrector step of the point, and the bounds it brings."""
+    """One predictor-corrector step of the point, and its bounds; returns the mean complementarity."""
     newton = _Newton(problem, best.shared, at)
     mean: float = newton.mean
     move = newton.step(0.0)
@@ -171,7 +194,7 @@ def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """A direction for every part of a point; r is that of the reduced costs."""
+    """A direction of every part of a point; r: of the reduced costs."""
 
     flow: np.ndarray
     slack: np.ndarray
@@ -182,10 +205,10 @@ class _Move:
 
 
 class _Newton:
-    """The Newton system at a point, reduced to the channels' lengths and factorised.
+    """The Newton system at a point, reduced to the prices of the channels and factorised.
 
-    flow, slack: those of the point, raised where they are far too small for its complementarity (new paths).
-    mean: the mean of f r and s z, over ``size`` products.
+    flow, slack: those of the point, raised where they are far too small for its complementarity (new paths). mean: the
+    mean of f r and s z, over ``size`` products.
     """
 
     def __init__(self, problem: Problem, shared: Shared, at: _Point) -> None:
@@ -222,7 +245,7 @@ class _Newton:
         return np.bincount(self.commodity, value, self.commodities)
 
     def step(self, centre: float, before: _Move | None = None) -> _Move:
-        """The direction in which all products become ``centre``, less the second-order terms of ``before``."""
+        """The direction in which all products become ``centre``, minus the second-order terms of ``before``."""
         flow_gap = centre - self.flow * self.reduced
         slack_gap = centre - self.slack * self.z
         if before is not None:
@@ -240,7 +263,7 @@ class _Newton:
         return _Move(flow, slack, scale, z, u, r)
 
     def longest(self, move: _Move, part: float) -> tuple[float, float]:
-        """Step lengths, at most 1: the given part of the way to where something becomes 0."""
+        """Primal and dual step lengths, at most 1: a share ``part`` of the distance to the boundary."""
         primal = min(_longest_step(self.flow, move.flow), _longest_step(self.slack, move.slack))
         dual = min(_longest_step(self.reduced, move.r), _longest_step(self.z, move.z))
         return min(1.0, part * primal), min(1.0, part * dual)
@@ -253,13 +276,13 @@ class _Newton:
 
 
 def _longest_step(value: np.ndarray, change: np.ndarray) -> float:
-    """How many times the change can be made before some value becomes negative."""
+    """The step length at which some value becomes 0."""
     falling = change < 0
     return float((-value[falling] / change[falling]).min()) if falling.any() else np.inf
 
 
 def _factor(matrix: np.ndarray, diagonal: np.ndarray) -> tuple[Floats, bool]:
-    """Cholesky factor of matrix + diagonal; what rounding takes from its definiteness is given back."""
+    """Cholesky factor of matrix + diagonal, regularised where rounding makes it indefinite."""
     whole = matrix.diagonal() + diagonal
     step = np.arange(len(matrix))
     for extra in (1e-12, 1e-10, 1e-8, 1e-6):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path LP, one column for each path that a routing allows, in HiGHS: exact, for small problems."""
+"""Path-based LP with one column per allowed path, in HiGHS: exact, for small problems."""
 
 import numpy as np
 from scipy import sparse
@@ -10,9 +10,9 @@ from flitlab.fluid.problem import FluidError, Problem
 
 
 def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
-    """Lengths float64 [channels] (duals of the capacities), flows over the paths of largest theta, and the solver.
+    """Prices float64 [channels] (duals of the capacities), path flows of largest theta, and the name of the solver.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
     """
     graph, demand = problem.graph, problem.demand
     count = len(paths.flow)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dense demands that fit on shortest paths: splits by channel weights, scaled until no channel is overloaded.
 
-Wherever capacity times hops bounds the throughput tightly, as for all-to-all on random regular graphs, some flow
-over paths of least total 1 / capacity loads all channels alike. It is sought among the flows that send a share
-proportional to the product of channel weights down every such path: one number per channel describes them all.
-Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths);
-Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums);
-Anderson, J. ACM 12 (1965), doi:10.1145/321296.321305 (a step that also learns from those before).
+Where capacity over demand * hops is a tight bound, as for all-to-all on random regular graphs, some flow over paths of
+least total 1 / capacity loads all channels equally. It is sought among the flows that split demand in proportion to the
+product of channel weights along each path: one number per channel describes them all.
+
+Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths); Darroch and
+Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums); Anderson, J. ACM 12 (1965),
+doi:10.1145/321296.321305 (acceleration by earlier steps).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,24 +27,24 @@ from flitlab.models.jit import njit
 from flitlab.models.threads import side_by_side
 
 STEP = 2.0
-"""Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
+"""Power of the overload by which a channel's weight falls: a share of its flow has no other path."""
 REMEMBERED = 3
-"""Steps before the last from which the next one learns."""
+"""Earlier steps that Anderson acceleration uses."""
 LEAST_USE = 1e-3
-"""Use of a channel, relative to what the bound allows, below which its weight rises no faster."""
+"""Use of a channel, relative to the bound, below which its weight rises no faster."""
 LARGEST = float(np.log(1e6))
-"""Largest logarithm of a weight: room that only the gap leaves is left as it is."""
+"""Largest logarithm of a weight: what the gap leaves free is not pursued further."""
 LISTED = 200_000_000
-"""Channels of shortest paths, over all destinations, that are kept (4 bytes each); the others are found again."""
+"""Channels of shortest-path DAGs, over all destinations, that are cached (4 bytes each); others are recomputed."""
 
 
 T = TypeVar("T")
 
 
 class ShortestDags(NamedTuple):
-    """Channels on shortest paths toward the i-th of some targets: channel[start[i]:start[i + 1]], grouped by source.
+    """Shortest-path DAGs toward some targets: the channels toward the i-th are channel[start[i]:start[i + 1]].
 
-    Sources nearer to the target come first. start: int64. channel: int32.
+    Channels are grouped by source; sources nearer to the target come first. start: int64 [targets + 1]. channel: int32.
     """
 
     start: Ints
@@ -77,9 +78,9 @@ def _shortest_dags(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tu
 
 @njit
 def _spread(graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, load: Floats, flow: Floats) -> None:
-    """Add what all demands for the targets of ``dags`` put on the channels.
+    """Add the load of all demands for the targets of ``dags``.
 
-    flow: float64 [channels of the ways, or 0], what each of these channels carries for its target.
+    flow: float64 [channels of the DAGs, or 0], set to the flow of each of these channels toward its target.
     """
     nodes = len(graph.in_start) - 1
     value, carried = np.zeros(nodes), np.zeros(nodes)
@@ -108,7 +109,7 @@ def _spread(graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, lo
 
 
 class Split:
-    """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights make of them."""
+    """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights define on them."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -116,7 +117,7 @@ class Split:
         self._budget = LISTED
 
     def each(self, call: Callable[[Demand, ShortestDags], T]) -> Iterator[T]:
-        """What a call gives for the demand and the shortest paths of a few destinations at a time, in their order."""
+        """Results of a function of the demand and the DAGs of a few destinations at a time, in their order."""
         demand = self.problem.compact_demand
 
         def of_block(ends: tuple[int, int]) -> T:
@@ -136,7 +137,7 @@ class Split:
         return dags
 
     def load(self, weight: np.ndarray) -> Floats:
-        """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
+        """float64 [channels]: the load if demand is split by the products of weights (float64 [channels])."""
         graph = self.problem.graph
 
         def of_part(part: Demand, dags: ShortestDags) -> Floats:
@@ -147,11 +148,13 @@ class Split:
         return _sum(self.each(of_part), graph.channels)
 
     def flow(self, weight: np.ndarray) -> Iterator[SparseFlow]:
-        """The flow of the split, a few destinations at a time."""
+        """The flow of the split by weights (float64 [channels]), a few destinations at a time."""
         return self.each(partial(self._rows, weight))
 
     def carried(self, weight: np.ndarray) -> Floats:
-        """float64 [channels]: the load of the flow of the split, certified to deliver all that is demanded."""
+        """float64 [channels]: a load at which the split by weights (float64 [channels]) certainly delivers the
+        demand.
+        """
         return _sum(
             self.each(lambda part, dags: delivering_load_sparse(self.problem, part, self._rows(weight, part, dags))),
             self.problem.graph.channels,
@@ -171,16 +174,32 @@ def _sum(loads: Iterable[Floats], channels: int) -> Floats:
 
 
 def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
-    """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity, or carries ``enough``.
+    """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity; None if not found.
 
-    None where such a flow is not found, as a rule because there is none.
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    gap : float
+        Relative gap.
+    enough : float
+        Theta that suffices, whatever the gap.
+    rounds : int
+        Limit of the iterations.
+
+    Returns
+    -------
+    float64 [channels] or None
+        None usually means that there are no such weights.
     """
     scaled = nearest_weights(split, gap, enough, rounds)
     return scaled.weight if scaled.excess <= gap or scaled.theta >= enough else None
 
 
 class Scaled(NamedTuple):
-    """Channel weights, the theta of their flow, and by what part the bound by lengths 1 / capacity exceeds it."""
+    """Channel weights, the theta of their flow, and the relative excess of the bound by lengths 1 / capacity over
+    it.
+    """
 
     weight: Floats
     theta: float
@@ -188,7 +207,19 @@ class Scaled(NamedTuple):
 
 
 def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
-    """The channel weights met whose flow carries most; it ends when three rounds in a row hardly helped."""
+    """The channel weights of the largest theta in an iteration, which ends when three rounds hardly improve it.
+
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    gap : float
+        Relative gap at which it ends.
+    enough : float
+        Theta at which it ends.
+    rounds : int
+        Limit of the iterations.
+    """
     capacity = split.problem.graph.capacity
     logs, steps = [np.zeros(len(capacity))], []  # of weights, and by what each channel alone would change them
     excess = [np.inf] * 3
@@ -212,9 +243,10 @@ def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) 
 
 
 def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
-    """Anderson's next point: the point and step that would be left of the last if all were linear in what changed.
+    """The next point by Anderson acceleration: the combination of earlier steps with the least residual, if all is
+    linear.
 
-    Sums are taken without BLAS, whose threads would change their last digits.
+    Sums do not use BLAS, whose threads would change the last digits.
     """
     moved = [after - before for before, after in pairwise(points)]
     learned = [after - before for before, after in pairwise(steps)]
@@ -227,10 +259,20 @@ def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
 
 
 def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
-    """Write the split of channel weights to tables of next hops, for every target of the demand.
+    """Write the split by channel weights to tables of next hops, for every target of the demand.
 
-    ports: uint64 [nodes, nodes]. threshold: uint8 [nodes, nodes, ports]; see ``port_threshold`` of
-    :class:`~flitlab.models.routing.routes.Routes`. Shares are multiples of 1 / entries, at most 1 / 256.
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    weight : float64 [channels]
+        Channel weights.
+    entries : int
+        Shares are multiples of 1 / entries; at most 256.
+    ports : uint64 [nodes, nodes]
+        Sets of next hops; written.
+    threshold : uint8 [nodes, nodes, ports]
+        See ``port_threshold`` of :class:`~flitlab.models.routing.routes.Routes`; written.
     """
     graph = split.problem.graph
     for _ in split.each(lambda part, dags: _write_thresholds(graph, part, dags, weight, entries, ports, threshold)):
@@ -261,9 +303,22 @@ def _write_thresholds(
 
 @njit
 def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
-    """Write the split of a flow [targets, channels] by destination to tables, as :func:`port_thresholds` does.
+    """Write the split of a flow by destination to tables of next hops, like :func:`port_thresholds`.
 
-    target: int64 [targets]. Where nothing comes by on its way to one of them, the tables stay as they are.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    target : int64 [targets]
+        Destinations.
+    flow : float64 [targets, channels]
+        Flow; switches without flow toward a destination keep their entries.
+    entries : int
+        Shares are multiples of 1 / entries; at most 256.
+    ports : uint64 [nodes, nodes]
+        Written.
+    threshold : uint8 [nodes, nodes, ports]
+        Written.
     """
     port, share = np.empty(threshold.shape[2], np.int64), np.empty(threshold.shape[2])
     for i in range(len(target)):
@@ -281,9 +336,9 @@ def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, port
 
 @njit
 def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.uint64:
-    """Thresholds of ports [k], ascending, of shares [k] that add up to ``entries``; the set of those that have any.
+    """Thresholds of ports [k], ascending, by largest remainder; returns the set of ports with a share.
 
-    Entries that rounding down leaves over go to those that it took most of.
+    share: float64 [k], sums to ``entries``.
     """
     count = len(port)
     counts = np.floor(share[:count] + 1e-9)
