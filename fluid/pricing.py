@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The price of a demand: the shortest allowed way of every commodity under lengths of the channels."""
+"""Pricing of a demand: the shortest allowed path of every commodity under channel lengths."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,16 +15,19 @@ from flitlab.models.jit import kernel, njit
 from flitlab.models.threads import side_by_side
 
 BLOCKS = 8
-"""Blocks of destinations that are priced side by side; the results do not depend on their number."""
+"""Blocks of destinations that are priced in parallel; results do not depend on their number."""
 SINGLE_THREAD_WORK = 100_000
-"""Demands times nodes below which one thread prices them all sooner than several."""
+"""Commodities times nodes up to which one thread is faster than several."""
 
 
 T = TypeVar("T")
 
 
 class PricedPaths(NamedTuple):
-    """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
+    """One path per commodity k, channel[start[k]:start[k + 1]], from source to target; it may be empty.
+
+    start: int64 [commodities + 1]. channel: int32.
+    """
 
     start: Ints
     channel: Ints32
@@ -33,10 +36,27 @@ class PricedPaths(NamedTuple):
 def price(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, limit: Floats | None = None
 ) -> tuple[Floats, PricedPaths]:
-    """Shortest allowed paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
+    """Shortest allowed paths of all commodities that are shorter than a limit.
 
-    Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
-    without a limit there are only the distances, inf where no path leads. Paths need lengths > 0.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    dags : Dags
+        Next hops that are allowed.
+    length : float64 [channels]
+        Lengths >= 0; > 0 if paths are returned.
+    limit : float64 [commodities], optional
+        Without it, only distances are computed.
+
+    Returns
+    -------
+    float64 [commodities]
+        Distances, at most the limit; without a limit, inf where there is no path.
+    PricedPaths
+        Paths of the commodities whose distance is less than the limit.
     """
     limit = np.zeros(0) if limit is None else limit
     single_threaded = len(demand.source) * (len(graph.in_start) - 1) <= SINGLE_THREAD_WORK
@@ -66,14 +86,27 @@ def price(
 
 
 def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
-    """``length``, raised where its price, capacity times length, is less than ``least`` times the mean price."""
+    """Lengths with a lower bound on capacity * length.
+
+    Parameters
+    ----------
+    length, capacity : float64 [channels]
+        Lengths and capacities.
+    least : float
+        Lower bound, relative to the mean of capacity * length.
+
+    Returns
+    -------
+    float64 [channels]
+        Lengths.
+    """
     worth = capacity * length
     raised: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
     return raised
 
 
 def _in_blocks(block: Callable[[int, int], T], size: int, single_threaded: bool) -> list[T]:
-    """block(low, high) for parts of range(size), in order: by several threads unless ``single_threaded``."""
+    """Results of block(low, high) for parts of range(size), in order; in several threads unless ``single_threaded``."""
     if single_threaded:
         return [block(0, size)]
     cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
@@ -82,9 +115,9 @@ def _in_blocks(block: Callable[[int, int], T], size: int, single_threaded: bool)
 
 @njit
 def _from_both_ends(graph: Graph, dags: Dags, some: int) -> bool:
-    """Whether so many sources for a target are searched for one by one.
+    """Whether bidirectional searches are used for the sources of a target, one by one.
 
-    A search from both ends settles about 100 times fewer nodes than a tree.
+    Such a search settles about 100 times fewer nodes than a tree.
     """
     return len(dags.ports) == 0 and 100 * some <= len(graph.in_start) + 99
 
@@ -93,7 +126,7 @@ def _from_both_ends(graph: Graph, dags: Dags, some: int) -> bool:
 def _direct(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, out: Star, into: Star, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """:func:`price` of the demands for target[low:high]: distance, start and channel of these alone."""
+    """:func:`price` for target[low:high]: distance, start and channel."""
     middle: Int
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
@@ -133,7 +166,7 @@ def _direct(
 def _within_hops(
     graph: Graph, demand: Demand, hops: int, length: Floats, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """As :func:`_direct`, over at most so many channels: Bellman and Ford's rounds, one for each channel."""
+    """:func:`price` over at most ``hops`` channels, by Bellman and Ford's rounds; otherwise like :func:`_direct`."""
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -172,8 +205,8 @@ def _within_hops(
 class Legs(NamedTuple):
     """Shortest legs to the intermediate switches, numbered i.
 
-    row: int64 [nodes], the number i of a switch. near: float64 [nodes, i], the distance to each. far: float64
-    [i, i'], from i' to i. channel: int32 [i, nodes], the next one toward i.
+    row: int64 [nodes], the number i of a switch. near: float64 [nodes, i], distance to each. far: float64 [i, i'], from
+    i' to i. channel: int32 [i, nodes], the next channel toward i.
     """
 
     row: Ints
@@ -193,7 +226,7 @@ def _legs(graph: Graph, dags: Dags, length: Floats, single_threaded: bool) -> Le
 
 @njit
 def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distance: Floats, channel: Ints32) -> None:
-    """Fill rows low:high of distance and channel by the trees toward those intermediate switches."""
+    """Fill rows low:high of distance and channel with the trees toward these intermediate switches."""
     nodes = len(graph.in_start) - 1
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
     for i in range(low, high):
@@ -208,7 +241,7 @@ def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distan
 def _via_switches(
     graph: Graph, demand: Demand, via: Ints, legs: Legs, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """As :func:`_direct`, over the intermediate switch that makes both legs together shortest."""
+    """:func:`price` over the intermediate switch with the shortest legs; otherwise like :func:`_direct`."""
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -238,7 +271,7 @@ def _via_switches(
 
 @kernel
 def _follow(graph: Graph, toward: Ints32, s: int, t: int, channel: Ints32, size: int) -> int:
-    """Append to channel[:size] the way from s to t by the next channels ``toward`` it; the new size."""
+    """Append the path from s to t by next channels ``toward`` t to channel[:size]; returns the new size."""
     while s != t:
         channel[size] = toward[s]
         s = graph.dst[toward[s]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
+"""Certificates on disk: the proof of a ceiling in a form that can be read without a solver."""
 
 import math
 import zipfile
@@ -22,28 +22,28 @@ if TYPE_CHECKING:  # a certificate is read without what made it
 
 
 class BadCertificate(ValueError):
-    """A certificate that does not belong to the scenario or proves nothing; the message says why."""
+    """A certificate that does not belong to the scenario, or proves nothing; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What proves one ceiling of one scenario.
+    """The proof of one ceiling of one scenario.
 
     topology, traffic, routes: content hashes, the last '' unless the ceiling is one over the routes. ceiling, load,
-    lower, upper: as claimed; nan where there is no load, and for an end that is not claimed.
-    network, injection, ejection: float64, lengths of the channels, all empty if nothing is claimed from them.
-    Of path flows: source, target: int [commodities], switches; first, start, channel, flow as in
-    :class:`~flitlab.fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations],
-    switches; start: int [destinations + 1]; channel, flow: of each destination. Of a worst demand: source, target: int
-    [pairs], switches; amount: float64 [pairs]; channel: int [k], those with a price: float64 [k * switches], of their
-    sources. Of a collective: collective, ranks: its kind and what takes part; able: what switches can do besides
-    forwarding, of ``multicast`` and ``reduce``; units: int [ranks], root: int [1]; bound: the time as a fraction; part:
-    int [switches], of_rank: int [ranks], the sets that prove it, see
-    :class:`~flitlab.fluid.collective.evidence.Evidence`; of an all-to-all lengths and a flow in their place. Of its
-    trees, if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1 (from it), the
-    root, and how many parts follow it; first: int [trees + 1], their paths; start: int [paths + 1], the vertices of
-    each, which are in ``vertex``. The others are empty.
-    Raises :class:`BadCertificate` unless all of it is so.
+    lower, upper: as claimed; nan where there is no load, and for an end that is not claimed. network, injection,
+    ejection: float64, channel prices, all empty if they prove nothing. Path flows: source, target: int [commodities],
+    switches; first, start, channel, flow as in :class:`~flitlab.fluid.mcf.paths.Paths`, without empty paths. Flow by
+    destination: node, int [destinations], switches; start: int [destinations + 1]; channel, flow: toward each
+    destination. Worst demand: source, target: int [pairs], switches; amount: float64 [pairs]; channel: int [k],
+    channels with prices; price: float64 [k * switches], of their sources. Collective: collective, ranks: its kind and
+    who takes part; able: abilities of the switches, of ``multicast`` and ``reduce``; units: int [ranks], root: int [1];
+    bound: the time as a fraction; part: int [switches], of_rank: int [ranks], the sets that prove it, see
+    :class:`~flitlab.fluid.collective.evidence.Evidence`; of an all-to-all prices and a flow in their place. Its trees,
+    if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1 (from it), the root,
+    and its number of parts; first: int [trees + 1], their paths; start: int [paths + 1], the vertices of each path, in
+    ``vertex``. Other arrays are empty.
+
+    Raises :class:`BadCertificate` for arrays of wrong types or sizes.
     """
 
     topology: str
@@ -95,7 +95,7 @@ class Saved:
 
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
-        """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave; an end without proof is not claimed."""
+        """The certificate of a row of ``ceilings(..., keep_flow=True)``; an end without proof is not claimed."""
         if row.ceiling == WORST:
             return cls._of_demand(instance, row, cast("Worst", row.flow))
         if of_collective(row.ceiling):
@@ -129,7 +129,9 @@ class Saved:
 
     @classmethod
     def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
-        """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
+        """The proofs that no algorithm is faster than the lower end, and of an all-to-all that a flow reaches the upper
+        one.
+        """
         collective, z, real = proof.collective, proof.prices, np.zeros(0)
         proven = bool(proof.bound) or z is not None
         flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
@@ -147,11 +149,11 @@ class Saved:
 
     @property
     def claims(self) -> bool:
-        """Whether an end is claimed at all."""
+        """Whether at least one end is claimed."""
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
+        """Write all arrays to an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
         with replacing(path) as file:
             np.savez_compressed(file, **vars(self))
             if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(file.tell()):
@@ -161,7 +163,9 @@ class Saved:
 
     @classmethod
     def read(cls, path: Path) -> "Saved":
-        """Raises :class:`BadCertificate` if the file is no certificate, or unpacks to far more than its own size."""
+        """Read a certificate. Raises :class:`BadCertificate` for other files, and for a file that unpacks to far more
+        bytes.
+        """
         try:
             _check_sizes(path, set(cls.__dataclass_fields__))
             with np.load(path, allow_pickle=False) as file:
@@ -172,7 +176,7 @@ class Saved:
         return cls(**{**parts, **scalars})
 
     def _check_flow(self) -> None:
-        """Raises unless the arrays of a flow fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of a flow fit each other."""
         by_path = len(self.node) == 0
         if by_path:
             whole = len(self.target) == len(self.source) and _counts(self.first, len(self.source), len(self.flow))
@@ -184,7 +188,7 @@ class Saved:
             self._reject(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
 
     def _check_demand(self) -> None:
-        """Raises unless the arrays of a worst demand fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of a worst demand fit each other."""
         others = ("network", "injection", "ejection", "node", "first", "start", "flow")
         whole = len(self.source) == len(self.target) == len(self.amount) and not any(
             len(getattr(self, name)) for name in others
@@ -193,7 +197,7 @@ class Saved:
             self._reject("the parts of a worst demand do not fit each other")
 
     def _check_trees(self) -> None:
-        """Raises unless the arrays of trees fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of trees fit each other."""
         whole = not len(self.flow) and len(self.tree) % 3 == 0
         whole = whole and _counts(self.first, len(self.tree) // 3, len(self.start) - 1)
         if not whole or not _counts(self.start, len(self.start) - 1, len(self.vertex)):
@@ -204,14 +208,14 @@ class Saved:
 
 
 def _most_bytes(size: int) -> int:
-    """The bytes to which the arrays of a file of ``size`` bytes may unpack."""
+    """Limit of the bytes to which a file of ``size`` bytes may unpack."""
     return max(SMALL, RATIO * size)
 
 
 def _check_sizes(path: Path, names: set[str]) -> None:
-    """Raises ``ValueError`` for other parts than those of a certificate, or more bytes than a file may unpack to.
+    """Raise ``ValueError`` for unknown members, or more bytes than a file may unpack to.
 
-    The sizes that the archive and the headers of the arrays name are compared before anything is unpacked.
+    The sizes in the archive and in the array headers are compared before anything is unpacked.
     """
     with zipfile.ZipFile(path) as archive:
         members, most = archive.infolist(), _most_bytes(path.stat().st_size)
@@ -229,7 +233,7 @@ def _check_sizes(path: Path, names: set[str]) -> None:
 
 
 def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, Any]:
-    """The arrays of a flow by name, as a certificate has them."""
+    """The arrays of a flow by name, as in a certificate."""
     none: np.ndarray = np.zeros(0, np.int64)
     parts: dict[str, Any] = {
         **dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none),
@@ -247,7 +251,7 @@ def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, 
 
 
 def _tree_parts(proof: "Evidence") -> dict[str, Any]:
-    """The arrays of trees by name, as a certificate has them; none if there are no trees."""
+    """The arrays of trees by name, as in a certificate; empty if there are no trees."""
     trees = [*((0, tree) for tree in proof.into), *((1, tree) for tree in proof.out)]
     if not trees:
         return {}
@@ -261,33 +265,33 @@ def _tree_parts(proof: "Evidence") -> dict[str, Any]:
 
 
 def of_collective(ceiling: str) -> bool:
-    """Whether a row of ceilings.csv is about a collective."""
+    """Whether a row of ceilings.csv is a ceiling of a collective."""
     return ceiling.partition(":")[0] == "collective"
 
 
 SMALL, RATIO = 1 << 26, 16
-"""Bytes to which any file may unpack, and to how many times its own size a larger one may."""
+"""Bytes to which any file may unpack, and the factor of its size for larger ones."""
 
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-"""What reads the header of an array, by the version of the format."""
+"""Reader of the header of an array, by format version."""
 
 TEXTS = ("topology", "traffic", "routes", "ceiling", "collective", "ranks", "able", "bound", "reached")
 NUMBERS = ("load", "lower", "upper")
 REALS = ("network", "injection", "ejection", "flow", "amount", "price")
 
 WORST = "worst_case"
-"""The ceiling that a demand and prices prove."""
+"""The ceiling that a worst demand and prices prove."""
 
 OF_COLLECTIVES = (
     "collective", "ranks", "able", "bound", "units", "root", "part", "of_rank", "reached", "tree", "vertex"
 )  # fmt: skip
-"""Parts that are of collectives alone."""
+"""Arrays of collectives only."""
 
 LATER = ("amount", "price", *OF_COLLECTIVES)
-"""Parts that files of other ceilings may lack."""
+"""Arrays that files of other ceilings may lack."""
 
 
 def _check_type(saved: Saved, name: str) -> None:
@@ -304,7 +308,7 @@ def _check_type(saved: Saved, name: str) -> None:
 
 
 def _counts(start: np.ndarray, groups: int, entries: int) -> bool:
-    """Whether ``start`` cuts so many entries into so many groups."""
+    """Whether ``start`` divides ``entries`` entries into ``groups`` groups."""
     if len(start) != groups + 1 or start[0] != 0 or start[-1] != entries:
         return False
     return bool((np.diff(start) >= 0).all())

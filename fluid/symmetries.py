@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symmetries of a network: permutations of its switches that take channels to channels and hosts to hosts.
+"""Symmetries of a network: permutations of its switches that map channels to channels and hosts to hosts.
 
-They are found by partition refinement with backtracking, of the library igraph. Nothing is taken on trust: a
-permutation counts only if every channel is found where it takes it.
+The library igraph finds them by partition refinement with backtracking. Each permutation is verified: the image of
+every channel must exist.
 
 Source: Junttila and Kaski, Engineering an efficient canonical labeling tool, ALENEX 2007,
 doi:10.1137/1.9781611972870.13 (BLISS).
@@ -20,9 +20,9 @@ from flitlab.models.topology.graph import Topology
 
 @dataclass(frozen=True, eq=False)
 class Symmetries:
-    """What symmetries take to each other is of one class.
+    """Orbits (classes) under all symmetries.
 
-    switch: int64 [switches], the class of each. channel: int64 [channels], the same; those of a class are as wide.
+    switch: int64 [switches], class of each switch. channel: int64 [channels], class of each channel; equal capacities.
     """
 
     switch: Ints
@@ -36,10 +36,9 @@ class Symmetries:
 
 
 def symmetries(topology: Topology) -> Symmetries | None:
-    """The classes of all symmetries of a topology.
+    """The classes under all symmetries of a topology.
 
-    None where nothing but standing still is one, where channels differ in capacity, and where several lead from one
-    switch to the same other one.
+    None where the identity is the only symmetry, where capacities differ, and where channels are parallel.
     """
     index = _ChannelIndex(topology)
     if len(index.pair) == 0 or topology.capacity.min() < topology.capacity.max() or not index.differ:
@@ -52,7 +51,7 @@ def symmetries(topology: Topology) -> Symmetries | None:
 
 
 class _ChannelIndex:
-    """Where channels are found by their ends."""
+    """Channels by their ends."""
 
     def __init__(self, topology: Topology) -> None:
         pair = topology.src.astype(np.int64) * topology.switches + topology.dst
@@ -61,18 +60,18 @@ class _ChannelIndex:
 
     @property
     def differ(self) -> bool:
-        """Whether no two channels have the same ends."""
+        """Whether no channels are parallel."""
         return bool((np.diff(self.pair) > 0).all())
 
     def find(self, source: Ints, target: Ints) -> Ints | None:
-        """The channels from some switches to others; None unless all of them exist."""
+        """The channels from source to target switches; None unless all exist."""
         pairs = source * self.switches + target
         place = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
         return self.order[place] if np.array_equal(self.pair[place], pairs) else None
 
 
 def _generators(topology: Topology) -> list[Ints]:
-    """Permutations, int64 [switches], of which all that take channels to channels and hosts to hosts are made."""
+    """Generators, int64 [switches], of the permutations that map channels to channels and hosts to hosts."""
     from igraph import Graph
 
     n = topology.switches
@@ -85,9 +84,9 @@ def _generators(topology: Topology) -> list[Ints]:
 
 
 def _taken(topology: Topology, index: _ChannelIndex, move: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]] | None:
-    """Which switches a permutation takes elsewhere, and where to, and the same of channels; None if it is no symmetry.
+    """Switches that a permutation moves, and their images, and the same of channels; None if it is no symmetry.
 
-    A permutation that takes channels to channels takes no two to one, and those whose ends stay are their own images.
+    A permutation that maps channels to channels is injective; channels whose ends do not move are their own images.
     """
     moved = np.flatnonzero(move != np.arange(len(move)))
     if not np.array_equal(np.sort(move[moved]), moved):
@@ -102,7 +101,7 @@ def _taken(topology: Topology, index: _ChannelIndex, move: Ints) -> tuple[tuple[
 
 
 def _joined(size: int, images: Sequence[tuple[Ints, Ints]]) -> Ints:
-    """int64 [size]: the class of each member; images: pairs of lists of which members are taken to which."""
+    """int64 [size]: the class of each member. images: pairs of lists, members and their images."""
     ends = [np.concatenate(side) for side in zip(*images, strict=True)]
     links = scipy.sparse.coo_array((np.ones(len(ends[0]), np.int8), (ends[0], ends[1])), (size, size))
     classes: Ints = scipy.sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)

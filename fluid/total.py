@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest total that can be accepted at an offered load, no demand getting more than its offer."""
+"""The largest total accepted at an offered load, where no demand gets more than its offer."""
 
 from dataclasses import dataclass, replace
 
@@ -29,10 +29,10 @@ from flitlab.models.traffic.traffic import Traffic
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Bounds on the total accepted, in flits per tick.
+    """Bounds on the total accepted, in flits/tick.
 
-    flow: behind the lower one, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are a part of
-    it. note: which methods gave up before, and why.
+    flow: proof of the lower bound, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are part of
+    it. note: methods that failed before, and why.
     """
 
     lower: float
@@ -51,10 +51,10 @@ class Total:
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """The flow problem of a load. Where host channels can fill up, they are part of its graph.
+    """The flow problem of a load. Its graph contains the host channels if some can be full.
 
-    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled,
-    which can only raise the bound.
+    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled, which can
+    only increase the bound.
     """
 
     topology: Topology
@@ -90,7 +90,7 @@ class _Offer:
         return self.problem.graph.nodes > self.topology.switches
 
     def certificate(self, z: Floats) -> Certificate:
-        """Lengths of the problem's channels, given to the channels of the topology."""
+        """Prices of the topology's channels, from prices z of the problem's channels."""
         if not self.pooled:
             return Certificate.on_network(self.topology, z)
         m, n, switch = self.topology.channels, self.topology.switches, self.topology.host_switch
@@ -100,7 +100,9 @@ class _Offer:
         return Certificate(z[self.place[:m]], injection, ejection)
 
     def accepted(self, served: np.ndarray) -> float:
-        """Total of commodities served within the capacities, after every single host channel is respected."""
+        """Total of commodities that are served, after the limits of single host channels. served: float64
+        [commodities].
+        """
         if not self.pooled:
             return self.local + float(np.minimum(served, self.problem.demand.amount).sum())
         n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
@@ -115,7 +117,7 @@ class _Offer:
 
 
 def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Graph, np.ndarray]:
-    """The graph with one injection and one ejection channel per switch, and its numbering of channels."""
+    """The graph with one pooled injection and ejection channel per switch, and the numbers of its channels."""
     n = topology.switches
     switch = np.arange(n)
     src = np.concatenate([topology.src, n + switch, switch])
@@ -128,10 +130,30 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
 
 
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
-    """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
+    """Bounds on the largest total accepted at a load.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if the problem has too many commodities, or numbers too far apart,
-    or no method comes to a bound.
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    load : float
+        Factor of the demand.
+    gap : float
+        Relative gap at which the search may end.
+    method : Method
+        ``exact``, ``approx`` or ``auto``.
+
+    Returns
+    -------
+    Total
+        Flits/tick of all hosts.
+
+    Raises
+    ------
+    FluidError
+        Too many commodities, numbers over too wide a range, or no method gives a bound.
     """
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
@@ -161,7 +183,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
 
 
 def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
-    """Both bounds, from lengths and from what a flow serves within the capacities."""
+    """Both bounds: from prices, and from what a flow serves within the capacities."""
     topology, traffic, load = offer.topology, offer.traffic, offer.load
     certificate = offer.certificate(z)
     upper = min(verify_total(topology, traffic, load, certificate), load * float(traffic.rate.sum()))
@@ -172,9 +194,27 @@ def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: 
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Floats, Paths]:
-    """Lengths and feasible path flows of large total, by the method of :func:`flitlab.fluid.mcf.sparse.multipliers`.
+    """Prices and feasible path flows of large total, like :func:`flitlab.fluid.mcf.sparse.multipliers`.
 
-    Here a commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
+    A commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem; its demand is the offer.
+    gap : float
+        Relative gap at which it ends.
+    work : Effort
+        Limits of the work.
+    local : float
+        Flits/tick accepted without any channel.
+
+    Returns
+    -------
+    float64 [channels]
+        Prices.
+    Paths
+        Feasible flows.
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
@@ -207,7 +247,7 @@ def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Fl
 
 
 def _fitting(problem: Problem, paths: Paths) -> Paths:
-    """Flows within the capacities, what they cannot take being left unserved."""
+    """Flows within the capacities; the rest is unserved."""
     graph, amount = problem.graph, problem.demand.amount
     fitting = trimmed(paths, np.maximum(paths.load(graph.channels) / graph.capacity, 1))
     served = np.bincount(fitting.commodity, fitting.flow, len(amount))
@@ -216,10 +256,11 @@ def _fitting(problem: Problem, paths: Paths) -> Paths:
 
 
 def _scaled(problem: Problem, z: Floats, distance: np.ndarray) -> tuple[Floats, float]:
-    """The multiple of z with the least bound, and that bound: capacity * z + offers * (1 - distance)+.
+    """The multiple of prices z with the least bound, and that bound: capacity * z + sum of offer * max(0, 1 -
+    distance).
 
-    As a function of the factor s the bound is convex and breaks at s = 1 / distance: its slope is the length
-    there is less the length that the pairs nearer than 1 / s need.
+    As a function of the factor s the bound is convex and piecewise linear with breaks at s = 1 / distance. Its slope is
+    the worth of the capacity minus the cost of the pairs nearer than 1 / s.
     """
     amount, length = problem.demand.amount, float(problem.graph.capacity @ z)
     order = np.argsort(distance, kind="stable")

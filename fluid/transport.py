@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transportation problem: who sends how much to whom so that the value of it all is largest."""
+"""The transportation problem: shipments of the largest total value."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ START, UNREACHED = -1, -2
 
 
 class _State(NamedTuple):
-    """Costs, shipments, prices and what the search for the cheapest way knows; the last target is not to be served.
+    """Costs, shipments, prices, and labels of the search for the cheapest augmenting path; the last target is a dummy.
 
-    cost: float64, shipped: int64 [sources, targets + 1]. space: int64 [targets + 1]. of_source, of_target: float64,
-    prices; cost - of_source - of_target >= 0. far: float64 [targets + 1]; by: int64, the source before. source_far:
-    float64 [sources]; via: int64, the target before. settled: bool [targets + 1].
+    cost: float64, shipped: int64 [sources, targets + 1]. free_capacity: int64 [targets + 1]. of_source, of_target:
+    float64, prices with cost - of_source - of_target >= 0. far: float64 [targets + 1], distances; by: int64, the source
+    before. source_far: float64 [sources], distances; via: int64, the target before. settled: bool [targets + 1].
     """
 
     cost: Floats
@@ -35,13 +35,28 @@ class _State(NamedTuple):
 def max_value_shipment(value: Floats, supply: Ints, capacity: Ints) -> tuple[Ints, Floats]:
     """The shipment of largest value, and prices of the sources that prove it.
 
-    value: float64 [sources, targets] >= 0, of a unit from s to t. supply: int64 [sources], room: int64 [targets], both
-    1 or more: the units that leave and enter at most. Returns int64 [sources, targets] and u: float64 [sources] >= 0.
-    With v(t) = max(0, max over s of value(s, t) - u(s)) no shipment is worth more than the sum of supply * u and of
-    room * v, and this one is worth as much. With supplies and rooms of 1 it is the assignment problem.
+    Every unit follows the cheapest augmenting path; prices keep all reduced costs >= 0. With supplies and capacities of
+    1 it is the assignment problem.
 
-    Every unit goes the cheapest augmenting way, prices keeping all costs from being negative. Sources: Kuhn, Nav. Res.
-    Logist. Q. 2 (1955), doi:10.1002/nav.3800020109; Edmonds and Karp, J. ACM 19 (1972), doi:10.1145/321694.321699.
+    Parameters
+    ----------
+    value : float64 [sources, targets]
+        Value >= 0 of a unit from s to t.
+    supply : int64 [sources]
+        Units that leave a source at most; at least 1.
+    capacity : int64 [targets]
+        Units that enter a target at most; at least 1.
+
+    Returns
+    -------
+    int64 [sources, targets]
+        Shipment.
+    float64 [sources]
+        Prices u >= 0. With v(t) = max(0, max over s of value(s, t) - u(s)) no shipment is worth more than the sum of
+        supply * u and of capacity * v, and this shipment is worth as much.
+
+    Sources: Kuhn, Nav. Res. Logist. Q. 2 (1955), doi:10.1002/nav.3800020109; Edmonds and Karp, J. ACM 19 (1972),
+    doi:10.1145/321694.321699.
     """
     sources, targets = value.shape
     state = _State(
@@ -59,7 +74,7 @@ def max_value_shipment(value: Floats, supply: Ints, capacity: Ints) -> tuple[Int
 
 @kernel
 def _search(state: _State, s: Int) -> int:
-    """The target with space that is cheapest to reach from source s; prices become those after that way is used."""
+    """The target with free capacity that is cheapest to reach from source s; updates the prices along the path."""
     state.far[:] = np.inf
     state.settled[:] = False
     state.via[:] = UNREACHED
@@ -88,7 +103,7 @@ def _search(state: _State, s: Int) -> int:
 
 @kernel
 def _is_before(state: _State, t: Int, other: Int) -> bool:
-    """Whether target t is nearer than another one, or as near and with space where that has none."""
+    """Whether target t is nearer than another one, or equally near and with free capacity where the other has none."""
     far, other_far = state.far[t], state.far[other]
     return bool(
         far < other_far or (far == other_far and state.free_capacity[t] > 0 and state.free_capacity[other] == 0)
@@ -97,7 +112,7 @@ def _is_before(state: _State, t: Int, other: Int) -> bool:
 
 @kernel
 def _leave(state: _State, r: Int) -> None:
-    """Reach targets from source r."""
+    """Relax the arcs from source r to all targets."""
     for t in range(len(state.far)):
         if not state.settled[t]:
             far = state.source_far[r] + (state.cost[r, t] - state.of_source[r] - state.of_target[t])
@@ -107,7 +122,7 @@ def _leave(state: _State, r: Int) -> None:
 
 @kernel
 def _augment(state: _State, end: Int, most: Int) -> int:
-    """Ship up to ``most`` units along the way that was found to ``end``; returns how many."""
+    """Ship up to ``most`` units along the path to ``end``; returns the number of units."""
     amount, t = np.int64(min(most, state.free_capacity[end])), end
     while state.via[state.by[t]] != START:
         r = state.by[t]

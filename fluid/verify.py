@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saved certificates verified with nothing but numpy and scipy's shortest paths.
+"""Verification of saved certificates, with numpy and scipy's shortest paths only.
 
-Nothing here is shared with the solvers: distances, conservation and loads are computed afresh.
+No code is shared with the solvers: distances, conservation and loads are computed independently.
 """
 
 from collections.abc import Collection
@@ -25,34 +25,34 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 TOLERANCE = 1e-9
-"""By what part of it a claim may miss what is found: rounding, in another order of summation."""
+"""Relative tolerance of a claim: rounding of sums in another order."""
 
 NEGLIGIBLE = 1e-12
-"""What a lower bound may lose, relatively, for not asking which way a remainder goes."""
+"""Relative loss of a lower bound up to which a remainder is put on every channel, not routed."""
 
 BY_FLOW = ("mcf", "mcf_paths", "total")
-"""Ceilings of which a flow proves the lower end, and lengths the upper one."""
+"""Ceilings whose lower end a flow proves, and whose upper end channel prices prove."""
 
 BY_LENGTHS = ("bounds", "cuts")
-"""Ceilings of which lengths prove the upper end, each of several by a name of its own behind a colon."""
+"""Ceilings whose upper end channel prices prove, each with several names behind a colon."""
 
 
 OF_ROUTES = ("mcf_paths", WORST)
-"""Ceilings for which the routes count."""
+"""Ceilings that depend on the routes."""
 
 OVER = {"mcf_paths": "over the routes", WORST: "by the split of the routes, under every demand"}
-"""What the claims of ceilings are about."""
+"""Routing to which a claim applies."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Bounds that a certificate proves; nan where it has nothing to prove one with."""
+    """Bounds that a certificate proves; nan where it proves none."""
 
     lower: float
     upper: float
 
     def unproven(self, saved: Saved) -> str:
-        """Which claims of a certificate are not proven, '' if all are."""
+        """The claims of a certificate that are not proven, '' if all are."""
         missed = []
         # written so that no comparison with nan is a proof
         if not (np.isnan(saved.lower) or self.lower >= saved.lower * (1 - TOLERANCE)):
@@ -62,7 +62,7 @@ class Verified:
         return f"not proven: {', '.join(missed)}" if missed else ""
 
     def confirms(self, saved: Saved) -> bool:
-        """Whether every end that is claimed is proven."""
+        """Whether every claimed end is proven."""
         return not self.unproven(saved)
 
 
@@ -71,7 +71,7 @@ def _proven_text(value: float) -> str:
 
 
 def statement(saved: Saved) -> str:
-    """What a certificate claims, as a sentence about its topology and traffic."""
+    """The claim of a certificate as a sentence about its topology and traffic."""
     what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
     ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
@@ -88,7 +88,7 @@ def statement(saved: Saved) -> str:
 
 
 def _amounts(saved: Saved) -> str:
-    """The units of the ranks as a statement names them: '' where each has one, or the collective has only a vector."""
+    """The units of the ranks in a statement: '' where each has one, or the collective has only a vector."""
     units = saved.units.tolist()
     if saved.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
         return ""
@@ -101,13 +101,23 @@ MOST_AMOUNTS = 8
 
 
 def verify(instance: Instance, saved: Saved, collectives: Collection[Collective] = ()) -> Verified:
-    """What a certificate proves of a scenario; the routes count for some ceilings only.
+    """The bounds that a certificate proves of a scenario.
 
-    collectives: those that the configuration bounds; a certificate of a collective must be of one of them. Everything
-    that such a certificate says of its collective is compared, so none of it comes from the file.
+    Parameters
+    ----------
+    instance : Instance
+        Topology, traffic and routes; the routes matter for some ceilings only.
+    saved : Saved
+        The certificate.
+    collectives : collection of Collective
+        Collectives that the configuration bounds. A certificate of a collective must be of one of them: everything that
+        it states about its collective is compared, so nothing is taken from the file.
 
-    Raises :class:`BadCertificate` if it belongs to another instance or collective, claims nothing or what no
-    certificate can prove, or its lengths or flow are none.
+    Raises
+    ------
+    BadCertificate
+        It belongs to another instance or collective, claims nothing or what no certificate can prove, or its prices or
+        flow are invalid.
     """
     _check_claim(saved)
     if saved.ceiling in OF_ROUTES and instance.routes is None:
@@ -143,7 +153,7 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
 
 
 def _of_collective(topology: Topology, saved: Saved) -> Verified:
-    """The time that no algorithm is below, and of an all-to-all that in which a flow delivers everything."""
+    """The time that no algorithm is faster than, and of an all-to-all the time in which a flow delivers all data."""
     if saved.collective != "all_to_all":
         upper = float(tree_time(topology, saved)) if len(saved.tree) else np.nan
         return Verified(float(lower_bound(topology, saved)), upper)
@@ -155,7 +165,7 @@ def _of_collective(topology: Topology, saved: Saved) -> Verified:
 
 
 def _time(times: Fraction, theta: float) -> float:
-    """The time of an all-to-all of which a concurrent flow carries ``theta`` in a tick; inf where that is nothing."""
+    """The time of an all-to-all whose concurrent flow has ``theta``; inf for 0."""
     return float(times) / theta if theta else np.inf
 
 
@@ -167,7 +177,7 @@ def provable(ceiling: str) -> bool:
 
 
 def _check_claim(saved: Saved) -> None:
-    """Raises unless a certificate can prove such a claim."""
+    """Raise :class:`BadCertificate` unless a certificate can prove such a claim."""
     if not provable(saved.ceiling):
         raise BadCertificate(f"{saved.ceiling!r} is no ceiling that a certificate proves")
     if not saved.claims:
@@ -184,7 +194,9 @@ def _check_claim(saved: Saved) -> None:
 
 
 def _check_numbers(topology: Topology, saved: Saved) -> None:
-    """Raises unless there are lengths for all channels or none, and flow on channels, all finite, none negative."""
+    """Raise :class:`BadCertificate` for missing, negative or infinite prices and flow, or unknown channels and
+    switches.
+    """
     sizes = {"network": topology.channels, "injection": topology.hosts, "ejection": topology.hosts}
     lengths = [getattr(saved, name) for name in sizes]
     if any(len(part) for part in lengths):
@@ -202,7 +214,7 @@ def _check_numbers(topology: Topology, saved: Saved) -> None:
 
 
 def _check_named_lengths(topology: Topology, saved: Saved) -> None:
-    """Raises unless the lengths are those of the bound that the ceiling names: equal ones, or those of a cut."""
+    """Raise :class:`BadCertificate` unless prices fit the named bound: equal prices, or those of a cut."""
     if not len(saved.network):
         return
     kind, _, name = saved.ceiling.partition(":")
@@ -219,7 +231,7 @@ def _check_named_lengths(topology: Topology, saved: Saved) -> None:
 
 
 def _of_cut(topology: Topology, z: Floats) -> bool:
-    """Whether channels of one length, and no others, lead from some set of switches to the other switches."""
+    """Whether channels of one price, and no others, lead from some set of switches to the other switches."""
     leaving = z > 0
     if not leaving.any() or z[leaving].min() < z[leaving].max():
         return False
@@ -232,13 +244,13 @@ def _of_cut(topology: Topology, z: Floats) -> bool:
 
 
 def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:
-    """The same numbers by a power of two, the largest between 1/2 and 1: their sums neither overflow nor vanish."""
+    """The same numbers times a power of two, the largest between 1/2 and 1: sums neither overflow nor underflow."""
     exponent = int(np.frexp(max(part.max(initial=0.0) for part in parts))[1])
     return [np.ldexp(part, -exponent) for part in parts]
 
 
 def _demand(instance: Instance) -> Floats:
-    """float64 [switches, switches]: what needs the network."""
+    """float64 [switches, switches]: the demand between different switches."""
     return instance.traffic.switch_demand * between(instance.topology)
 
 
@@ -278,7 +290,7 @@ def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
 
 
 def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
-    """float64 [switches, switches]: distance [s, t] under lengths z, over the paths of the routes if they are given."""
+    """float64 [switches, switches]: distance [s, t] under prices z, over the paths of the routes if given."""
     n = topology.switches
     if routes is None:
         distance: Floats = dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
@@ -292,7 +304,7 @@ def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
 
 
 def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
-    """bool [channels]: which are next hops toward switch t; all without routes."""
+    """bool [channels]: next hops toward switch t; all without routes."""
     if routes is None:
         return np.ones(topology.channels, bool)
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
@@ -302,7 +314,7 @@ def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
 
 
 def _via_intermediate(topology: Topology, leg: np.ndarray) -> Floats:
-    """float64 [switches, switches]: two of the distances ``leg`` [s, t], over the best of the switches with hosts."""
+    """float64 [switches, switches]: distance over the best intermediate switch with hosts. leg: distances [s, t]."""
     shortest = np.full_like(leg, np.inf)
     for middle in np.flatnonzero(topology.host_count):
         np.minimum(shortest, leg[:, middle, None] + leg[middle], out=shortest)
@@ -310,13 +322,15 @@ def _via_intermediate(topology: Topology, leg: np.ndarray) -> Floats:
 
 
 def _matrix(topology: Topology, z: Floats, allowed: Bools) -> sparse.csr_array:
-    """Lengths of the allowed channels, the least of parallel ones; explicit zeros are channels of no length."""
+    """Sparse matrix of the prices of allowed channels, the least of parallel ones; explicit zeros are channels of
+    price 0.
+    """
     least, n = _least(topology, z, allowed), topology.switches
     return sparse.csr_array((z[least], (topology.src[least], topology.dst[least])), (n, n))
 
 
 def _least(topology: Topology, z: Floats, allowed: Bools) -> np.ndarray:
-    """int64: of the allowed channels the shortest between every two switches, by switch and next switch."""
+    """int64: the cheapest allowed channel between every two switches, by switch and next switch."""
     channel = np.flatnonzero(allowed)
     ends = topology.src[channel] * topology.switches + topology.dst[channel]
     order = np.lexsort((z[channel], ends))
@@ -325,7 +339,7 @@ def _least(topology: Topology, z: Floats, allowed: Bools) -> np.ndarray:
 
 
 def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
-    """float64 [switches, switches]: the cheapest path of each pair; inf without any, 0 within a switch."""
+    """float64 [switches, switches]: cost of the cheapest path of each pair; inf without any, 0 within a switch."""
     table, n = routes.paths, topology.switches
     assert table is not None
     hops = np.diff(table.path_start)
@@ -345,9 +359,10 @@ def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
 
 
 def _accepted(instance: Instance, saved: Saved) -> float:
-    """What a flow carries at a load, per host, once the fullest channel is full: of no demand more than its offer.
+    """Flits/tick/host that a flow delivers at a load, scaled until the fullest channel is full, no demand above its
+    offer.
 
-    nan where host channels would have to take part.
+    nan where host channels would be full.
     """
     topology, place, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
     source, target, amount = instance.traffic.pairs()
@@ -374,7 +389,7 @@ def _accepted(instance: Instance, saved: Saved) -> float:
 
 
 def _lower(instance: Instance, saved: Saved, routes: Routes | None, demand: np.ndarray) -> float:
-    """The theta of a flow, scaled until the fullest network channel is full; inf if none is demanded."""
+    """The theta of a flow, scaled until the fullest network channel is full; inf if nothing is demanded."""
     topology = instance.topology
     if not demand.any():
         return np.inf
@@ -388,7 +403,7 @@ def _lower(instance: Instance, saved: Saved, routes: Routes | None, demand: np.n
 
 
 def _at_most(part: float, load: Floats, topology: Topology) -> float:
-    """The theta of a load that serves a ``part`` of the demand, once the fullest channel is full."""
+    """The theta of a load that serves a ``part`` of the demand, scaled until the fullest channel is full."""
     fullest = float((load / topology.capacity).max())
     return part / fullest if fullest > 0 else np.nan
 
@@ -396,7 +411,7 @@ def _at_most(part: float, load: Floats, topology: Topology) -> float:
 def _by_paths(
     instance: Instance, saved: Saved, flow: Floats, routes: Routes | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """float64 [switches, switches]: what path flows carry from s to t; float64 [channels]: their load."""
+    """float64 [switches, switches]: flow from s to t over paths; float64 [channels]: its load."""
     topology = instance.topology
     source, target = saved.source, saved.target
     commodity = np.repeat(np.arange(len(source)), np.diff(saved.first))
@@ -416,7 +431,7 @@ def _by_paths(
 
 
 def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: Ints) -> None:
-    """Raises unless every path with flow [of ``commodity``] is one of the routing's."""
+    """Raise :class:`BadCertificate` unless every path with flow [of ``commodity``] belongs to the routing."""
     port = saved.channel - topology.out_start[topology.src[saved.channel]]
     if routes.form == VIA:
         _check_via_paths(topology, routes, saved, saved.target[commodity])
@@ -438,7 +453,7 @@ def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: In
 
 
 def _check_ports(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
-    """Raises unless every channel with flow is a next hop toward its target [entries]."""
+    """Raise :class:`BadCertificate` unless every channel with flow is a next hop toward its target [entries]."""
     if not _next_hops(topology, routes, saved, target).all():
         raise BadCertificate(f"{saved.ceiling}: flow on a channel that the routing does not allow")
 
@@ -453,7 +468,9 @@ def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: Ints) -
 
 
 def _check_via_paths(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
-    """Raises unless every path leads by next hops toward a switch with hosts, and from it toward its target [paths]."""
+    """Raise :class:`BadCertificate` unless every path leads by next hops to a switch with hosts, then to its target
+    [paths].
+    """
     hops = np.diff(saved.start)
     path = np.repeat(np.arange(len(hops)), hops)
     place = np.arange(len(path)) - saved.start[path]
@@ -488,9 +505,9 @@ def _theta_by_destination(
 
 
 def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """What of the flow for each destination leaves every other switch, net, and by how much rounding may hide less.
+    """Net outflow of every other switch, for each destination, and a bound on its rounding error.
 
-    float64 [destinations, switches] each: a sum of k doubles is off by less than k times their sum in ulps.
+    float64 [destinations, switches] each: a sum of k doubles has an error of less than k times their sum in ulps.
     """
     row = np.repeat(np.arange(len(saved.node)), np.diff(saved.start))
     tail, head = topology.src[saved.channel], topology.dst[saved.channel]
@@ -506,10 +523,10 @@ def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray
 
 
 def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, left: Floats) -> Floats:
-    """float64 [channels]: the load of a flow, and of what it leaves at switches, [destinations, switches].
+    """float64 [channels]: the load of a flow, and of its remainders at switches, float64 [destinations, switches].
 
-    That goes the shortest allowed way on, capacities being 1 / lengths; what is hardly more than rounding crosses
-    every channel, if it can go anywhere.
+    Remainders follow shortest allowed paths with lengths 1 / capacity; if they are negligible, they are put on every
+    channel, provided that the network is connected.
     """
     load = sums(saved.channel, flow, topology.channels)
     everywhere: Floats = load + left.sum()
@@ -523,13 +540,13 @@ def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes |
 
 
 def _joined(topology: Topology) -> bool:
-    """Whether every switch reaches every other one."""
+    """Whether the network is strongly connected."""
     everything = _matrix(topology, np.ones(topology.channels), np.ones(topology.channels, bool))
     return bool(connected_components(everything, connection="strong", return_labels=False) == 1)
 
 
 def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: str) -> Floats:
-    """float64 [channels]: the load of ``amount`` [switches] on the shortest ways to switch t over allowed channels."""
+    """float64 [channels]: the load of ``amount`` [switches] on shortest paths to switch t over allowed channels."""
     n, z = topology.switches, 1 / topology.capacity
     least = _least(topology, z, allowed)
     tail, head = topology.src[least].astype(np.int64), topology.dst[least]

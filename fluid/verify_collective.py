@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saved sets of switches and ranks prove of a collective, and saved trees, in whole numbers, with numpy alone.
+"""Verification of saved cuts, parts and trees of a collective, in integers.
 
-Nothing here is shared with what finds them: capacities are read afresh, and what crosses is summed anew.
+No code is shared with the search: capacities and what crosses are computed independently.
 """
 
 from collections import Counter
@@ -20,25 +20,39 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 
 FINEST = 2**20
-"""Denominator up to which a capacity is read as a fraction."""
+"""Largest denominator with which a capacity is read as a fraction."""
 
 ROUNDING = Fraction(1, 2**50)
-"""By what part of it a capacity may differ from the fraction that it is read as: some steps of a double."""
+"""Relative difference that is allowed between a capacity and its fraction: some ulps of a double."""
 
 LEAVING = {
     "all_gather": "inside", "gather": "inside", "reduce_scatter": "outside", "scatter": "outside",
     "broadcast": "one", "reduce": "one", "all_reduce": "one",
 }  # fmt: skip
-"""Collective -> whose units must leave a side: of the ranks inside, of those outside, or one vector."""
+"""Collective -> data that must leave a side: units of the ranks inside, of those outside, or one vector."""
 
 ROOT = {"broadcast": True, "scatter": True, "reduce": False, "gather": False}
-"""Collective -> whether its root is inside of a side that something must leave."""
+"""Collective -> whether its root is inside of a side that data must leave."""
 
 
 def check_collective(topology: Topology, saved: Saved, collectives: Collection[Collective]) -> None:
-    """Raises :class:`~flitlab.fluid.saved.BadCertificate` unless a certificate is of one of these collectives.
+    """Check that a certificate is of one of the configuration's collectives.
 
-    The kind, the ranks, their units, the root and what switches do are compared.
+    Kind, ranks, units, root and abilities of the switches are compared.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    saved : Saved
+        The certificate.
+    collectives : collection of Collective
+        Those of the configuration.
+
+    Raises
+    ------
+    BadCertificate
+        It is of another collective.
     """
     _, colon, kind = saved.ceiling.partition(":")
     if colon and kind != saved.collective:
@@ -51,7 +65,7 @@ def check_collective(topology: Topology, saved: Saved, collectives: Collection[C
 
 
 def _difference(topology: Topology, saved: Saved, collective: Collective) -> str:
-    """What a collective has that a certificate says otherwise, '' if all is the same."""
+    """The first difference between a collective and a certificate, '' if there is none."""
     if saved.collective != collective.kind:
         return f"kind {collective.kind}, the certificate says {saved.collective!r}"
     if saved.ranks != collective.ranks:
@@ -67,9 +81,9 @@ def _difference(topology: Topology, saved: Saved, collective: Collective) -> str
 
 
 def lower_bound(topology: Topology, saved: Saved) -> Fraction:
-    """The time, in units over a channel of capacity 1, that no algorithm for a collective is below.
+    """The time, in units over a channel of capacity 1, that no algorithm for a collective is faster than.
 
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are none, or prove another time than is claimed.
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are invalid, or prove another time than is claimed.
     """
     _check(topology, saved)
     bound = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
@@ -79,10 +93,10 @@ def lower_bound(topology: Topology, saved: Saved) -> Fraction:
 
 
 def tree_time(topology: Topology, saved: Saved) -> Fraction:
-    """The time, in units over a channel of capacity 1, in which all data goes along the saved trees.
+    """The time, in units over a channel of capacity 1, in which all data passes the saved trees.
 
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if a tree is none, uses a channel that is none or lacks a rank,
-    if they have not the roots that the collective asks for, or reach another time than is claimed.
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` for an invalid tree, a missing channel or rank, roots that do
+    not fit the collective, or another time than is claimed.
     """
     _check(topology, saved)
     arcs, at, common = _expanded(topology, saved)
@@ -108,7 +122,7 @@ def tree_time(topology: Topology, saved: Saved) -> Fraction:
 
 
 def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], int], list[int], int]:
-    """Capacity by arc with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
+    """Capacity by arc, with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
     channels, host, common = _capacities(topology, saved)
     arcs: Counter[tuple[int, int]] = Counter()
     for u, v, c in zip(topology.src.tolist(), topology.dst.tolist(), channels, strict=True):
@@ -122,16 +136,16 @@ def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], i
 
 
 def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
-    """Of every tree its direction, root and count, and its paths."""
+    """Direction, root and count of every tree, and its paths."""
     first, start, vertex = saved.first.tolist(), saved.start.tolist(), saved.vertex.tolist()
     for i, tree in enumerate(saved.tree.reshape(-1, 3).tolist()):
         yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
 
 
 def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], ends: set[int] | None) -> None:
-    """Raises unless each path leads from the tree before it to a vertex outside of it, and all ranks are reached.
+    """Raise ``BadCertificate`` unless each path adds a vertex to the tree, and the tree reaches all ranks.
 
-    ends: the vertices at which paths may end, any where None.
+    ends: vertices at which paths may end; None: any.
     """
     reached = {root}
     for path in paths:
@@ -145,7 +159,7 @@ def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], 
 
 
 def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
-    """Into how many parts a unit, or the vector, is divided; raises unless the roots are those that are asked for."""
+    """Parts of a unit, or of the vector; raises ``BadCertificate`` unless the roots fit the collective."""
     kind = saved.collective
     used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
     expected: Counter[int] = Counter()
@@ -163,7 +177,7 @@ def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter
 
 
 def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
-    """The all-to-all of a certificate as a demand between hosts, and what its time is of one over theta."""
+    """The all-to-all of a certificate as a demand between hosts, and the product of its time and theta."""
     place = _check_ranks(topology, saved)
     if saved.ranks == "switches":
         topology = topology.with_hosts(np.bincount(place, minlength=topology.switches), np.inf)
@@ -184,7 +198,7 @@ def _places(topology: Topology, saved: Saved) -> np.ndarray:
 
 
 def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
-    """The places of the ranks. Raises unless there are units for each."""
+    """int64 [ranks]: the switch of every rank. Raises ``BadCertificate`` unless each rank has units."""
     place, units = _places(topology, saved), saved.units
     if len(units) != len(place) or len(place) < 2 or units.min() < 0 or not units.any():
         raise BadCertificate(f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(place)} ranks")
@@ -192,7 +206,7 @@ def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
 
 
 def _check(topology: Topology, saved: Saved) -> None:
-    """Raises unless the parts of a certificate fit its topology."""
+    """Raise ``BadCertificate`` unless the arrays of a certificate fit its topology."""
     place = _check_ranks(topology, saved)
     if saved.collective not in LEAVING:
         raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r}")
@@ -205,7 +219,9 @@ def _check(topology: Topology, saved: Saved) -> None:
 
 
 def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
-    """Whole-number capacities of the channels, that of a host's (0 where infinite), and how many make 1."""
+    """Integer capacities of the channels, that of host channels (0 where infinite), and the integer that represents
+    1.
+    """
     at_hosts = 0.0 if saved.ranks == "switches" or isinf(topology.host_capacity) else topology.host_capacity
     exact = [Fraction(value) for value in (*topology.capacity.tolist(), at_hosts)]
     read = [value.limit_denominator(FINEST) for value in exact]
@@ -234,7 +250,7 @@ def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
 
 
 def _of_cut(topology: Topology, saved: Saved) -> Fraction:
-    """What must leave a side over what can."""
+    """The time of a cut: units that must leave a side over its capacity."""
     inside = saved.of_rank == 0
     if saved.part.max() > 0 or saved.of_rank.max() != 0:
         raise BadCertificate(f"{saved.ceiling}: a cut has one side, with some rank in it and some outside")
@@ -246,14 +262,14 @@ def _of_cut(topology: Topology, saved: Saved) -> Fraction:
 
 
 def _over(saved: Saved, units: int, capacity: Fraction) -> Fraction:
-    """The time that units take over a capacity; raises where nothing crosses."""
+    """The time of units over a capacity; raises ``BadCertificate`` where no channel crosses."""
     if not capacity:
         raise BadCertificate(f"{saved.ceiling}: no channel leads across the sets")
     return units / capacity
 
 
 def _of_parts(topology: Topology, saved: Saved) -> Fraction:
-    """What must cross between parts that all have ranks, over what can."""
+    """The time of disjoint parts: messages that must cross between them over the capacity."""
     count = int(saved.of_rank.max()) + 1
     if saved.collective != "all_reduce" or set(saved.of_rank.tolist()) != set(range(count)) or count < 2:
         raise BadCertificate(f"{saved.ceiling}: parts of an all-reduce, each with a rank, prove something")

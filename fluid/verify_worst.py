@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a saved worst demand and its prices prove, with nothing but numpy and scipy's sparse matrices.
+"""Verification of a saved worst demand and its prices, with numpy and scipy's sparse matrices only.
 
-Nothing here is shared with the solver: the split of the routes is computed afresh, destination by destination.
+No code is shared with the solver: the split of the routes is computed independently, destination by destination.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,15 @@ from flitlab.models.traffic.traffic import Traffic
 
 
 def theta_interval(instance: Instance, saved: Saved) -> tuple[float, float]:
-    """The loads that prices prove to be carried under every demand, and that which the saved demand allows.
+    """Lower and upper bound on the load that the split carries under every demand, by the saved prices and demand.
 
-    A demand has hosts that send and receive no more than the busiest one of the scenario does at that load.
-    On a channel with prices u no demand puts more than the sum of hosts * u over sources and of hosts * v over targets,
-    v(t) being the most by which the part of s that goes to t over the channel exceeds u(s). Without prices it puts no
-    more than if each source sent all to its costliest target, or each target received all from its costliest source.
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are none.
+    Demands are those in which no host sends or receives more than the busiest host of the scenario does at that load.
+    With prices u, the load of a channel is at most the sum of hosts * u over sources and of hosts * v over targets,
+    where v(t) is the largest excess over u(s) of the share of s -> t on the channel. Without prices, the load is at
+    most that of each source sending all to its costliest target, or of each target receiving all from its costliest
+    source.
+
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are invalid.
     """
     topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
     if routes is None or not routes.oblivious:
@@ -52,13 +54,13 @@ def theta_interval(instance: Instance, saved: Saved) -> tuple[float, float]:
 
 
 def _theta(topology: Topology, load: Floats) -> float:
-    """The theta at which the first network channel or the channel of a host is full."""
+    """Theta at which the first network or host channel is full."""
     fullest = float((load / topology.capacity).max(initial=0.0))
     return min(1 / fullest if fullest > 0 else np.inf, topology.host_capacity)
 
 
 def _as_load(instance: Instance, flits: float) -> float:
-    """The load at which the busiest host of the scenario sends or receives so many flits per tick."""
+    """The load at which the busiest host of the scenario sends or receives ``flits`` per tick."""
     traffic, hosts = instance.traffic, instance.topology.hosts
     fixed = [np.zeros(hosts)] * 2 if traffic.background is None else _at_hosts(traffic.background, hosts)
     loads = [
@@ -70,7 +72,7 @@ def _as_load(instance: Instance, flits: float) -> float:
 
 
 def _at_hosts(traffic: Traffic, hosts: int) -> list[Floats]:
-    """float64 [hosts] each: what every host sends, and what it receives, at load 1."""
+    """float64 [hosts] each: flits/tick that every host sends, and receives, at load 1."""
     source, target, amount = traffic.pairs()
     return [sums(source, amount, hosts), sums(target, amount, hosts)]
 
@@ -96,7 +98,9 @@ def _price(topology: Topology, saved: Saved) -> Floats:
 
 
 def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
-    """Every switch t with hosts, with float64 [switches, channels]: what part of the traffic from s to t crosses a."""
+    """Every switch t with hosts, with float64 [switches, channels]: the share of the traffic from s to t on each
+    channel.
+    """
     targets = np.flatnonzero(topology.host_count).tolist()
     if routes.paths is not None:
         for t in targets:
@@ -113,9 +117,9 @@ def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
 
 
 def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Floats]:
-    """float64 [switches, channels] each: the part of what s sends to the hosts' switches, and of what t gets from them.
+    """float64 [switches, channels] each: shares of first legs from s, and of second legs to t, on each channel.
 
-    Every host is as likely to be the one at whose switch traffic changes legs.
+    The intermediate switch is that of a random host.
     """
     sent = np.zeros((topology.switches, topology.channels))
     received = np.zeros_like(sent)
@@ -128,14 +132,16 @@ def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Flo
 
 
 def _via_intermediate(topology: Topology, routes: Routes) -> Floats:
-    """float64 [channels, switches]: what each host of a switch adds to a channel by all it sends and receives."""
+    """float64 [channels, switches]: the load that each host of a switch adds to a channel by sending and receiving a
+    unit.
+    """
     sent, received = _legs(topology, routes, routes.ports)
     both: Floats = (sent + received).T
     return both
 
 
 def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> Floats:
-    """float64 [switches, channels]: the part of the traffic from s to t that crosses each channel."""
+    """float64 [switches, channels]: the share of the traffic from s to t on each channel."""
     n, tail = topology.switches, topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
     allowed = (ports[t, tail] >> port & np.uint64(1)).astype(bool)
@@ -157,7 +163,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
 
 
 def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) -> Floats:
-    """float64 [channels]: the part of what a switch sends that takes each channel, by thresholds of 8 bits."""
+    """float64 [channels]: the share of a switch's traffic that takes each channel, by thresholds of 8 bits."""
     share = np.zeros(topology.channels)
     for v in range(topology.switches):
         own = np.flatnonzero(allowed[topology.out_start[v] : topology.out_start[v + 1]]) + topology.out_start[v]
@@ -168,7 +174,7 @@ def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) 
 
 
 def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
-    """float64 [switches, channels]: as :func:`_by_next_hops`, each pair's traffic being split over its paths."""
+    """float64 [switches, channels]: like :func:`_by_next_hops`, with traffic split over the paths of each pair."""
     n, share = topology.switches, table.shares
     part = np.zeros((n, topology.channels))
     for s in np.flatnonzero(topology.host_count).tolist():

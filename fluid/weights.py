@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of paths that carry a demand nearly as far as any routing could: what a planned routing is made of.
+"""Weights of paths that carry almost as much of a demand as any routing: the basis of a planned routing.
 
-The maximum concurrent flow over the paths of a plan says how much goes along each. The paths of most flow of every
-pair are kept, and the flow is solved again over these: to cut without solving again loses up to a third.
+The maximum concurrent flow over the paths of a plan gives the flow of each. The paths of most flow of every pair are
+kept, and the flow is solved again over them: without a second solve, up to a third of the throughput is lost.
 """
 
 import math
@@ -43,23 +43,35 @@ from flitlab.models.traffic.traffic import Traffic
 LEAST = 1e-3
 """Weight below which a path is dropped where weights are exact: it would cost every packet a VC."""
 RARE = 0.01
-"""Part of all flow up to which the longest paths may be done without."""
+"""Share of all flow up to which the longest paths may be dropped."""
 NEAR = 0.02
-"""By what part shortest paths alone may fall short of what hops allow; paths that are not the shortest may help."""
+"""Relative loss of shortest paths against the hop bound up to which longer paths are not tried."""
 SOLVED_MOST = 300_000
-"""Pairs of switches up to which weights of given next hops that are not near to the best are solved for."""
+"""Pairs of switches up to which an LP is solved for weights of given next hops that are not near-optimal."""
 FINEST = 256
 """Table entries of a next hop at most: thresholds of 8 bits."""
 PASSES = 3
-"""Rounds in which left-over table entries are dealt out."""
+"""Rounds in which remaining table entries are assigned."""
 OTHERS = {"uniform": 2048, "longest_matching": 1500}
-"""Patterns under which the split of a planned routing is told too -> switches up to which it is."""
+"""Patterns for which the split of a planned routing is reported, too -> switches up to which it is."""
 
 
 def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -> Routes:
-    """The routes of any routing on a topology; traffic: what those are made for that are made for a demand.
+    """The routes of any routing on a topology.
 
-    Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve it.
+    Parameters
+    ----------
+    spec : RoutingSpec
+        The routing.
+    topology : Topology
+        The network.
+    traffic : Traffic or None
+        Demand of planned routings.
+
+    Raises
+    ------
+    SpecError
+        The routing cannot serve it.
     """
     if not to_plan(spec):
         return spec.build(topology)
@@ -67,7 +79,22 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
-    """The routes of a routing that is made for a demand; their notes say what they promise. Raises ``SpecError``."""
+    """The routes of a planned routing, with its guarantees in their notes.
+
+    Parameters
+    ----------
+    spec : PlannedSpec
+        The routing.
+    topology : Topology
+        The network.
+    demand : Traffic
+        The demand that it is planned for.
+
+    Raises
+    ------
+    SpecError
+        The routing cannot serve it.
+    """
     routes = spec.looked_at(spec.planned, topology, demand, weigh)
     promises = _leg_promises(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
     return replace(routes, notes=routes.notes | promises)
@@ -76,7 +103,7 @@ def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Ro
 def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
     """The weights of the paths, or next hops, that are used.
 
-    The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more; of given next hops, no
+    The notes hold ``theta_upper``, which no weights of paths of at most as many channels exceed; of given next hops, no
     paths at all.
     """
     if isinstance(plan, HopPlan):
@@ -105,9 +132,9 @@ def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
 
 
 def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | None:
-    """Next hops on shortest paths whose split comes near to what hops allow, for a dense demand; else None.
+    """Next hops on shortest paths whose split is near the hop bound, for a dense demand; else None.
 
-    Channels must be alike, so that shortest paths are those of fewest channels.
+    Channels must have equal capacities, so that shortest paths have the fewest channels.
     """
     capacity, degree = topology.capacity, int(topology.out_degree.max())
     if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
@@ -124,7 +151,7 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
 
 
 def _of_next_hops(topology: Topology, plan: HopPlan) -> WeighedHops:
-    """Weights of given next hops: by channel weights where that comes near enough, else of an LP; or none at all."""
+    """Weights of given next hops: by channel weights if these are near-optimal, else by an LP; or equal shares."""
     check_numbers(topology, plan.demand)
     graph, demand, ports = Graph.of(topology), Demand.of_traffic(plan.demand), plan.ports.copy()
     if demand.size == 0:
@@ -143,7 +170,7 @@ def _of_next_hops(topology: Topology, plan: HopPlan) -> WeighedHops:
 def _weights_into(
     topology: Topology, plan: HopPlan, problem: Problem, ports: Masks, threshold: Bytes
 ) -> tuple[float, str]:
-    """Write the weights of next hops; what theta no flow at all passes, and the method that found the weights."""
+    """Write the weights of next hops; returns an upper bound on theta of any flow, and the method."""
     graph, demand, split = problem.graph, problem.demand, Split(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)
     upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
@@ -158,7 +185,7 @@ def _weights_into(
 
 
 def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
-    """float64 [targets, channels]: a flow, by destination."""
+    """float64 [targets, channels]: a flow by destination."""
     if not isinstance(flow, Paths):
         return flow
     channels, targets = problem.graph.channels, len(problem.demand.target)
@@ -169,7 +196,7 @@ def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
 
 
 def _problem(graph: Graph, demand: Demand, plan: Plan) -> Problem:
-    """Over the paths listed, each with an equal share at first, or over all ways of so many channels."""
+    """The flow problem over the listed paths, initially with equal shares, or over all paths of limited length."""
     listed = plan.listed
     if listed is None:
         return Problem(graph, demand, UNRESTRICTED._replace(hops=plan.hops))
@@ -184,10 +211,11 @@ def _solved(problem: Problem, gap: float, enough: float = math.inf) -> tuple[Sol
 
 
 def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Paths, gap: float) -> Paths:
-    """The paths ``few`` without the longest ones, as often as these carry little and theta stays within the gap.
+    """The paths ``few`` without the longest ones, repeatedly, as long as these carry little and theta stays within the
+    gap.
 
-    Every channel of the longest path asks for VCs. A pair that has no other path gets all its shorter ones among
-    ``every``; used: bool, which of these are the few.
+    Every channel of the longest path needs VCs. A pair without another path gets all its shorter paths among ``every``.
+    used: bool, which of these are the few.
     """
     enough = (1 - gap) * _theta(graph, few)
     while True:
@@ -209,12 +237,12 @@ def _theta(graph: Graph, paths: Paths) -> float:
 
 
 def _least(entries: int | None) -> float:
-    """The least weight of a path that is used: what a table entry can stand for."""
+    """The least weight of a path that is used: half a table entry."""
     return LEAST if entries is None else 1 / (2 * entries)
 
 
 def _of_most_flow(paths: Paths, most: int) -> Bools:
-    """bool [paths]: the ``most`` of each commodity that carry most, of those that carry anything."""
+    """bool [paths]: the ``most`` paths of each commodity with the largest positive flow."""
     order = np.lexsort((-paths.flow, paths.commodity))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -223,7 +251,15 @@ def _of_most_flow(paths: Paths, most: int) -> Bools:
 
 
 def select_paths(paths: Paths, which: Bools) -> Paths:
-    """Some of the paths, of each commodity at least that of most flow; their flows scaled to what all together had."""
+    """A subset of the paths, with at least the one of most flow of each commodity; flows are scaled to the same total.
+
+    Parameters
+    ----------
+    paths : Paths
+        The paths.
+    which : bool [paths]
+        The subset.
+    """
     commodities = len(paths.first) - 1
     bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
     which = which | (bare[paths.commodity] & _of_most_flow(paths, 1))
@@ -235,10 +271,27 @@ def select_paths(paths: Paths, which: Bools) -> Paths:
 
 
 def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entries: int) -> Floats:
-    """Weights [paths] as multiples of 1 / entries: rounded down, and what is left dealt out by load.
+    """Weights as multiples of 1 / entries: rounded down, and remaining entries assigned by load.
 
-    Pair by pair, that of the largest demand first, each entry that is left goes to the path whose fullest channel is
-    least loaded.
+    Pair by pair, by decreasing demand, each remaining entry goes to the path whose fullest channel is least loaded.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    paths : Paths
+        Their paths.
+    weight : float64 [paths]
+        Weights that sum to 1 for each commodity.
+    entries : int
+        Table entries.
+
+    Returns
+    -------
+    float64 [paths]
+        Weights.
     """
     exact = weight * entries
     whole = np.floor(exact + 1e-9).astype(np.int64)
@@ -251,7 +304,9 @@ def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entrie
 def _entry_counts(
     paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, capacity: Floats, entries: int
 ) -> Ints:
-    """int64 [paths]: table entries of every path. order: of the commodities; unit [commodities]: of their entries."""
+    """int64 [paths]: table entries of every path. order: of the commodities; unit: float64 [commodities], demand per
+    entry.
+    """
     use, counts = np.zeros(len(capacity)), exact.copy()
     _add_all(paths, counts, unit, capacity, use)
     for _ in range(PASSES):
@@ -285,14 +340,14 @@ def _add_all(paths: Paths, counts: Floats, unit: Floats, capacity: Floats, use: 
 
 @njit
 def _add(paths: Paths, p: int, amount: float, capacity: Floats, use: Floats) -> None:
-    """Add a flow along a path to the loads ``use`` [channels], each over its capacity."""
+    """Add a flow along a path to the loads ``use`` [channels], each divided by its capacity."""
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
         use[a] += amount / capacity[a]
 
 
 def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
-    """What the finished tables carry: ``theta`` of the demand that they are made for, and that of other patterns."""
+    """``theta`` of the demand that the finished tables are planned for, and of other patterns."""
     promises: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
     for kind, most in OTHERS.items():
         if topology.switches <= most:
@@ -306,9 +361,9 @@ def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, 
 
 
 def _leg_promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
-    """What finished tables of legs carry: ``theta`` of all-to-all traffic by one leg, ``worst_case`` of any by two.
+    """``theta`` of all-to-all traffic by one leg, and ``worst_case`` of any demand by two, for finished tables of legs.
 
-    demand: all-to-all. By two legs no demand loads a channel more, see :func:`~flitlab.fluid.worst.worst_case`.
+    demand: all-to-all. No demand loads a channel more by two legs, see :func:`~flitlab.fluid.worst.worst_case`.
     """
     half = split_theta(Problem.of(topology, demand, routes), topology, demand)
     guaranteed = float(min(half, topology.host_capacity))

@@ -51,8 +51,8 @@ def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -
 
     Above, the network: channels that bind (:func:`~flitlab.fluid.bottlenecks.bottlenecks`) are orange, the wider the
     higher their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More
-    than :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the distribution of
-    load / capacity, for each class of links if there are several.
+    than :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the
+    distribution of load / capacity, for each class of links if there are several.
 
     Parameters
     ----------
