@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a run as arrays of xarray, with a dimension for each thing that was varied."""
+"""Tables of a run as xarray datasets, with a dimension for each quantity that was varied."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,19 +12,36 @@ if TYPE_CHECKING:
     import xarray
 
 VARIED = ("load", "seed")
-"""Columns that are dimensions wherever a table has them, after the swept keys and those that are asked for."""
+"""Columns that are dimensions wherever a table has them, after swept keys and requested columns."""
 
 
 def dataset_of(
     frame: "pd.DataFrame", keys: Mapping[str, Mapping[str, Any]], known: Iterable[Column], over: Sequence[str],
     about: Mapping[str, str],
 ) -> "xarray.Dataset":  # fmt: skip
-    """A table as a dataset, whose dimensions are the swept keys, what else was varied, and further columns.
+    """A table as a dataset, whose dimensions are the swept keys, other varied quantities, and requested columns.
 
-    keys: of each scenario, the values of the swept keys. known: columns that the table may have. over: the further
-    columns. about: attributes of the dataset.
-    Raises ``ModuleNotFoundError`` without xarray, ``KeyError`` for a column that the table does not have, and
-    ``ValueError`` where two rows have the same place.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    keys : mapping
+        Scenario -> values of the swept keys.
+    known : iterable of Column
+        Columns that the table may have.
+    over : sequence of str
+        Further columns that are dimensions.
+    about : mapping
+        Attributes of the dataset.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        xarray is not installed.
+    KeyError
+        The table lacks a column of ``over``.
+    ValueError
+        Two rows have the same coordinates.
     """
     import pandas as pd
 
@@ -68,7 +85,7 @@ def _require_xarray() -> None:
 
 
 def _everywhere(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
-    """The table with each row that has no value of a dimension once for every value, since it holds for them all."""
+    """The table with each row that has no value of a dimension repeated for every value."""
     import pandas as pd
 
     missing = frame[name].isna()
@@ -79,7 +96,7 @@ def _everywhere(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
 
 
 def _of_one_kind(variable: "xarray.DataArray") -> "xarray.DataArray":
-    """Values of one type where cells are empty: text that may be '', numbers that may be NaN for truth values."""
+    """Values of one type despite empty cells: text that may be '', numbers that may be NaN for truth values."""
     if variable.dtype != object:
         return variable
     types = {type(value) for value in variable.values.ravel() if value == value and value is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration to check, run and look at, with pandas frames and matplotlib axes."""
+"""A configuration to check, run and analyse, with pandas frames and matplotlib axes."""
 
 import json
 import sys
@@ -33,26 +33,25 @@ if TYPE_CHECKING:  # what takes longest to import waits until it is used
     from flitlab.sim.experiment.runner import Report
 
 MAPPING = "configuration"
-"""What messages call a configuration that stands in no file, and the name of its run folder."""
+"""Name in messages of a configuration without a file, and name of its run folder."""
 
 COLUMN = (3.5, 2.4)
-"""Inches of a figure, as in ``sim/report/figures/style.mplstyle``."""
+"""Size of a figure in inches, as in ``sim/report/figures/style.mplstyle``."""
 
 MAX_ROWS = 20
-"""Rows of the table of scenarios that a notebook shows of an experiment."""
+"""Rows of the table of scenarios in a notebook."""
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""What writes YAML: that of libyaml, where PyYAML has it, takes a tenth of the time."""
+"""Writer of YAML: that of libyaml, if PyYAML has it, takes a tenth of the time."""
 
 MAX_PROBLEMS = 20
-"""More problems than this are counted, not listed."""
+"""Problems that are listed; further ones are counted."""
 
 
 class RunError(Exception):
-    """A run of which points or ceilings failed, or in which a simulation passed its ceiling.
+    """Points or ceilings of a run failed, or a simulation exceeded its ceiling.
 
-    What did succeed is in the run folder, and so in the frames of the experiment. ``report`` has it too, with every
-    problem.
+    Successful results are in the run folder and in the frames of the experiment. ``report`` has all problems.
     """
 
     def __init__(self, report: "Report"):
@@ -141,7 +140,7 @@ class Experiment:
 
     @property
     def study(self) -> Study:
-        """The configuration as it was understood; of an opened folder, read from its config.resolved.yaml."""
+        """The validated configuration; of an opened folder, read from its config.resolved.yaml."""
         if self._study is None:
             assert self.folder is not None, "an experiment has one of the two"
             self._study = read(self.folder / "config.resolved.yaml", trust_plugins=self._trust_plugins)
@@ -151,14 +150,14 @@ class Experiment:
     def scenarios(self) -> dict[str, Case]:
         """Every scenario by its label.
 
-        Of each, among others: ``topology``, ``routes``, ``certificate`` (why it cannot deadlock), ``loads``, ``seeds``
-        and ``scenario``, the object that the engines and :mod:`fluid` take.
+        A scenario has ``topology``, ``routes``, ``certificate`` (why it cannot deadlock), ``loads``, ``seeds`` and
+        ``scenario``, the object that the engines and :mod:`fluid` take, among others.
         """
         return {case.label: case for case in self.study.cases}
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd about the configuration, but no mistake."""
+        """Warnings about the configuration."""
         return self.study.warnings
 
     def check(self) -> "pd.DataFrame":
@@ -321,7 +320,7 @@ class Experiment:
 
     @contextmanager
     def _on_disk(self) -> Iterator[Path]:
-        """The run folder; of a run in memory, one that is there for as long as it is needed."""
+        """The run folder; of a run in memory, a temporary copy."""
         self._require_run()
         if self.folder is not None:
             yield self.folder
@@ -346,14 +345,14 @@ class Experiment:
 
     @property
     def _of_programs(self) -> bool:
-        """Whether its results are of programs."""
+        """Whether the results are those of programs."""
         if self._study is not None:
             return self._study.runs_programs
         return self._manifest.get("experiment") in PROGRAMS
 
     @property
     def _manifest(self) -> dict[str, Any]:
-        """What manifest.json says."""
+        """The contents of manifest.json."""
         self._require_run()
         if self.folder is not None:
             text = read_text(self.folder / "manifest.json")
@@ -371,7 +370,7 @@ class Experiment:
         return frame_of(tables[name], self._known(name, frame_of(tables[name], ())))
 
     def _known(self, name: str, frame: "pd.DataFrame") -> Collection[Column]:
-        """What is known of the columns of a table."""
+        """The known columns of a table."""
         return columns_of(name, self._of_programs, "host_throughput" in frame.columns).values()
 
     def __repr__(self) -> str:
@@ -385,7 +384,7 @@ class Experiment:
         return "not run yet" if self._memory is None else "in memory"
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks: what it is, where its results are, and its scenarios."""
+        """HTML for notebooks: name, location of the results, and scenarios."""
         tables = ", ".join(self._tables) if self.folder or self._memory else None
         about = {**facts_of(self.study), "results": self._state, "tables": tables}
         scenarios: str = self.check().to_html(max_rows=MAX_ROWS)
@@ -402,7 +401,7 @@ def _described(case: Case) -> dict[str, Any]:
 
 
 def _column() -> "Axes":
-    """Axes of their own on a screen, at the proportions of a figure in a paper."""
+    """Axes of their own on a screen, with the proportions of a figure in a paper."""
     from matplotlib import pyplot
 
     from flitlab.sim.report.figures.style import in_style
@@ -427,7 +426,7 @@ def _flow(value: Any, key: str) -> str:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hides the calling script from new processes, which would import it and so run it again; ours need none of it."""
+    """Hide the calling script from new processes, which would import and so run it again."""
     main = sys.modules["__main__"].__dict__
     kept: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None

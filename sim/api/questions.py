@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
+"""Single questions about a network, answered in memory: what it delivers, and what it could deliver at most."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
 
 SHOWN = ("load", "seed", "accepted", "latency_mean", "latency_p99", "hops_mean", "saturated", "status")
-"""Columns that a notebook shows of a simulation."""
+"""Columns of a simulation in a notebook."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,14 @@ class Simulation:
         return column.iloc[0] if len(column) == 1 else column
 
     def __dir__(self) -> list[str]:
-        """The names of columns, too."""
+        """Attributes, and names of columns."""
         return sorted([*super().__dir__(), *self.frame.columns])
 
     def __repr__(self) -> str:
         return f"<Simulation of {len(self.frame)} points>\n{self._shown.to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks, as a table of its main columns."""
+        """HTML for notebooks: a table of the main columns."""
         table: str = self._shown.to_html(index=False)
         return table
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result that somebody reports, as a file says it: a network, its traffic, and numbers with units."""
+"""A reported result as a file states it: a network, its traffic, and numbers with units."""
 
 import math
 import os
@@ -32,16 +32,16 @@ from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, re
 from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, is_time, needs_capacity, quantity
 
 DEFAULT_ERROR = 0.02
-"""What a mean over a run that ends may be off by, relatively, where nothing else is said."""
+"""Default relative error of a mean over a finite run."""
 
 RATE, TIME = "flits/cycle/node", "cycles"
-"""Units where none are given."""
+"""Default units."""
 
 SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
-"""Section -> the key that a bare text stands for, and the kind that is meant then."""
+"""Section -> the key that a plain text stands for, and the kind that is implied."""
 
 SIMULATORS = {"booksim2": "BookSim2", "htsim": "htsim"}
-"""Key of an output -> the simulator that prints it."""
+"""Key of an output -> its simulator."""
 
 Positive = Annotated[float, Field(ge=1e-15, le=1e15)]
 Delay = Annotated[float, Field(ge=0, le=1e15)]
@@ -67,12 +67,12 @@ class ReportedConfig(Section):
 
     @property
     def native(self) -> str | None:
-        """The key of an output that is read as it is, None if there is none."""
+        """The key of a simulator's output file, None if there is none."""
         return next((key for key in NATIVE if getattr(self, key) is not None), None)
 
     @property
     def is_file(self) -> bool:
-        """Whether numbers stand in a file."""
+        """Whether the numbers are in a file."""
         return self.csv is not None or self.native is not None
 
     @model_validator(mode="after")
@@ -119,7 +119,9 @@ class ClaimConfig(Section):
 
 @dataclass(frozen=True)
 class Delays:
-    """The least time of a packet's head, in ticks: of each hop between switches, and of all else. source: of whom."""
+    """The least delays of a packet's head, in ticks: of each hop between switches, and of all else. source: of the
+    numbers.
+    """
 
     hop: float
     ends: float
@@ -128,9 +130,9 @@ class Delays:
 
 @dataclass(frozen=True)
 class Point:
-    """What is reported together. Quantities are None where nothing is said of them.
+    """Numbers that are reported together; None where not reported.
 
-    entry: the number of its entry of ``reported``. where: the place, ``file:line``.
+    entry: index of its entry of ``reported``. where: its position, ``file:line``.
     """
 
     entry: int
@@ -142,11 +144,11 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A result to be judged.
+    """A reported result to be judged.
 
     text: of the file. senders: hosts that send, over which rates are means. delays: None where no latency is reported
-    and none are known. flits: the mean length of a packet. assumed: sentences on what the file leaves open.
-    capacity: the ceiling of uniform traffic, if a unit refers to it.
+    and none are known. flits: mean length of a packet. assumed: sentences on what the file leaves open. capacity: the
+    ceiling of uniform traffic, if a unit refers to it.
     """
 
     file: str
@@ -163,11 +165,21 @@ class Claim:
 
 
 def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_plugins: bool = False) -> Claim:
-    """Reads and builds a claim.
+    """Read, check and build a claim.
 
-    sets: ``key.path=value`` changes. trust_plugins: whether plugins are imported that it names.
+    Parameters
+    ----------
+    file : str or Path
+        YAML file.
+    sets : sequence of str
+        Changes ``key.path=value``.
+    trust_plugins : bool
+        Whether plugins that it names are imported.
 
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
+    Raises
+    ------
+    ConfigError
+        All errors, one line each.
     """
     errors: list[Mistake] = []
     root = load_file(file, errors)
@@ -210,7 +222,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
 
 
 def _plain(root: Node, errors: list[Mistake]) -> Node:
-    """A claim with plain numbers; but what is reported has units of its own."""
+    """The claim with plain numbers, except ``reported``, which has units of its own."""
     plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), errors)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
@@ -241,12 +253,12 @@ def _mean_flits(packet_flits: Any) -> float:
 
 
 def _vcs(draft: Draft) -> int | None:
-    """The VCs that ``switching`` gives; None where it gives none."""
+    """The VCs of ``switching``; None if it has none."""
     return getattr(draft.switching, "vcs", None) if draft.has("switching", "vcs") else None
 
 
 class _Reader:
-    """Turns entries of a claim into quantities; what is wrong with them is refused."""
+    """Converts entries of a claim to quantities, and reports their errors."""
 
     def __init__(
         self, page: Page, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
@@ -276,7 +288,7 @@ class _Reader:
                     yield point
 
     def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
-        """Where each row stands, and the texts of what it reports."""
+        """Position of each row, and the texts of its quantities."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
         if not entry.is_file:
             texts = {what: self._text(place, what, value) for what, value in named.items()}
@@ -311,7 +323,7 @@ class _Reader:
         return {what: str(value) for what, value in named.items()}
 
     def _text(self, place: Place, what: str, value: Any) -> str | None:
-        """A number as it is written; None once it is rejected."""
+        """A number as it is written; None after an error."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             self.page.refuse((*place, what), "must be a number")
             return None
@@ -344,11 +356,11 @@ class _Reader:
         )
 
     def _reject_unit(self, place: Place, error: UnitError) -> None:
-        """Refuses a unit at its own key, or what it needs at the key that is missing."""
+        """Report an invalid unit at its own key."""
         self.page.refuse((*place, "unit"), str(error), error.choices)
 
     def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
-        """The unit of each quantity; None once it is refused."""
+        """The unit of each quantity; None after an error."""
         usual = {what: TIME if what == "latency" else RATE for what in texts} | UNITS.get(entry.native or "", {})
         if entry.unit is None:
             return usual
@@ -377,7 +389,7 @@ class _Reader:
         return self.scale.unit(name, of_load=what == "load")
 
     def delays(self, needed: bool) -> Delays | None:
-        """The least delays of the network, refused where a latency needs them and nothing says what they are."""
+        """The least delays of the network; an error where a latency needs them and they are unknown."""
         section, spec = self.config.delays, self.draft.switching
         if section is not None:
             try:
@@ -399,7 +411,7 @@ class _Reader:
 
 
 def _capacity(instance: Instance) -> Ceiling:
-    """What any routing can carry of uniform traffic on the same network. Raises ``UnitError``."""
+    """The ceiling of uniform traffic on the same network, by any routing. Raises ``UnitError``."""
     uniform = make("traffic", kind="uniform").build(instance.topology)
     try:
         return ceilings(Instance(instance.topology, uniform), [ceiling_spec("mcf")])[0]
@@ -408,7 +420,7 @@ def _capacity(instance: Instance) -> Ceiling:
 
 
 def _random_assumptions(draft: Draft) -> Iterator[str]:
-    """Says which parts are drawn at random, so that another draw is another claim."""
+    """Sentences on the parts that are drawn at random: another seed is another claim."""
     for section, word in (("topology", "graph"), ("traffic", "traffic")):
         spec = draft.spec(section)
         if isinstance(spec, Spec) and "seed" in type(spec).model_fields:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets of a claim may wait for each other in a circle, by its routing and its virtual channels."""
+"""Deadlock freedom of a claim, by its routing and its virtual channels."""
 
 from dataclasses import dataclass, replace
 
@@ -11,17 +11,17 @@ from flitlab.models.routing.routes import ANY
 
 @dataclass(frozen=True)
 class Deadlock:
-    """What is known of deadlocks. prone: nothing rules them out. note: the cycle, or why there is none."""
+    """Result of the deadlock analysis. prone: no proof of deadlock freedom. note: the cycle, or the proof."""
 
     prone: bool
     note: str
 
 
 def deadlock(instance: Instance, vcs: int | None) -> Deadlock | None:
-    """Whether the routes may deadlock with so many virtual channels; None where either is not known.
+    """Whether the routes may deadlock with ``vcs`` virtual channels; None where either is unknown.
 
-    Where the routing names no ``vc_policy``, a policy that has a certificate is looked for; if none has one, packets
-    are taken to use all virtual channels freely.
+    Without a ``vc_policy`` of the routing, a policy with a certificate is searched; if there is none, packets may use
+    all virtual channels freely.
     """
     topology, routes = instance.topology, instance.routes
     if routes is None or vcs is None:

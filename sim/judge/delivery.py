@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a load that is reported beside a throughput arrives, and what would explain that it does not."""
+"""Whether a reported load is delivered at the reported throughput, and which error would explain a shortfall."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,23 @@ from flitlab.sim.judge.quantity import Quantity
 
 
 class UnitSlip(NamedTuple):
-    """A mistake that makes a rate ``factor`` times too large, more than 1. what: ``flits for packets``."""
+    """A mistaken unit that makes a rate ``factor`` times too large, more than 1. what: as in ``flits for packets``."""
 
     factor: float
     what: str
 
 
 def unit_errors(flits: float, senders: int, switches: int) -> list[UnitSlip]:
-    """The slips of units that are common, the mildest first, those of one factor once.
+    """Common mistakes of units, by increasing factor, one for each factor.
 
-    flits: of a packet, on average. senders: hosts that send.
+    Parameters
+    ----------
+    flits : float
+        Mean length of a packet.
+    senders : int
+        Hosts that send.
+    switches : int
+        Switches of the network.
     """
     every = [
         UnitSlip(2.0, "a factor 2, as of links counted in both directions"), UnitSlip(8.0, "bits for bytes"),
@@ -34,9 +41,9 @@ def unit_errors(flits: float, senders: int, switches: int) -> list[UnitSlip]:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A load, and the throughput that is reported beside it.
+    """A load, and the throughput that is reported with it.
 
-    mean: flits per tick that a sending host creates at load 1, on average. ceiling: the load that no routing passes.
+    mean: flits/tick that a sending host creates at load 1, on average. ceiling: the load that no routing exceeds.
     """
 
     load: Quantity
@@ -46,40 +53,40 @@ class Delivery:
 
     @property
     def share(self) -> float:
-        """The part of the created flits that arrives."""
+        """The share of the created flits that is delivered."""
         return self.throughput.value / (self.load.value * self.mean)
 
     @property
     def is_short(self) -> bool:
-        """Whether less arrives than hosts create, whatever the numbers may be off by."""
+        """Whether less is delivered than hosts create, within the errors of both numbers."""
         return self.throughput.high < self.load.low * self.mean
 
     @property
     def carried(self) -> bool:
-        """Whether as much arrives as hosts create."""
+        """Whether as much is delivered as hosts create, within the errors of both numbers."""
         return self.is_consistent(1.0)
 
     @property
     def overload(self) -> bool:
-        """Whether the load is more than any routing carries."""
+        """Whether the load exceeds what any routing carries."""
         return self.load.low > self.ceiling
 
     def is_consistent(self, factor: float) -> bool:
-        """Whether as much arrives as hosts create if the load is ``factor`` times less than reported."""
+        """Whether as much is delivered as hosts create if the load is ``factor`` times less than reported."""
         created = self.mean / factor
         return self.load.low * created <= self.throughput.high and self.throughput.low <= self.load.high * created
 
     def is_explained(self, factor: float, reached: float) -> bool:
-        """Whether the throughput goes with a load ``factor`` times less: equal, or below one that is not carried.
+        """Whether the throughput fits a load that is ``factor`` times less: equal, or less beyond saturation.
 
-        reached: flits per tick and sending host that some routing delivers.
+        reached: flits/tick per sending host that some routing delivers.
         """
         created = self.mean / factor
         saturated = self.load.low * created > reached and self.throughput.low <= self.load.high * created
         return saturated or self.is_consistent(factor)
 
     def shortfall_text(self, ceiling: float) -> str:
-        """What it means that less arrives than hosts create. ceiling: as a throughput, in flits per tick and host."""
+        """What a shortfall means. ceiling: as a throughput, in flits/tick/host."""
         arrives, most = (
             f"Of a load of {self.load} {100 * self.share:.3g} % arrives",
             self.throughput.unit.at_most(ceiling),
@@ -95,10 +102,10 @@ class Delivery:
         )
 
     def run_length_text(self, latency: Quantity) -> str:
-        """How long the run was, warm-up included, if what does not arrive waits in queues of the sources.
+        """Upper bound on the length of the run, warm-up included, if undelivered flits wait in source queues.
 
         A source that creates c and sends d < c in order sends at t what it created at t d / c, so the mean latency over
-        a run of T is T (1 - d / c) / 2 at least.
+        a run of T is at least T (1 - d / c) / 2.
         """
         longest_run = latency.unit.at_most(2 * latency.high / (1 - self.share))
         return (
@@ -108,9 +115,16 @@ class Delivery:
 
 
 def unit_explanation(deliveries: Sequence[Delivery], every: Sequence[UnitSlip], reached: float) -> str:
-    """Which slip of a unit would make loads and throughputs of one entry agree, or that none would.
+    """Which mistaken unit would make the loads and throughputs of an entry consistent, or that none would.
 
-    reached: flits per tick and sending host that some routing delivers.
+    Parameters
+    ----------
+    deliveries : sequence of Delivery
+        Loads and throughputs of the entry.
+    every : sequence of UnitSlip
+        Mistakes that are considered.
+    reached : float
+        Flits/tick per sending host that some routing delivers.
     """
     explanations = [
         _explanation(deliveries[0], slip.factor, slip.what, len(deliveries))

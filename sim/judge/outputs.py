@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other simulators print, as reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
+"""Readers of reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
 
 import csv
 import re
@@ -9,27 +9,45 @@ from pathlib import Path
 from flitlab.sim.config.load import read_text
 
 QUANTITIES = ("load", "throughput", "latency")
-"""What may be reported; results of a simulator are rows of texts by these names."""
+"""Quantities that can be reported; results of a simulator are rows of texts by these names."""
 
 Row = tuple[int, dict[str, str]]
-"""A line of a file, and the text of each quantity that it reports."""
+"""Line of a file, and the text of each quantity on it."""
 
 
 class OutputError(ValueError):
-    """A file that does not hold what it should; the message says what it lacks."""
+    """A file without the expected contents; the message says what is missing."""
 
 
 EMPTY = ("", "-", "nan")
-"""Cells in which nothing is reported, in small letters; so is an infinite latency, of a network that is saturated."""
+"""Empty cells, in lower case; an infinite latency, of a saturated network, counts as empty, too."""
 
 INFINITE = ("inf", "+inf", "infinity")
 
 
 def read_csv_rows(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
-    """The rows of a CSV file that report something, and how many report nothing.
+    """The rows of a CSV file with some number, and the count of the others.
 
-    columns: quantity -> name of its column; cells that are empty are left out. A row is at the line on which it ends.
-    Raises :class:`OutputError`, and :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : mapping
+        Quantity -> name of its column; empty cells are skipped.
+
+    Returns
+    -------
+    list of Row
+        With the line on which each row ends.
+    int
+        Rows without a number.
+
+    Raises
+    ------
+    OutputError
+        A column is missing, or no row has a number.
+    ConfigError
+        The file cannot be read.
     """
     every = enumerate(read_text(path).splitlines(keepends=True), 1)
     lines = [(i, line) for i, line in every if line.strip() and line[0] != "#"]
@@ -54,7 +72,7 @@ def read_csv_rows(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], in
 
 
 def _is_empty(what: str, text: str) -> bool:
-    """Whether a cell reports nothing of a quantity."""
+    """Whether a cell has no number for a quantity."""
     return text in EMPTY or (what == "latency" and text in INFINITE)
 
 
@@ -62,18 +80,18 @@ BOOKSIM = {
     "load": "Injected flit rate average", "throughput": "Accepted flit rate average",
     "latency": "Packet latency average",
 }  # fmt: skip
-"""Quantity -> how BookSim2 calls it; rates are flits per cycle and node, latencies cycles."""
+"""Quantity -> its name in BookSim2; rates are flits per cycle and node, latencies cycles."""
 
 OVERALL = "Overall Traffic Statistics"
 CLASS = re.compile(r"=+ Traffic class (\d+) =+")
 
 
 def read_booksim2(path: Path) -> list[Row]:
-    """The overall statistics at the end of an output of BookSim2; one traffic class, as several share the network.
+    """The overall statistics at the end of an output of BookSim2, with a single traffic class.
 
-    Rates are those measured, so that the load is what hosts injected. Raises :class:`OutputError` for an output without
-    them, as of a simulation that was unstable, and :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be
-    read.
+    Rates are the measured ones, so the load is what hosts injected. Raises :class:`OutputError` for an output without
+    statistics, such as that of an unstable simulation, and :class:`~flitlab.sim.config.errors.ConfigError` where it
+    cannot be read.
     """
     lines = read_text(path).splitlines()
     starts = [i for i, line in enumerate(lines) if OVERALL in line]
@@ -100,15 +118,15 @@ FINISHED = re.compile(
     r"(?:total messages (?P<messages>\d{1,18}) )?total packets (?P<packets>\d{1,18}) RTS (?P<rts>\d{1,18}) "
     r"total bytes (?P<bytes>\d{1,18})"
 )
-"""What htsim prints when a flow of its UEC or EQDS transport has ended: microseconds, whole packets and their bytes."""
+"""Line of htsim at the end of a flow of its UEC or EQDS transport: microseconds, full packets and their bytes."""
 
 
 def read_htsim(path: Path) -> list[Row]:
-    """What an output of htsim says of throughput: the bytes of all flows that ended, over the time of the last one.
+    """The throughput of an output of htsim: the bytes of all completed flows over the completion time of the last one.
 
-    Hosts carried at least that on average, in Gbit/s of the whole network: flows may begin later than at 0, and those
-    that did not end are left out. htsim counts the last packet of a message as a full one, so one packet of each is
-    subtracted. Raises :class:`OutputError` for an output without flows that ended, and
+    It is a lower bound on the average, in Gbit/s of the whole network: flows may start later than at 0, and incomplete
+    ones are ignored. htsim counts the last packet of a message as a full one, so one packet per message is subtracted.
+    Raises :class:`OutputError` for an output without completed flows, and
     :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
 
     Source: the README of htsim (github.com/Broadcom/csg-htsim), which shows such lines, and the function
@@ -128,7 +146,7 @@ def read_htsim(path: Path) -> list[Row]:
 
 
 NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": read_booksim2, "htsim": read_htsim}
-"""Key of an output that is read as it is -> its reader."""
+"""Key of a simulator's output -> its reader."""
 
 UNITS = {"htsim": {"throughput": "Gbps per network"}}
-"""Units of outputs where they are not flits per cycle and node, and cycles."""
+"""Units of outputs other than flits per cycle and node, and cycles."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a claim: of each number whether it is possible, how much of the ceiling it is, and what proves it."""
+"""Verdict on a claim: whether each number is possible, its share of the ceiling, and the proof."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,20 +23,20 @@ from flitlab.sim.judge.zero_load import ZeroLoad
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
 
 GAP, ROUGH_GAP, FEW = 1e-3, 0.01, 512
-"""Relative gap to which ceilings of at most so many switches are solved, and of more; where a number lies between their
-ends, they are solved exactly."""
+"""Relative gap of ceilings up to a number of switches, gap on larger networks, and that number; where a number is
+between the ends of a ceiling, it is solved exactly."""
 
 UNFAIR = 1e-6
-"""A throughput may exceed the ceiling by so much, relatively, without a word on fairness."""
+"""Relative excess of a throughput over the ceiling up to which fairness is not mentioned."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One reported number, judged.
+    """The verdict on one reported number.
 
-    what: ``load``, ``throughput`` or ``latency``. limit: in flits per tick and host, or ticks; which: its name.
-    efficiency: of a rate its share of the ceiling, of a latency the least one over it. delivery: how much of the load
-    a throughput is, where one is reported. witness: None if possible.
+    what: ``load``, ``throughput`` or ``latency``. limit: in flits/tick/host, or ticks; which: its name. efficiency: of
+    a rate its share of the ceiling, of a latency the least one over it. delivery: of a throughput with a load. witness:
+    None if possible.
     """
 
     where: str
@@ -58,24 +58,24 @@ class Check:
 
     @property
     def words(self) -> str:
-        """The verdict, and whether the load arrives."""
+        """The verdict, and whether the load is delivered."""
         lost = self.possible and self.delivery is not None and self.delivery.is_short
         return f"{self.verdict}, not carried" if lost else self.verdict
 
     @property
     def share(self) -> float:
-        """A rate over its limit, or the least latency over the one reported: at most 1 if possible."""
+        """A rate over its limit, or the least latency over the reported one: at most 1 if possible."""
         value = self.reported.value
         return self.limit / value if self.what == "latency" else value / self.limit
 
     @property
     def shown_limit(self) -> str:
-        """The limit in the unit of what is reported: rounded up, of a latency down."""
+        """The limit in the reported unit: rounded up, of a latency down."""
         unit = self.reported.unit
         return unit.at_least(self.limit) if self.what == "latency" else unit.at_most(self.limit)
 
     def plain(self) -> dict[str, Any]:
-        """The check as JSON has it: all numbers in ``unit``."""
+        """The check as a JSON object, with all numbers in ``unit``."""
         number, factor = self.reported, self.reported.unit.factor
         return {
             "where": self.where, "quantity": self.what, "reported": number.text, "unit": number.unit.name,
@@ -91,8 +91,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a claim. ceiling: of its load, with the certificate. mean: flits per tick that a sending host
-    creates at load 1, on average. reading: what would make loads and throughputs agree, '' where they do."""
+    """The verdict on a claim.
+
+    ceiling: of its load, with the certificate. mean: flits/tick that a sending host creates at load 1, on average.
+    unit_explanation: which unit would make loads and throughputs consistent, '' where they are.
+    """
 
     claim: Claim
     ceiling: Ceiling
@@ -103,7 +106,7 @@ class Verdict:
 
     @property
     def possible(self) -> bool:
-        """Whether none of its numbers is impossible."""
+        """Whether all numbers are possible."""
         return all(check.possible for check in self.checks)
 
     @property
@@ -113,38 +116,38 @@ class Verdict:
 
     @property
     def efficiency(self) -> float | None:
-        """The largest share of the ceiling that a reported load or throughput is; None where none is reported."""
+        """The largest share of the ceiling among reported loads and throughputs; None if there are none."""
         return max((check.efficiency for check in self.checks if check.what != "latency"), default=None)
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The share of each throughput that is reported beside a load in that load."""
+        """The loads that are reported with a throughput."""
         return [check.delivery for check in self.checks if check.delivery is not None]
 
     @property
     def carried(self) -> bool | None:
-        """Whether every load that is reported beside a throughput arrives; None where there is none."""
+        """Whether every load that is reported with a throughput is delivered; None if there is none."""
         return all(one.carried for one in self.deliveries) if self.deliveries else None
 
     @property
     def witness(self) -> Witness | None:
-        """What proves the first impossible number; None if all are possible."""
+        """The proof that the first impossible number is impossible; None if all are possible."""
         return next((check.witness for check in self.checks if check.witness is not None), None)
 
     @cached_property
     def units(self) -> list[tuple[str, Unit]]:
-        """The units of rates that the claim has, each with what it is of, in order."""
+        """The units of rates in the claim, each with its quantity, in order."""
         by_unit = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
         return [(check.what, check.reported.unit) for check in by_unit.values()]
 
     def ceiling_in(self, what: str, unit: Unit) -> tuple[float, float]:
-        """The ends of the ceiling as a load or a throughput, in a unit of these."""
+        """Both ends of the ceiling as a load or a throughput, in a unit."""
         mean = self.mean if what == "throughput" else 1.0
         return self.ceiling.lower * mean / unit.factor, self.ceiling.upper * mean / unit.factor
 
     @cached_property
     def sentence(self) -> str:
-        """The verdict as a person would say it."""
+        """The verdict in one sentence, with its reasons."""
         wrong = [check for check in self.checks if not check.possible]
         parts = [self._impossible(wrong)] if wrong else [self._possible()]
         if any(one.is_short for one in self.deliveries):
@@ -171,7 +174,7 @@ class Verdict:
         return f"Possible: {100 * self.efficiency:.3g} % of the ceiling of this network and traffic, {ceiling}."
 
     def _not_carried(self) -> str:
-        """Which loads do not arrive, and what that means at the one of which least does."""
+        """Which loads are not delivered, and the meaning at the one with the least share."""
         short = [check for check in self.checks if check.delivery is not None and check.delivery.is_short]
         count = f"At {len(short)} of {len(self.deliveries)} loads less arrives than hosts create. " if short[1:] else ""
         # below the ceiling a shortfall needs a reason
@@ -179,7 +182,7 @@ class Verdict:
         return f"Not carried. {count}{worst.note}"
 
     def plain(self) -> dict[str, Any]:
-        """The verdict as JSON has it. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
+        """The verdict as a JSON object. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
         row, deadlock, topology = self.ceiling, self.deadlock, self.claim.instance.topology
         return {
             "name": self.claim.name, "verdict": self.verdict, "carried": self.carried, "sentence": self.sentence,
@@ -202,7 +205,7 @@ class Verdict:
 
 
 def judge(claim: Claim) -> Verdict:
-    """Compares all that a claim reports with certified limits, which a verifier without solvers has confirmed.
+    """Compare all reported numbers with certified limits, which the independent verifier has confirmed.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` where no ceiling is known, and
     :class:`~flitlab.sim.judge.witness.UnconfirmedError` where a certificate is not confirmed.
@@ -214,7 +217,7 @@ def judge(claim: Claim) -> Verdict:
 
 
 class _Judge:
-    """The limits of one network and traffic, each computed when it is first needed."""
+    """The limits of a network and traffic, each computed on first use."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim, self.instance = claim, claim.instance
@@ -232,7 +235,7 @@ class _Judge:
         return ZeroLoad(self.instance, self.claim.delays, self.claim.flits)
 
     def checks(self, point: Point) -> list[Check]:
-        """The checks of all that a point reports."""
+        """The checks of all numbers of a point."""
         checks = []
         if point.load is not None and point.throughput is None:
             checks.append(self._of_load(point, point.load))
@@ -243,7 +246,7 @@ class _Judge:
         return checks
 
     def unit_explanation(self) -> str:
-        """What would make the loads and throughputs of an entry agree, for the first entry in which they do not."""
+        """The unit that would make loads and throughputs consistent, for the first entry in which they are not."""
         for _, points in groupby(self.claim.points, lambda point: point.entry):
             deliveries = [one for one in map(self._delivery, points) if one is not None]
             if any(one.is_short for one in deliveries):
@@ -251,13 +254,13 @@ class _Judge:
         return ""
 
     def _delivery(self, point: Point) -> Delivery | None:
-        """How much of the load of a point arrives; None where it has not both."""
+        """The load and throughput of a point; None unless it has both."""
         if point.load is None or point.throughput is None:
             return None
         return Delivery(point.load, point.throughput, self.share, self.ceiling.upper)
 
     def _of_load(self, point: Point, load: Quantity) -> Check:
-        """A load that is carried: every demand is met."""
+        """Check a load that is carried: every demand is met."""
         claimed = load.low
         self._solve_for(claimed)
         possible = claimed <= self.ceiling.upper * (1 + ROUNDING)
@@ -269,7 +272,7 @@ class _Judge:
         )  # fmt: skip
 
     def _of_throughput(self, point: Point, throughput: Quantity) -> Check:
-        """What hosts receive on average, which an unfair network may raise above the ceiling of a demand met by all."""
+        """Check a mean throughput of hosts, which may exceed the ceiling if demands are served unequally."""
         ceiling, delivery = self.ceiling.upper * self.share, self._delivery(point)
         efficiency = throughput.value / ceiling
         offered = None if point.load is None else point.load.high
@@ -300,14 +303,14 @@ class _Judge:
         )  # fmt: skip
 
     def _shortfall_note(self, delivery: Delivery, point: Point) -> str:
-        """What it means that not all of a load arrives, '' if it does."""
+        """The meaning of a shortfall, '' if there is none."""
         if not delivery.is_short:
             return ""
         text = delivery.shortfall_text(self.ceiling.upper * self.share)
         return text if point.latency is None else f"{text} {delivery.run_length_text(point.latency)}"
 
     def _beyond_total(self, row: Ceiling, claimed: Quantity, point: Point) -> Witness:
-        """Why less arrives than is claimed: that is more than hosts create, or a cut or lengths prove it."""
+        """The proof that less is delivered than claimed: hosts create less, or a cut or prices prove it."""
         assert row.load is not None
         offer, hosts = row.load * self.share, self.instance.topology.hosts
         offered = "Where the busiest host sends or receives all that its channel takes"
@@ -322,7 +325,7 @@ class _Judge:
         return Witness("offer", statement, "offer", offer, "flits/tick/host", {"load": row.load})
 
     def _of_latency(self, point: Point, latency: Quantity) -> Check:
-        """A mean latency: of all demands, or of the nearest ones where a throughput says that not all are served."""
+        """Check a mean latency: of all demands, or of the nearest ones if not all are served."""
         share = 1.0
         if point.throughput is not None and point.load is not None:
             share = min(1.0, point.throughput.high / (point.load.low * self.share))
@@ -355,7 +358,7 @@ class _Judge:
         )  # fmt: skip
 
     def _solve_for(self, load: float) -> None:
-        """Solves the ceiling exactly where a claim lies between its ends."""
+        """Solve the ceiling exactly if a load is between its ends."""
         row = self.ceiling
         if row.lower * (1 - ROUNDING) < load <= row.upper and row.upper > row.lower * (1 + ROUNDING):
             try:
@@ -366,11 +369,11 @@ class _Judge:
                 self.ceiling = closer
 
     def _most_offered(self) -> float:
-        """The load at which the busiest host creates as much as its channel takes."""
+        """The load at which the busiest host fills its channel."""
         return float(self.instance.topology.host_capacity / self.instance.traffic.rate.max())
 
     def _total(self, load: float) -> Ceiling:
-        """The most that hosts receive at a load, per host."""
+        """The largest total accepted at a load, per host."""
         if load not in self._totals:
             topology, traffic = self.instance.topology, self.instance.traffic
             bounds = total(topology, traffic, load, ROUGH_GAP, "auto")
@@ -382,7 +385,7 @@ class _Judge:
         return self._totals[load]
 
     def _hints(self, reported: Quantity, limit: float, of: str) -> tuple[str, ...]:
-        """The slips of which each alone would make a rate possible, the mildest first. of: what the limit is."""
+        """Mistaken units that would each make a rate possible, by increasing factor. of: name of the limit."""
         unit = reported.unit
         return tuple(
             f"divided by {slip.factor:g} ({slip.what}) it would be {unit.about(reported.value / slip.factor)}, "
@@ -392,7 +395,7 @@ class _Judge:
 
 
 def _least(instance: Instance, method: str, gap: float) -> Ceiling:
-    """The ceiling of loads: by any routing, or over the routes where these are fixed beforehand and carry less."""
+    """The ceiling of loads: by any routing, or over oblivious routes if these carry less."""
     specs = [ceiling_spec("mcf", method=method, gap=gap)]
     if instance.routes is not None and instance.routes.oblivious:
         specs.append(ceiling_spec("mcf_paths", method=method, gap=gap))
@@ -401,7 +404,7 @@ def _least(instance: Instance, method: str, gap: float) -> Ceiling:
 
 
 def _latency_hints(latency: Quantity, least: float, claim: Claim) -> tuple[str, ...]:
-    """The slips of which each alone would make a latency possible."""
+    """Mistaken units that would each make a latency possible."""
     value, unit = latency.value, latency.unit
     times = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
     hints = [

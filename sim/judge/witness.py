@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What proves a limit, small enough to be checked by hand: a cut, host channels, counted hops, or lengths."""
+"""Proofs of limits, small enough to be checked by hand: a cut, host channels, hop counts, or channel prices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -20,20 +20,20 @@ from flitlab.models.topology.names import Names, host_names, switch_names
 from flitlab.sim.judge.quantity import Quantity, Unit
 
 MAX_CUT_SWITCHES = 2048
-"""Switches up to which cuts are looked for: of more, lengths are the proof."""
+"""Switches up to which cuts are searched; on larger networks, prices are the proof."""
 
 MAX_LISTED = 50
-"""Channels that a witness lists; the file of the certificate has all."""
+"""Channels that a witness lists; the certificate file has all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Why nothing can be more (or, of a latency, less) than ``bound``.
+    """The proof that nothing exceeds (or, of a latency, is below) ``bound``.
 
     kind: ``cut``, ``hosts``, ``hops``, ``lengths``, ``offer`` or ``zero_load``. statement: the proof in a sentence.
-    ceiling: the ceiling that it is of, '' if none. bound: a load, flits per tick and host, or ticks, as ``bound_unit``
-    says. facts: JSON-able; rates in them are flits per tick of the network. proof: the row that is saved, None where
-    the statement is all there is.
+    ceiling: the ceiling that it proves, '' if none. bound: a load, flits/tick/host, or ticks, see ``bound_unit``.
+    facts: JSON values; rates are flits/tick of the network. proof: the row that is saved, None where the statement is
+    complete.
     """
 
     kind: str
@@ -45,19 +45,19 @@ class Witness:
     proof: Ceiling | None = None
 
     def plain(self) -> dict[str, Any]:
-        """The witness as JSON has it."""
+        """The witness as a JSON object."""
         own = {"kind": self.kind, "statement": self.statement, "ceiling": self.ceiling or None}
         return own | {"bound": self.bound, "bound_unit": self.bound_unit} | self.facts
 
 
 class UnconfirmedError(RuntimeError):
-    """A certificate that the independent verifier does not confirm: a defect of flitlab."""
+    """A certificate that the independent verifier rejects: a defect of flitlab."""
 
 
 def confirmed_upper(instance: Instance, row: Ceiling) -> float:
-    """The upper end that a certificate proves, as the verifier finds it that knows no solver.
+    """The upper end that a certificate proves, by the independent verifier.
 
-    Raises :class:`UnconfirmedError` where that is more than the row claims.
+    Raises :class:`UnconfirmedError` where that exceeds the row's upper end.
     """
     saved = Saved.of(instance, row)
     verified = verify(instance, saved)
@@ -67,9 +67,16 @@ def confirmed_upper(instance: Instance, row: Ceiling) -> float:
 
 
 def witness_of_theta(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
-    """The simplest proof that a claimed load is not carried: hosts, a cut, hops, or the lengths of a ceiling.
+    """The simplest proof that a claimed load is not carried: hosts, a cut, hops, or prices.
 
-    row: the ceiling that it exceeds, with its certificate.
+    Parameters
+    ----------
+    instance : Instance
+        The network and its traffic.
+    row : Ceiling
+        The ceiling that the load exceeds, with its certificate.
+    claimed : Quantity
+        The load.
     """
     simple = () if row.ceiling == "mcf_paths" else _simple_witnesses(instance, claimed)
     for witness in simple:
@@ -132,7 +139,7 @@ def _listed(names: Names, switches: list[int]) -> str:
 
 
 def _price_witness(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
-    """The lengths of a ceiling, the longest channels listed."""
+    """The channel prices of a ceiling, with the highest ones listed."""
     z = row.certificate
     assert z is not None
     worth = z.capacity_worth(instance.topology)
@@ -151,9 +158,20 @@ def _price_witness(instance: Instance, row: Ceiling, claimed: Quantity) -> Witne
 
 
 def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, senders: int, offered: str) -> Witness:
-    """Why senders do not deliver a claimed throughput: a cut that rejects enough, or the lengths of a ceiling.
+    """The proof that senders do not deliver a claimed throughput: a cut, or prices.
 
-    row: a ceiling ``total`` with its certificate. offered: at which load, for the statement.
+    Parameters
+    ----------
+    instance : Instance
+        The network and its traffic.
+    row : Ceiling
+        A ceiling ``total`` with its certificate.
+    claimed : Quantity
+        The throughput.
+    senders : int
+        Hosts that send.
+    offered : str
+        The load, in words.
     """
     hosts, unit = instance.topology.hosts, claimed.unit
     for witness in _cut_witnesses(instance, row, unit, senders, offered):
@@ -173,7 +191,7 @@ def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, sender
 
 
 def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
-    """How much arrives at most. bound: flits per tick and host, of all hosts."""
+    """The largest possible delivery in words. bound: flits/tick/host, of all hosts."""
     return (
         f"no more than {unit.flow_at_most(bound * hosts)} arrive at all {hosts} hosts together, however unfairly, "
         f"which is {unit.at_most(bound * hosts / senders)}"
@@ -181,7 +199,7 @@ def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
 
 
 def _cut_witnesses(instance: Instance, row: Ceiling, unit: Unit, senders: int, offered: str) -> Iterator[Witness]:
-    """What is rejected at the sparsest cut, in the directions in which more is offered than can cross."""
+    """Proofs by the sparsest cut, in the directions in which more is offered than can cross."""
     topology, traffic, load = instance.topology, instance.traffic, row.load
     assert load is not None
     if topology.switches > MAX_CUT_SWITCHES or not traffic.switch_pairs()[2].size:
@@ -210,7 +228,7 @@ def _cut_witnesses(instance: Instance, row: Ceiling, unit: Unit, senders: int, o
 
 
 def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[Any]]:
-    """[from, to], or [from, to, length], of the first channels."""
+    """[from, to], or [from, to, price], of the first channels."""
     names, src, dst = switch_names(instance.topology), instance.topology.src, instance.topology.dst
     listed = channels[:MAX_LISTED].tolist()
     ends = [names.values((src[c], dst[c])) for c in listed]

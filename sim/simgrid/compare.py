@@ -28,23 +28,25 @@ MISSING = (
 )
 
 REPLAY = Path(__file__).with_name("replay.py")
-"""The script that runs in a Python that has SimGrid."""
+"""The script for a Python that has SimGrid."""
 
 WORKS = "import simgrid; simgrid.Comm.sendto_async; simgrid.NetZone.create_full_zone"
-"""What must not fail in a Python that has it."""
+"""Code that succeeds in a Python that has SimGrid."""
 
 
 class SimGridMissing(Exception):
-    """The error that SimGrid is not there to compare with."""
+    """SimGrid is not installed."""
 
 
 class SimGridFailed(Exception):
-    """SimGrid did not run the program; the message is what it said."""
+    """SimGrid did not run the program; the message is its output."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """When a program was through, in nanoseconds, and each of its ranks, float64 [ranks]; seconds that this took."""
+    """Completion times of a program and of each of its ranks, float64 [ranks], in nanoseconds; wall_s: seconds of
+    the run.
+    """
 
     makespan: float
     ranks: np.ndarray
@@ -53,7 +55,7 @@ class Times:
 
 @cache
 def python_with_simgrid(path: str | None = None) -> str:
-    """A Python that has SimGrid's module: the one given, or the first of those here. Raises :class:`SimGridMissing`."""
+    """A Python that has SimGrid's module: ``path``, or the first one that is found. Raises :class:`SimGridMissing`."""
     candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if path is None else [path]
     for python in dict.fromkeys(filter(None, candidates)):
         try:
@@ -66,7 +68,7 @@ def python_with_simgrid(path: str | None = None) -> str:
 
 
 def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
-    """The program in mode ``flow``."""
+    """Times of the program in mode ``flow``."""
     began, run = time.perf_counter(), start("compiled", scenario, 1.0, seed)
     run_to_end(run, scenario, None)
     tick_ns = float(scenario.work.messages.tick_ns)
@@ -77,12 +79,29 @@ def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
 def by_simgrid(
     scenario: Scenario[Flow, Workload], seed: int, python: str, by_latency: bool = False, folder: Path | None = None
 ) -> Times:
-    """The program in SimGrid, run by that Python; what it read and wrote stays in ``folder``, if given.
+    """Times of the program in SimGrid.
 
-    by_latency: see :func:`~flitlab.sim.simgrid.plan.plan_of`.
+    Parameters
+    ----------
+    scenario : Scenario
+        Of mode ``flow``, with a program.
+    seed : int
+        Draws the routes.
+    python : str
+        A Python that has SimGrid.
+    by_latency : bool
+        See :func:`~flitlab.sim.simgrid.plan.plan_of`.
+    folder : Path or None
+        Where the input and output files of SimGrid are kept.
 
-    Raises ``SpecError`` if it cannot be said in SimGrid's terms, ``OSError`` where a file cannot be written, and
-    :class:`SimGridFailed`.
+    Raises
+    ------
+    SpecError
+        The scenario cannot be expressed in SimGrid.
+    OSError
+        A file cannot be written.
+    SimGridFailed
+        SimGrid did not run the program.
     """
     plan = plan_of(scenario, seed, by_latency)
     with tempfile.TemporaryDirectory() as scratch:
@@ -104,7 +123,7 @@ def by_simgrid(
 
 
 def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> Times:
-    """From the times at which operations were done."""
+    """Times of the ranks from those of the operations."""
     program = scenario.work.program
     ranks = np.zeros(program.ranks)
     np.maximum.at(ranks, program.rank, finish)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
 
-A script for any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which need not be
-the one that flitlab runs in: it imports nothing else. PLAN is what :func:`flitlab.sim.simgrid.plan.plan_of` gives;
-TIMES holds ``finish``, when each operation was done, in seconds.
+The script runs in any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which may
+lack flitlab: it imports nothing else. PLAN is the result of :func:`flitlab.sim.simgrid.plan.plan_of`; TIMES holds
+``finish``, the completion time of each operation, in seconds.
 
-One actor conducts the whole program: it starts every communication between two hosts as the program has it, and waits
-for the first of those under way to end, or for the next event that it knows of.
+One actor runs the whole program: it starts every communication between two hosts, and waits for the first one in flight
+to end, or for the next event.
 """
 
 import heapq
@@ -20,18 +20,18 @@ SETTINGS = (
     "network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0",
     "network/crosstraffic:0", "network/TCP-gamma:1e20", "surf/precision:1e-12",
 )  # fmt: skip
-"""Flows that share links max-min fairly, without what SimGrid adds of TCP."""
+"""Max-min fair sharing of links, without SimGrid's TCP model."""
 
 CALC, SEND, RECV = 0, 1, 2
 READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
 REQUEST, CONSENT, DATA, DELIVERED = range(1, 5)
 
 Plan = dict[str, Any]
-"""What ``plan_of`` gives, read back from JSON."""
+"""Result of ``plan_of``, read from JSON."""
 
 
 def platform(plan: Plan) -> None:
-    """Hosts, links and one route for every pair of hosts that communicates."""
+    """Create hosts, links, and one route for every pair of hosts that communicates."""
     zone = NetZone.create_full_zone("network")
     hosts = [zone.create_host(f"h{h}", "100Gf") for h in range(plan["hosts"])]
     links = [
@@ -63,7 +63,7 @@ class Conductor:
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 
     def __call__(self) -> None:
-        """What the only actor does: all events, in order of time and number."""
+        """Body of the only actor: process all events, in order of time and number."""
         while self.events or self.in_flight:
             now = Engine.clock
             while self.events and self.events[0][0] <= now:
@@ -72,7 +72,7 @@ class Conductor:
             self.wait(now)
 
     def wait(self, now: float) -> None:
-        """Waits for whatever comes first, an event or the end of a communication."""
+        """Wait for the next event or the end of a communication, whichever comes first."""
         pause = self.events[0][0] - now if self.events else -1.0
         if not self.in_flight:
             if pause > 0:
@@ -90,11 +90,11 @@ class Conductor:
             column.pop()
 
     def schedule(self, time: float, operation: int, what: int) -> None:
-        """Enters an event of an operation, at a time in seconds."""
+        """Schedule an event of an operation. time: seconds. what: kind of event."""
         heapq.heappush(self.events, (time, operation, what))
 
     def handle(self, o: int, what: int, now: float) -> None:
-        """An event of an operation, and what follows from it (docs/applications.md, The model)."""
+        """Handle an event of an operation and its consequences (docs/applications.md, The model)."""
         plan = self.plan
         if what == READY:
             self.ready[o] = True
@@ -125,7 +125,7 @@ class Conductor:
             self.release(o, 0, now)
 
     def arrive(self, send: int, now: float) -> None:
-        """The message of a send, or what it begins with, is there."""
+        """Handle the arrival of the message, the request or the consent of a send."""
         receive = self.plan["partner"][send]
         if self.stage[send] == REQUEST:
             self.requested[send] = True
@@ -151,18 +151,18 @@ class Conductor:
         return local
 
     def occupy_processor(self, o: int, hold: float, now: float) -> tuple[float, float]:
-        """When the processor of an operation begins and ends what it does for it."""
+        """Begin and end of the work of a processor for an operation, in seconds."""
         processor = self.plan["rank"][o], self.plan["cpu"][o]
         begin = max(now, self.free.get(processor, 0.0))
         self.free[processor] = begin + hold
         return begin, begin + hold
 
     def begin_receive(self, receive: int, now: float) -> None:
-        """A receive that is ready and whose message is there asks for its processor."""
+        """Occupy the processor of a receive that is ready and whose message has arrived."""
         self.schedule(self.occupy_processor(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
     def release(self, o: int, early: int, now: float) -> None:
-        """Operations that wait for the start (early), or the end, of an operation wait no longer."""
+        """Release the operations that depend on the start (early) or the end of an operation."""
         for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
@@ -170,7 +170,7 @@ class Conductor:
                     self.schedule(now, entry // 2, READY)
 
     def transfer(self, send: int, stage: int, now: float) -> None:
-        """A message, or what it begins with, leaves its host."""
+        """Send the message, the request or the consent of a send. stage: which of them."""
         self.stage[send] = stage
         plan = self.plan
         if self.is_local(send):
@@ -184,7 +184,7 @@ class Conductor:
 
 
 def main(plan_file: str, times_file: str) -> None:
-    """Reads a plan, runs it, and writes when each operation was done, in seconds."""
+    """Read a plan, run it, and write the completion time of each operation, in seconds."""
     engine = Engine(["replay", *(f"--cfg={setting}" for setting in SETTINGS), "--log=root.thres:error"])
     with open(plan_file, encoding="utf-8") as file:
         plan = json.load(file)
