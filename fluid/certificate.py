@@ -64,9 +64,9 @@ def _check_prices(topology: Topology, z: Certificate) -> None:
     sizes = (topology.channels, topology.hosts, topology.hosts)
     for part, size in zip((z.network, z.injection, z.ejection), sizes, strict=True):
         if part.shape != (size,):
-            raise ValueError(f"{part.shape} lengths for {size} channels")
+            raise ValueError(f"prices of shape {part.shape} for {size} channels")
         if not (np.isfinite(part).all() and (part >= 0).all()):
-            raise ValueError("lengths must be finite and not negative")
+            raise ValueError("prices must be finite and not negative")
 
 
 def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
@@ -456,7 +456,7 @@ def _route_remainder(problem: Problem, remainder: Floats, flow: Floats) -> Float
     load = np.zeros(graph.channels)
     volume = send(graph, missing, problem.dags, 1 / graph.capacity, 0.0, load, flow)
     if not np.isfinite(volume):
-        raise ValueError("flow ends at a node from which no allowed way leads on")
+        raise ValueError("flow ends at a node from which no allowed path leads on")
     return load
 
 

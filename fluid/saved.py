@@ -81,17 +81,17 @@ class Saved:
         for part in fields(self):
             _check_type(self, part.name)
         if not of_collective(self.ceiling) and any(len(getattr(self, name)) for name in OF_COLLECTIVES):
-            self._reject("a collective, of which the ceiling is none")
+            self._reject("has arrays of a collective, but is not a ceiling of one")
         if self.ceiling == WORST:
             self._check_demand()
         elif len(self.amount) or len(self.price):
-            self._reject("a worst demand, of which the ceiling is none")
+            self._reject("has a worst demand, but is not worst_case")
         elif len(self.tree) or len(self.vertex):
             self._check_trees()
         elif len(self.flow) or len(self.start):
             self._check_flow()
         elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
-            self._reject("paths or destinations without a flow")
+            self._reject("has paths or destinations without a flow")
 
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
@@ -172,7 +172,7 @@ class Saved:
                 parts = {name: file[name] for name in cls.__dataclass_fields__ if name in file or name not in LATER}
             scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
         except Exception as error:  # an archive can be damaged in many ways, each with an error of its own
-            raise BadCertificate(f"{path.name} is no certificate: {error}") from None
+            raise BadCertificate(f"{path.name} is not a valid certificate: {error}") from None
         return cls(**{**parts, **scalars})
 
     def _check_flow(self) -> None:
@@ -221,7 +221,7 @@ def _check_sizes(path: Path, names: set[str]) -> None:
         members, most = archive.infolist(), _most_bytes(path.stat().st_size)
         files = {f"{name}.npy" for name in names}
         if len(members) > len(files) or not {member.filename for member in members} <= files:
-            raise ValueError("it has other parts")
+            raise ValueError("it has unknown arrays")
         if sum(member.file_size for member in members) > most:
             raise ValueError(f"it unpacks to more than {most} bytes")
         for member in members:

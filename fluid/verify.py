@@ -179,7 +179,7 @@ def provable(ceiling: str) -> bool:
 def _check_claim(saved: Saved) -> None:
     """Raise :class:`BadCertificate` unless a certificate can prove such a claim."""
     if not provable(saved.ceiling):
-        raise BadCertificate(f"{saved.ceiling!r} is no ceiling that a certificate proves")
+        raise BadCertificate(f"no certificate proves a ceiling {saved.ceiling!r}")
     if not saved.claims:
         raise BadCertificate(f"{saved.ceiling}: nothing is claimed, neither a lower nor an upper end")
     for end in ("lower", "upper"):
@@ -188,9 +188,9 @@ def _check_claim(saved: Saved) -> None:
     if saved.lower > saved.upper:
         raise BadCertificate(f"{saved.ceiling}: the lower end {saved.lower} is above the upper one, {saved.upper}")
     if saved.ceiling == "total" and not 0 < saved.load < np.inf:
-        raise BadCertificate(f"total: at a load of {saved.load}")
+        raise BadCertificate(f"total: the load must be positive and finite, not {saved.load}")
     if saved.ceiling != "total" and not np.isnan(saved.load):
-        raise BadCertificate(f"{saved.ceiling}: has a load, {saved.load}, on which it does not depend")
+        raise BadCertificate(f"{saved.ceiling}: does not depend on a load, but has {saved.load}")
 
 
 def _check_numbers(topology: Topology, saved: Saved) -> None:
@@ -202,13 +202,13 @@ def _check_numbers(topology: Topology, saved: Saved) -> None:
     if any(len(part) for part in lengths):
         for part, size in zip(lengths, sizes.values(), strict=True):
             if len(part) != size or not (np.isfinite(part).all() and (part >= 0).all()):
-                raise BadCertificate(f"{saved.ceiling}: lengths must be {size} finite numbers, none negative")
+                raise BadCertificate(f"{saved.ceiling}: prices must be {size} finite numbers, none negative")
     if not (np.isfinite(saved.flow).all() and (saved.flow >= 0).all()):
         raise BadCertificate(f"{saved.ceiling}: flow must be finite and not negative")
     for name, count in (("channel", topology.channels), *dict.fromkeys(("node", "source", "target"), 0).items()):
         part, most = getattr(saved, name), count or topology.switches
         if len(part) and not (part.min() >= 0 and part.max() < most):
-            raise BadCertificate(f"{saved.ceiling}: {name} names what the network does not have")
+            raise BadCertificate(f"{saved.ceiling}: {name} has numbers that the network lacks")
     if len(np.unique(saved.node)) < len(saved.node):
         raise BadCertificate(f"{saved.ceiling}: a destination has two flows")
 
@@ -227,7 +227,7 @@ def _check_named_lengths(topology: Topology, saved: Saved) -> None:
     elif kind == "cuts" or name in ("cuts", "two_cluster"):
         fits = not at_hosts and _of_cut(topology, saved.network)
     if not fits:
-        raise BadCertificate(f"{saved.ceiling}: the lengths are not those of such a bound")
+        raise BadCertificate(f"{saved.ceiling}: the prices are not those of such a bound")
 
 
 def _of_cut(topology: Topology, z: Floats) -> bool:
@@ -494,7 +494,9 @@ def _theta_by_destination(
         raise BadCertificate(f"{saved.ceiling}: there is demand for switch {name}, but no flow")
     if routes is not None:
         if routes.paths is not None:
-            raise BadCertificate(f"{saved.ceiling}: a flow by destination says nothing of the routing's paths")
+            raise BadCertificate(
+                f"{saved.ceiling}: a flow by destination does not prove a flow over the routing's paths"
+            )
         _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
     (leaving, hidden), demand_to = _leaving(topology, saved, flow), demand[:, saved.node].T
     # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
@@ -552,7 +554,7 @@ def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: s
     tail, head = topology.src[least].astype(np.int64), topology.dst[least]
     distance, after = dijkstra(sparse.csr_array((z[least], (head, tail)), (n, n)), indices=t, return_predecessors=True)
     if np.isinf(distance[amount > 0]).any():
-        raise BadCertificate(f"{ceiling}: flow ends at a switch from which no allowed way leads on")
+        raise BadCertificate(f"{ceiling}: flow ends at a switch from which no allowed path leads on")
     reached = np.flatnonzero(np.isfinite(distance) & (np.arange(n) != t))
     after[t] = t
     channel = np.zeros(n, np.int64)

@@ -107,13 +107,13 @@ def tree_time(topology: Topology, saved: Saved) -> Fraction:
         free = ("multicast" if away else "reduce") in saved.able.split()
         _check_tree(saved, root, paths, at, None if free else set(at))
         if away not in (0, 1) or count <= 0:
-            raise BadCertificate(f"{saved.ceiling}: {count} parts do not follow a tree of root {root}")
+            raise BadCertificate(f"{saved.ceiling}: a tree of root {root} has direction {away} and {count} parts")
         roots[away][root] += count
         for path in paths:
             for x, y in pairwise(path):
                 load[(x, y) if away else (y, x)] += count
     if lost := load.keys() - arcs.keys():
-        raise BadCertificate(f"{saved.ceiling}: a tree uses a channel {min(lost)} that there is not")
+        raise BadCertificate(f"{saved.ceiling}: a tree uses the channel {min(lost)}, which the network lacks")
     parts = _parts_of_unit(saved, at, *roots)
     time = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
     if str(time) != saved.reached:
@@ -172,7 +172,7 @@ def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter
             expected[vertex] += units
     parts = Fraction(used.total(), expected.total()) if expected.total() else Fraction(0)
     if not parts or +idle or any(used[v] != parts * expected[v] for v in used.keys() | expected.keys()):
-        raise BadCertificate(f"{saved.ceiling}: the trees have not the roots that {kind!r} asks for")
+        raise BadCertificate(f"{saved.ceiling}: the roots of the trees are not those of {kind!r}")
     return Fraction(used.total()) if kind == "all_reduce" else parts
 
 
@@ -193,7 +193,7 @@ def _places(topology: Topology, saved: Saved) -> np.ndarray:
     if saved.ranks == "hosts":
         return topology.host_switch
     if saved.ranks != "switches":
-        raise BadCertificate(f"{saved.ceiling}: {saved.ranks!r} are no ranks")
+        raise BadCertificate(f"{saved.ceiling}: ranks must be hosts or switches, not {saved.ranks!r}")
     return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
@@ -209,9 +209,9 @@ def _check(topology: Topology, saved: Saved) -> None:
     """Raise ``BadCertificate`` unless the arrays of a certificate fit its topology."""
     place = _check_ranks(topology, saved)
     if saved.collective not in LEAVING:
-        raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r}")
+        raise BadCertificate(f"{saved.ceiling}: no certificate proves a bound of {saved.collective!r}")
     if len(saved.root) != 1 or not 0 <= saved.root[0] < len(place):
-        raise BadCertificate(f"{saved.ceiling}: the root is none of {len(place)} ranks")
+        raise BadCertificate(f"{saved.ceiling}: the root must be one of {len(place)} ranks")
     for name, size in (("part", topology.switches), ("of_rank", len(place))):
         label = getattr(saved, name)
         if len(label) != size or label.min() < -1 or label.max() >= len(place):
@@ -226,7 +226,7 @@ def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
     exact = [Fraction(value) for value in (*topology.capacity.tolist(), at_hosts)]
     read = [value.limit_denominator(FINEST) for value in exact]
     if any(abs(one - other) > other * ROUNDING for one, other in zip(read, exact, strict=True)):
-        raise BadCertificate(f"{saved.ceiling}: a capacity is no fraction with a denominator up to {FINEST}")
+        raise BadCertificate(f"{saved.ceiling}: a capacity is not a fraction with a denominator up to {FINEST}")
     common = lcm(*(value.denominator for value in read))
     *channels, host = (int(value * common) for value in read)
     return channels, host, common
@@ -272,10 +272,10 @@ def _of_parts(topology: Topology, saved: Saved) -> Fraction:
     """The time of disjoint parts: messages that must cross between them over the capacity."""
     count = int(saved.of_rank.max()) + 1
     if saved.collective != "all_reduce" or set(saved.of_rank.tolist()) != set(range(count)) or count < 2:
-        raise BadCertificate(f"{saved.ceiling}: parts of an all-reduce, each with a rank, prove something")
+        raise BadCertificate(f"{saved.ceiling}: parts must be of an all-reduce, two or more, each with a rank")
     if saved.part.max() >= count:
         raise BadCertificate(f"{saved.ceiling}: there is a part without ranks")
     if saved.able == "multicast reduce":
-        raise BadCertificate(f"{saved.ceiling}: parts prove nothing where switches copy and reduce")
+        raise BadCertificate(f"{saved.ceiling}: parts are no proof where switches copy and reduce")
     out, into = _crossing(topology, saved)
     return _over(saved, 2 * (count - 1), {"": min(out, into), "multicast": into, "reduce": out}[saved.able])

@@ -91,7 +91,7 @@ def _demand(topology: Topology, saved: Saved) -> Floats:
 def _price(topology: Topology, saved: Saved) -> Floats:
     """float64 [switches, priced channels]: the saved prices."""
     if len(saved.price) != len(saved.channel) * topology.switches or len(set(saved.channel)) < len(saved.channel):
-        raise BadCertificate(f"{saved.ceiling}: there must be a price for every switch on every channel that has any")
+        raise BadCertificate(f"{saved.ceiling}: a channel with prices must have one for every switch")
     if not (np.isfinite(saved.price).all() and (saved.price >= 0).all()):
         raise BadCertificate(f"{saved.ceiling}: prices must be finite and not negative")
     return saved.price.reshape(len(saved.channel), topology.switches).T

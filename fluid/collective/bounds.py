@@ -193,10 +193,10 @@ def bounds(topology: Topology, collective: Collective, gap: float | None = None)
         The collective is not defined here, or numbers are too large for exact arithmetic.
     """
     if collective.kind not in KINDS:
-        raise FluidError(f"{collective.kind!r} is no collective that is bounded; choices: {', '.join(KINDS)}")
+        raise FluidError(f"no bounds are known for the collective {collective.kind!r}; choices: {', '.join(KINDS)}")
     network = CollectiveNetwork.of(topology, collective.ranks, collective.amounts)
     if not 0 <= collective.root < network.ranks:
-        raise FluidError(f"root {collective.root} is none of the {network.ranks} ranks")
+        raise FluidError(f"root {collective.root} must be one of the {network.ranks} ranks")
     return CollectiveBounds(collective, network, _proofs(topology, collective, network, gap))
 
 

@@ -191,10 +191,10 @@ def _fraction(value: float) -> Fraction:
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
     """
     if not (isfinite(value) and value > 0):
-        raise FluidError(f"a capacity of {value} is none that collectives can use: it must be positive, finite")
+        raise FluidError(f"a capacity is {value}: it must be positive and finite")
     fraction = Fraction(value).limit_denominator(MAX_DENOMINATOR)
     if abs(fraction - Fraction(value)) > Fraction(value) * ROUNDING:
-        raise FluidError(f"the capacity {value!r} is no fraction with a denominator up to {MAX_DENOMINATOR}")
+        raise FluidError(f"the capacity {value!r} is not a fraction with a denominator up to {MAX_DENOMINATOR}")
     return fraction
 
 
@@ -207,7 +207,7 @@ def _places(topology: Topology, ranks: Ranks) -> Ints:
     else:
         place = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
     if len(place) < 2:
-        raise FluidError(f"a collective needs at least two ranks; of {ranks} with hosts there are {len(place)}")
+        raise FluidError(f"a collective needs at least two ranks; there are {len(place)} {ranks} with hosts")
     return place.astype(np.int64)
 
 
@@ -219,7 +219,7 @@ def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:
         raise FluidError(f"there are {len(amounts)} amounts for {ranks} ranks")
     wrong = [amount for amount in amounts if not (amount == int(amount) and 0 <= amount < MAX_PRODUCT)]
     if wrong or not any(amounts):
-        raise FluidError(f"amounts are whole numbers, not all of them 0; {wrong[0] if wrong else 'all'} is not")
+        raise FluidError(f"amounts must be whole numbers from 0, not all 0: {wrong[0] if wrong else 'all are 0'}")
     return np.array([int(amount) for amount in amounts], np.int64)
 
 

@@ -104,7 +104,7 @@ class _Packing:
         needed = sum(other.count for other in others)
         rest = _grow(residual, capacity, needed, self.head, start, member, arc, depth, inside, state)
         if rest < 0:
-            raise ValueError(f"the capacities do not suffice for all trees: those of {bundle.root} find no way on")
+            raise ValueError(f"the capacities do not suffice for all trees: those of root {bundle.root} cannot grow")
         self.capacity[:] = capacity[: len(self.capacity)]
         size, place, looked, count = state.tolist()
         return [

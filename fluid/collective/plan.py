@@ -92,7 +92,7 @@ def solve_plan(program: "PlanProgram", flows: "SeparationFlows", shares: Sequenc
     for plan in _readings(roots, uses, shares):
         if _forwards_all(program.network, plan) and next(flows.violated(plan), None) is None:
             return plan
-    raise FluidError("what arcs give to the trees of a collective cannot be read as fractions")
+    raise FluidError("the linear program for the trees of a collective has no solution in fractions")
 
 
 class PlanProgram:

@@ -76,7 +76,7 @@ def rooted_time(network: CollectiveNetwork, trees: tuple[RootedPair, ...]) -> Fr
     """
     for pair in trees:
         if (pair.into.root, pair.into.count) != (pair.root, pair.count) or pair.count <= 0:
-            raise ValueError(f"the in-tree and the out-tree of root {pair.root} are not of the same parts")
+            raise ValueError(f"the in-tree and the out-tree of root {pair.root} have different roots or counts")
         check_spanning(network, pair.into)
         check_spanning(network, pair.out)
     parts = sum(pair.count for pair in trees)

@@ -26,7 +26,7 @@ def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction
     count = dict.fromkeys(range(network.vertices), 0)
     for tree in trees:
         if tree.count <= 0:
-            raise ValueError(f"{tree.count} is no number of trees, of root {tree.root}")
+            raise ValueError(f"root {tree.root} has {tree.count} trees: there must be at least 1")
         count[tree.root] += tree.count
     weight = network.weight.tolist()
     parts = Fraction(sum(count.values()), sum(weight))
@@ -53,5 +53,5 @@ def longest_arc_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fract
     capacity = dict(zip(ends, network.capacity.tolist(), strict=True))
     used = load(trees)
     if lost := sorted(used.keys() - capacity.keys()):
-        raise ValueError(f"a tree uses an arc {lost[0]} that the network has not")
+        raise ValueError(f"a tree uses the arc {lost[0]}, which the network lacks")
     return max((network.scale * Fraction(many, capacity[arc]) for arc, many in used.items()), default=Fraction(0))

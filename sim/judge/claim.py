@@ -347,7 +347,7 @@ class _Reader:
                 source = f"{where}: {text!r} " if entry.is_file else ""
                 self.page.refuse(key, f"{source}{problem}")
         if "throughput" in quantities and "load" not in quantities and math.isinf(self.instance.topology.host_capacity):
-            why = "says nothing without a load where host channels are infinite: report the load, too"
+            why = "needs a load where host channels are infinite: report the load, too"
             self.page.refuse((*place, "throughput"), why)
         if len(self.page.mistakes) > before:
             return None

@@ -120,7 +120,7 @@ def _simple_witnesses(instance: Instance, claimed: Quantity) -> Iterator[Witness
         assert volume_bound.certificate is not None
         capacity = float(topology.capacity.sum())
         statement = (
-            f"{at_load} demands x hops take {unit.flow(load * capacity / volume_bound.upper)} of the channels, and "
+            f"{at_load} demands x hops need {unit.flow(load * capacity / volume_bound.upper)} of capacity, and "
             f"all of them together move {unit.flow(capacity)}: no load above {unit.at_most(volume_bound.upper)} fits."
         )
         row = _row(instance, "bounds:volumetric", volume_bound.upper, volume_bound.certificate)
@@ -145,8 +145,8 @@ def _price_witness(instance: Instance, row: Ceiling, claimed: Quantity) -> Witne
     worth = z.capacity_worth(instance.topology)
     over = " over the routes of the claim" if row.ceiling == "mcf_paths" else ""
     statement = (
-        f"With channels of the lengths of this certificate (LP duality), a load of {claimed} needs "
-        f"{100 * claimed.value / row.upper:.4g} % of the length that the network has{over}: no load above "
+        f"Certificate (LP duality): at these channel prices a load of {claimed} costs "
+        f"{100 * claimed.value / row.upper:.4g} % of what the network's capacity is worth{over}: no load above "
         f"{claimed.unit.at_most(row.upper)} is carried."
     )
     order = np.argsort(-z.network, kind="stable")
@@ -181,8 +181,8 @@ def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, sender
     assert z is not None and row.load is not None
     worth = z.capacity_worth(instance.topology)
     statement = (
-        f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. With channels of the lengths of this certificate "
-        f"(LP duality) the network has {unit.flow(worth)} of length, and offers at a distance below 1 add the rest."
+        f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. Certificate (LP duality): at these channel "
+        f"prices the network's capacity is worth {unit.flow(worth)}, and offers at a distance below 1 add the rest."
     )
     order = np.argsort(-z.network, kind="stable")
     facts: dict[str, Any] = {"load": row.load, "capacity_length": worth}
@@ -193,7 +193,7 @@ def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, sender
 def _arriving(unit: Unit, bound: float, hosts: int, senders: int) -> str:
     """The largest possible delivery in words. bound: flits/tick/host, of all hosts."""
     return (
-        f"no more than {unit.flow_at_most(bound * hosts)} arrive at all {hosts} hosts together, however unfairly, "
+        f"at most {unit.flow_at_most(bound * hosts)} are delivered to all {hosts} hosts together, however unfairly, "
         f"which is {unit.at_most(bound * hosts / senders)}"
     )
 

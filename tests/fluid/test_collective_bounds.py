@@ -129,8 +129,8 @@ def test_nothing_is_said_to_be_possible_without_a_proof():
 
 def test_what_is_asked_for_wrongly_is_refused():
     for wrong, message in (
-        (Collective("scan"), "no collective"),
-        (Collective("reduce", root=4), "none of the 4 ranks"),
+        (Collective("scan"), "no bounds are known"),
+        (Collective("reduce", root=4), "one of the 4 ranks"),
     ):
         with pytest.raises(FluidError, match=message):
             bounds(cycle(4), wrong)

@@ -217,7 +217,7 @@ def test_ranks_on_one_switch_with_infinite_channels_need_no_network():
 @pytest.mark.parametrize(
     ("capacity", "hosts", "amounts", "message"),
     [
-        (np.pi, 1, None, "no fraction with a denominator"),
+        (np.pi, 1, None, "not a fraction with a denominator"),
         (1.0, [1, 0, 0], None, "at least two ranks"),
         (1.0, 1, [1, 2], "2 amounts for 3 ranks"),
         (1.0, 1, [1, -1, 2], "whole numbers"),

@@ -168,8 +168,8 @@ def test_what_are_no_rooted_trees_is_refused():
     pair = RootedPair(Tree(0, 2, ((0, 1), (0, 2))), Tree(0, 2, ((0, 1), (1, 2))))
     assert rooted_time(network, (pair,)) == 1
     for wrong, fault in (
-        (replace(pair, into=Tree(0, 1, ((0, 1), (0, 2)))), "not of the same parts"),
-        (replace(pair, into=Tree(1, 2, ((1, 0), (0, 2)))), "not of the same parts"),
+        (replace(pair, into=Tree(0, 1, ((0, 1), (0, 2)))), "different roots or counts"),
+        (replace(pair, into=Tree(1, 2, ((1, 0), (0, 2)))), "different roots or counts"),
         (replace(pair, out=Tree(0, 2, ((0, 1),))), "does not reach the rank at 2"),
     ):
         with pytest.raises(ValueError, match=fault):

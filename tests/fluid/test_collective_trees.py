@@ -215,10 +215,10 @@ LINE = CollectiveNetwork.of(ring(3, both=False))
     ("trees", "fault"),
     [
         ([Tree(0, 1, ((0, 1),))], "not reach the rank at 2"),
-        ([Tree(0, 1, ((0, 1), (0, 2)))], r"an arc \(0, 2\)"),
+        ([Tree(0, 1, ((0, 1), (0, 2)))], r"the arc \(0, 2\)"),
         ([Tree(0, 1, ((1, 2), (0, 1)))], "does not add a vertex"),
         ([Tree(0, 1, ((0, 1), (1, 2))), Tree(0, 1, ((0, 1), (1, 2)))], "2 trees have the root 0"),
-        ([Tree(0, 0, ((0, 1), (1, 2)))], "no number of trees"),
+        ([Tree(0, 0, ((0, 1), (1, 2)))], "there must be at least 1"),
     ],
 )
 def test_what_is_no_forest_is_refused(trees, fault):

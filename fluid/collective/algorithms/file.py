@@ -45,4 +45,4 @@ class File(AlgorithmSpec):
         except OSError as error:
             raise SpecError(error.strerror or str(error), "path") from None
         except ScheduleError as error:
-            raise SpecError(f"is no schedule that does what it should: {error}", "path") from None
+            raise SpecError(f"is not a valid schedule: {error}", "path") from None

@@ -30,7 +30,7 @@ class RootedTrees(Scheduled):
     def stream_plan(self, question: Question) -> StreamPlan:
         network = question.network()
         if network.ranks > MOST:
-            raise SpecError(f"has a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
+            raise SpecError(f"solves a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
         forest = rooted_trees(network)
         streams = reduced([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
         return routed_streams(question, streams, forest.parts, forest.reached)

@@ -99,7 +99,7 @@ class AlgorithmSpec(Spec):
         """The validated plan for a collective. Raises ``SpecError`` if the algorithm does not support it."""
         if question.collective not in self.collectives:
             choices = algorithms_for(question.collective)
-            raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
+            raise SpecError(f"{self.kind} is not an algorithm of {question.collective}", "kind", choices)
         with unchanged(question.topology, self.plan):
             plan = self.plan(question, once)
         return self._validated(plan, question) if is_foreign(self) else plan
