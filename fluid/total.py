@@ -165,7 +165,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     def by_lp() -> Total:
         solution = arcs.total_flow(problem)
         served = verify_flow(problem, solution.flow, solution.amount)
-        return _certified(offer, solution.lengths, served, f"arc LP ({solution.solver})", solution.flow)
+        return _certified(offer, solution.prices, served, f"arc LP ({solution.solver})", solution.flow)
 
     def by_multipliers() -> Total:
         if problem.demand.size > MAX_PATH_PAIRS:
@@ -251,7 +251,7 @@ def _fitting(problem: Problem, paths: Paths) -> Paths:
     graph, amount = problem.graph, problem.demand.amount
     fitting = trimmed(paths, np.maximum(paths.load(graph.channels) / graph.capacity, 1))
     served = np.bincount(fitting.commodity, fitting.flow, len(amount))
-    fitting.flow[fitting.lengths == 0] = np.maximum(amount - served, 0)
+    fitting.flow[fitting.hops == 0] = np.maximum(amount - served, 0)
     return fitting
 
 
