@@ -211,10 +211,10 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
     if hosts_overloaded(topology, traffic, load) or z.injection.any() or z.ejection.any():
         source, target, amount = offered_pairs(topology, traffic, load)
         s, t = topology.host_switch[source], topology.host_switch[target]
-        far = z.injection[source] + z.ejection[target]
-        apart = s != t
-        far[apart] += distance[demand.find(topology.switches, s[apart], t[apart])]
-        return z.capacity_worth(topology) + float(amount @ np.maximum(0, 1 - far))
+        host_price = z.injection[source] + z.ejection[target]
+        crossing = s != t
+        host_price[crossing] += distance[demand.find(topology.switches, s[crossing], t[crossing])]
+        return z.capacity_worth(topology) + float(amount @ np.maximum(0, 1 - host_price))
     local = max(float(traffic.rate.sum()) - float(demand.amount.sum()), 0.0)
     return z.capacity_worth(topology) + load * (local + float(demand.amount @ np.maximum(0, 1 - distance)))
 
@@ -387,10 +387,10 @@ def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, 
     """
     nodes, targets = len(graph.in_start) - 1, len(demand.target)
     load, remainder = np.zeros(len(graph.src)), np.zeros((targets, nodes))
-    away, into, terms = np.empty(nodes), np.empty(nodes), np.empty(nodes)
+    outflow, inflow, terms = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(targets):
-        away[:] = 0.0
-        into[:] = 0.0
+        outflow[:] = 0.0
+        inflow[:] = 0.0
         terms[:] = 2.0
         j, end = flow.start[i], flow.start[i + 1]
         while j < end:
@@ -398,17 +398,17 @@ def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, 
             while j < end and graph.src[flow.channel[j]] == u:  # as a rule, all that leaves a node is listed together
                 a, amount = flow.channel[j], flow.amount[j]
                 load[a] += amount
-                into[graph.dst[a]] += amount
+                inflow[graph.dst[a]] += amount
                 terms[graph.dst[a]] += 1.0
                 sent += amount
                 j += 1
-            away[u] += sent
+            outflow[u] += sent
             terms[u] += j - begin
         for k in range(demand.start[i], demand.start[i + 1]):
             remainder[i, demand.source[k]] = demand.amount[k]
         for v in range(nodes):
-            rounding = EPSILON * terms[v] * (into[v] + away[v] + remainder[i, v])
-            remainder[i, v] = max(remainder[i, v] + into[v] - away[v] + rounding, 0.0)
+            rounding = EPSILON * terms[v] * (inflow[v] + outflow[v] + remainder[i, v])
+            remainder[i, v] = max(remainder[i, v] + inflow[v] - outflow[v] + rounding, 0.0)
         remainder[i, demand.target[i]] = 0.0
     return load, remainder
 
@@ -591,12 +591,12 @@ def _check_via_paths(problem: Problem, paths: Paths) -> None:
     path = np.repeat(np.arange(len(real)), hops)
     position = np.arange(len(path)) - (np.cumsum(hops) - hops)[path]
     target = problem.demand.destination[paths.commodity[real]]
-    proper = np.zeros(len(real), bool)
+    allowed = np.zeros(len(real), bool)
     for hop in range(int(hops.max(initial=0))):
         # as if the intermediate switch were that before the channel ``hop``, or before the last
         middle = graph.src[paths.channel[begin + np.minimum(hop, hops - 1)]]
         toward = np.where(position < hop, middle[path], target[path])
         whole = np.logical_and.reduceat(_allowed(problem, toward, paths.channel), begin)
-        proper |= whole & np.isin(middle, problem.dags.via)
-    if not proper.all():
+        allowed |= whole & np.isin(middle, problem.dags.via)
+    if not allowed.all():
         raise ValueError("flow on a path that the routes do not allow")

@@ -85,8 +85,8 @@ class Demand(NamedTuple):
     def of(cls, matrix: np.ndarray) -> "Demand":
         """The demand of a matrix. matrix: float [nodes, nodes]; positive entries [s, t], s != t, are commodities."""
         target, source = np.nonzero(matrix.T > 0)
-        apart = source != target
-        source, target = source[apart], target[apart]
+        different = source != target
+        source, target = source[different], target[different]
         return cls._sorted(source, target, np.asarray(matrix[source, target], float))
 
     @classmethod
@@ -203,8 +203,8 @@ class Product(NamedTuple):
     def listed(self) -> Demand:
         """The demand as a list, with an entry for every pair."""
         whole = self.part(0, len(self.target))
-        kept = np.diff(whole.start) > 0
-        return Demand(whole.target[kept], whole.start[np.append(True, kept)], whole.source, whole.amount)
+        with_demand = np.diff(whole.start) > 0
+        return Demand(whole.target[with_demand], whole.start[np.append(True, with_demand)], whole.source, whole.amount)
 
     def part(self, low: int, high: int) -> Demand:
         """The demand for target[low:high] only, with an entry for every pair."""

@@ -131,19 +131,23 @@ class _Work:
         flits, count = scratch(count, float), 0  # from here on, of those that cross the network
         for send in program.sends():
             ends = host[program.rank[send]], host[program.peer[send]]
-            there, back = between(*ends), between(*ends[::-1])
+            forward, backward = between(*ends), between(*ends[::-1])
             length = total_flits(program.amount[send], messages)
-            apart = ends[0] != ends[1]
-            for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
-                into[send] = np.where(apart, first + discipline.sending(topology, size * unit), 1.0)
+            crosses = ends[0] != ends[1]
+            for into, first, size in (
+                (latency, forward, length),
+                (request, forward, control),
+                (consent, backward, control),
+            ):
+                into[send] = np.where(crosses, first + discipline.sending(topology, size * unit), 1.0)
             if messages.confirmed:
                 leaving[send] = latency[send]
             elif not messages.buffered and discipline.leaves:
-                leaving[send] = np.where(apart, discipline.sending(topology, length) + 1, 0.0)
-            some = slice(count, count + int(apart.sum()))
+                leaving[send] = np.where(crosses, discipline.sending(topology, length) + 1, 0.0)
+            block = slice(count, count + int(crosses.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
-                array[some] = values[apart]
-            count = some.stop
+                array[block] = values[crosses]
+            count = block.stop
         times = earliest(program, messages.rendezvous, hold, latency, request, consent, leaving)
         flows = _MessageFlows(scenario, source[:count], target[:count])
         return cls(scenario, hold, latency, request, consent, leaving, times, sends[:count], flits[:count], flows)
@@ -262,8 +266,8 @@ class _MessageFlows:
         """
         hosts = self.topology.hosts
         demand = sparse.csr_array((hosts, hosts))
-        for some in _pieces(chosen):
-            demand += sparse.coo_array((flits[some], (self.source[some], self.target[some])), (hosts, hosts)).tocsr()
+        for block in _pieces(chosen):
+            demand += sparse.coo_array((flits[block], (self.source[block], self.target[block])), (hosts, hosts)).tocsr()
         busiest_host = max(demand.sum(axis=0).max(), demand.sum(axis=1).max())
         traffic = table_traffic("application", self.topology, demand)
         key = (content_hash(traffic.start, traffic.column, np.round(traffic.weight, 12)), exact)
@@ -310,11 +314,13 @@ def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: i
     Sends without a successor are ignored: they may run at another time than the operations around them.
     """
     counts = np.diff(program.after) > 0
-    some = (hold > 0) & ((program.kind != SEND) | counts)
-    processor = (group[some].astype(np.int64) * program.ranks + program.rank[some]) * program.cpus + program.cpu[some]
-    keys, place = np.unique(processor, return_inverse=True)
+    counted = (hold > 0) & ((program.kind != SEND) | counts)
+    processor = (group[counted].astype(np.int64) * program.ranks + program.rank[counted]) * program.cpus + program.cpu[
+        counted
+    ]
+    keys, index = np.unique(processor, return_inverse=True)
     work = np.zeros(groups)
-    np.maximum.at(work, keys // (program.ranks * program.cpus), np.bincount(place, hold[some], len(keys)))
+    np.maximum.at(work, keys // (program.ranks * program.cpus), np.bincount(index, hold[counted], len(keys)))
     return work
 
 
@@ -323,8 +329,10 @@ def empty_latencies(scenario: Scenario[Discipline, Workload]) -> Callable[[np.nd
     ticks.
     """
     topology = scenario.topology
-    place = topology.host_switch
+    host_switch = topology.host_switch
     between, ends = scenario.switching.crossing(topology)
     quickest = quickest_channels(topology, between + topology.delay)
     distance, access = dijkstra(quickest), topology.access_delay
-    return lambda source, target: ends + access[source] + access[target] + distance[place[source], place[target]]
+    return lambda source, target: (
+        ends + access[source] + access[target] + distance[host_switch[source], host_switch[target]]
+    )

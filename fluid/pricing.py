@@ -114,12 +114,12 @@ def _in_blocks(block: Callable[[int, int], T], size: int, single_threaded: bool)
 
 
 @njit
-def _from_both_ends(graph: Graph, dags: Dags, some: int) -> bool:
+def _from_both_ends(graph: Graph, dags: Dags, sources: int) -> bool:
     """Whether bidirectional searches are used for the sources of a target, one by one.
 
     Such a search settles about 100 times fewer nodes than a tree.
     """
-    return len(dags.ports) == 0 and 100 * some <= len(graph.in_start) + 99
+    return len(dags.ports) == 0 and 100 * sources <= len(graph.in_start) + 99
 
 
 @njit
@@ -138,19 +138,19 @@ def _direct(
     level = alike(length)
     size = 0
     for i in range(low, high):
-        t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
-        single = _from_both_ends(graph, dags, some)
+        t, sources = demand.target[i], demand.start[i + 1] - demand.start[i]
+        single = _from_both_ends(graph, dags, sources)
         if not single:
             reached = tree(graph, dags, t, length, level, backward, order)
         for k in range(demand.start[i], demand.start[i + 1]):
             s, j, middle = demand.source[k], k - first, -1
-            most = limit[k] if keep else np.inf
+            bound = limit[k] if keep else np.inf
             if single:
-                distance[j], middle = shortest_path(out, into, s, t, most, forward, backward)
-            elif backward.distance[s] < most:
+                distance[j], middle = shortest_path(out, into, s, t, bound, forward, backward)
+            elif backward.distance[s] < bound:
                 distance[j], middle = backward.distance[s], s
             else:
-                distance[j] = most
+                distance[j] = bound
             if keep:
                 if middle >= 0:
                     if size + nodes > len(channel):
@@ -172,21 +172,21 @@ def _within_hops(
     distance = np.empty(demand.start[high] - first)
     start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
     channel = np.empty(hops * len(distance) if keep else 0, np.int32)
-    near, toward = np.empty((hops + 1, nodes)), np.empty((hops + 1, nodes), np.int32)
+    distances, toward = np.empty((hops + 1, nodes)), np.empty((hops + 1, nodes), np.int32)
     size = 0
     for i in range(low, high):
-        near[0] = np.inf
-        near[0, demand.target[i]] = 0.0
+        distances[0] = np.inf
+        distances[0, demand.target[i]] = 0.0
         for h in range(1, hops + 1):
             for v in range(nodes):
-                best, by = near[h - 1, v], np.int32(-1)
+                best, by = distances[h - 1, v], np.int32(-1)
                 for a in range(graph.out_start[v], graph.out_start[v + 1]):
-                    if length[a] + near[h - 1, graph.dst[a]] < best:
-                        best, by = length[a] + near[h - 1, graph.dst[a]], np.int32(a)
-                near[h, v], toward[h, v] = best, by
+                    if length[a] + distances[h - 1, graph.dst[a]] < best:
+                        best, by = length[a] + distances[h - 1, graph.dst[a]], np.int32(a)
+                distances[h, v], toward[h, v] = best, by
         for k in range(demand.start[i], demand.start[i + 1]):
             v, j = demand.source[k], k - first
-            distance[j] = near[hops, v]
+            distance[j] = distances[hops, v]
             if not keep:
                 continue
             if distance[j] < limit[k]:

@@ -46,21 +46,21 @@ MAX_RANGE = 1e12
 """Ratio of the largest to the least capacity, or demand, up to which bounds are certified."""
 
 
-def require_memory(needed: float, what: str, instead: str = "") -> None:
+def require_memory(needed: float, subject: str, advice: str = "") -> None:
     """Raise :class:`TooLargeError` if a step would exceed ``MAX_MEMORY``.
 
     Parameters
     ----------
     needed : float
         Bytes that it needs.
-    what : str
+    subject : str
         Subject of the message.
-    instead : str
+    advice : str
         End of the message: what needs less.
     """
     if needed > MAX_MEMORY:
         most = f"more than the {MAX_MEMORY / 2**30:g} GiB that a solve may use"
-        raise TooLargeError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
+        raise TooLargeError(f"{subject} needs about {needed / 2**30:.2g} GiB of memory, {most}{advice}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,9 +353,9 @@ def check_capacities(topology: Topology) -> None:
     _check_range("channels have capacities", capacity)
 
 
-def _check_range(what: str, value: Floats) -> None:
+def _check_range(subject: str, value: Floats) -> None:
     if len(value) and value.max() > MAX_RANGE * value.min():
         raise FluidError(
-            f"{what} from {value.min():g} to {value.max():g}, more than a factor of {MAX_RANGE:g} apart: "
+            f"{subject} from {value.min():g} to {value.max():g}, more than a factor of {MAX_RANGE:g} apart: "
             "ceilings are certified within that"
         )

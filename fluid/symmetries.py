@@ -66,8 +66,8 @@ class _ChannelIndex:
     def find(self, source: Ints, target: Ints) -> Ints | None:
         """The channels from source to target switches; None unless all exist."""
         pairs = source * self.switches + target
-        place = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
-        return self.order[place] if np.array_equal(self.pair[place], pairs) else None
+        index = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
+        return self.order[index] if np.array_equal(self.pair[index], pairs) else None
 
 
 def _generators(topology: Topology) -> list[Ints]:
@@ -75,10 +75,10 @@ def _generators(topology: Topology) -> list[Ints]:
     from igraph import Graph
 
     n = topology.switches
-    there, back = topology.src * n + topology.dst, topology.dst * n + topology.src
-    undirected = np.array_equal(np.sort(there), np.sort(back))
-    kept = topology.src <= topology.dst if undirected else slice(None)
-    ends = np.column_stack([topology.src[kept], topology.dst[kept]])
+    forward, backward = topology.src * n + topology.dst, topology.dst * n + topology.src
+    undirected = np.array_equal(np.sort(forward), np.sort(backward))
+    edges = topology.src <= topology.dst if undirected else slice(None)
+    ends = np.column_stack([topology.src[edges], topology.dst[edges]])
     generators = Graph(n=n, edges=ends, directed=not undirected).automorphism_group(color=topology.host_count.tolist())
     return [np.array(move, np.int64) for move in generators]
 
@@ -93,9 +93,9 @@ def _taken(topology: Topology, index: _ChannelIndex, move: Ints) -> tuple[tuple[
         return None
     if not np.array_equal(topology.host_count[move[moved]], topology.host_count[moved]):
         return None
-    away = np.zeros(len(move), np.bool_)
-    away[moved] = True
-    channel = np.flatnonzero(away[topology.src] | away[topology.dst])
+    moves = np.zeros(len(move), np.bool_)
+    moves[moved] = True
+    channel = np.flatnonzero(moves[topology.src] | moves[topology.dst])
     image = index.find(move[topology.src[channel]], move[topology.dst[channel]])
     return None if image is None else ((moved, move[moved]), (channel, image))
 

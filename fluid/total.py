@@ -61,7 +61,7 @@ class _Offer:
     traffic: Traffic
     load: float
     problem: Problem
-    place: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
+    channel_index: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
     local: float  # accepted without any channel
 
     @classmethod
@@ -74,8 +74,8 @@ class _Offer:
                 pools = [np.bincount(switch, np.minimum(host_totals, most), n) for host_totals in (sent, received)]
                 # a switch may send to itself: over its host channels
                 demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
-                graph, place = _with_host_channels(topology, pools)
-                return cls(topology, traffic, load, Problem(graph, demand), place, 0.0)
+                graph, channel_index = _with_host_channels(topology, pools)
+                return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0)
             demand = Demand.of_pairs(n, switch[source], switch[target], amount)
             offered = float(amount.sum())
         else:
@@ -95,9 +95,9 @@ class _Offer:
             return Certificate.on_network(self.topology, z)
         m, n, switch = self.topology.channels, self.topology.switches, self.topology.host_switch
         full = self.topology.host_capacity * (1 - 1e-12)
-        injection = np.where(self.load * self.traffic.rate >= full, z[self.place[m : m + n]][switch], 0)
-        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.place[m + n :]][switch], 0)
-        return Certificate(z[self.place[:m]], injection, ejection)
+        injection = np.where(self.load * self.traffic.rate >= full, z[self.channel_index[m : m + n]][switch], 0)
+        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.channel_index[m + n :]][switch], 0)
+        return Certificate(z[self.channel_index[:m]], injection, ejection)
 
     def accepted(self, served: np.ndarray) -> float:
         """Total of commodities that are served, after the limits of single host channels. served: float64
@@ -108,8 +108,8 @@ class _Offer:
         n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
         share = np.minimum(served / demand.amount, 1)
         source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
-        place = self.topology.host_switch
-        amount = amount * share[demand.find(3 * n, n + place[source], 2 * n + place[target])]
+        host_switch = self.topology.host_switch
+        amount = amount * share[demand.find(3 * n, n + host_switch[source], 2 * n + host_switch[target])]
         for end in (source, target):
             busy = np.bincount(end, amount, self.topology.hosts)
             amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]

@@ -31,20 +31,20 @@ class Translations:
     def generators(self) -> int:
         return int(self.generator.max()) + 1
 
-    def step(self, origin: np.ndarray, place: np.ndarray) -> np.ndarray:
+    def step(self, origin: np.ndarray, switch: np.ndarray) -> np.ndarray:
         """Difference of switches in the group.
 
         Parameters
         ----------
-        origin, place : int64
+        origin, switch : int64
             Switches.
 
         Returns
         -------
         int64
-            The switch place - origin: the image of ``place`` if ``origin`` is translated to 0.
+            switch - origin: the image of ``switch`` under the translation that maps ``origin`` to 0.
         """
-        return _steps(self.dims, origin, place)
+        return _steps(self.dims, origin, switch)
 
     def common_demand(self, traffic: Traffic) -> Floats | None:
         """float64 [switches]: the demand for switch 0 if translations map it to that for every other switch; else None.
@@ -78,17 +78,17 @@ def _same(value: np.ndarray) -> bool:
     return bool((np.abs(value - value[0]) <= 1e-12 * np.abs(value[0])).all())
 
 
-def _steps(dims: tuple[int, ...], origin: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _steps(dims: tuple[int, ...], origin: np.ndarray, switch: np.ndarray) -> np.ndarray:
     coordinates = np.stack(np.unravel_index(np.arange(np.prod(dims)), dims), axis=1)
-    return _difference(np.ascontiguousarray(coordinates), np.array(dims), origin, place)
+    return _difference(np.ascontiguousarray(coordinates), np.array(dims), origin, switch)
 
 
 @njit
-def _difference(coordinates: Ints, dims: Ints, origin: Ints, place: Ints) -> Ints:
-    index = np.zeros(len(place), np.int64)
-    for i in range(len(place)):
+def _difference(coordinates: Ints, dims: Ints, origin: Ints, switch: Ints) -> Ints:
+    index = np.zeros(len(switch), np.int64)
+    for i in range(len(switch)):
         for d in range(len(dims)):
-            step = coordinates[place[i], d] - coordinates[origin[i], d]
+            step = coordinates[switch[i], d] - coordinates[origin[i], d]
             index[i] = index[i] * dims[d] + (step + dims[d] if step < 0 else step)
     return index
 

@@ -66,9 +66,9 @@ def max_value_shipment(value: Floats, supply: Ints, capacity: Ints) -> tuple[Int
     )  # fmt: skip
     state.cost[:, :targets] = -value
     for s in range(sources):
-        left = supply[s]
-        while left > 0:
-            left -= _augment(state, _search(state, s), left)
+        remaining = supply[s]
+        while remaining > 0:
+            remaining -= _augment(state, _search(state, s), remaining)
     return state.shipped[:, :targets].copy(), np.maximum(-state.of_source, 0.0)
 
 

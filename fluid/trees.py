@@ -35,16 +35,16 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
     start_search(search, t)
     size, touched, settled = 1, 1, 0
     while size > 0:
-        v, at = search.node[0], search.key[0]
+        v, key = search.node[0], search.key[0]
         size = pop(search, size)
-        if at > search.distance[v]:
+        if key > search.distance[v]:
             continue
         order[settled] = v
         settled += 1
         for i in range(graph.in_start[v], graph.in_start[v + 1]):
             a = graph.in_channel[i]
             u = graph.in_node[i]
-            reach = at + length[a]
+            reach = key + length[a]
             if reach < search.distance[u]:
                 if search.distance[u] == np.inf:
                     search.touched[touched] = u

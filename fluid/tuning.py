@@ -41,11 +41,11 @@ class Rounds:
         work, discipline = self.scenario.work, self.scenario.switching
         calculated = float(round_messages.ns / work.messages.tick_ns)
         ends = work.host[round_messages.source], work.host[round_messages.target]
-        apart = ends[0] != ends[1]
-        if not apart.any():
+        crosses = ends[0] != ends[1]
+        if not crosses.any():
             return calculated
-        source, target = (end[apart] for end in ends)
-        flits = total_flits(round_messages.size[apart], work.messages) * discipline.weight(work.messages)
+        source, target = (end[crosses] for end in ends)
+        flits = total_flits(round_messages.size[crosses], work.messages) * discipline.weight(work.messages)
         key = np.concatenate([source, target, flits]).astype(np.int64).tobytes()
         if key not in self._known:
             demand = sparse.coo_array((flits.astype(float), (source, target)), (self.scenario.topology.hosts,) * 2)

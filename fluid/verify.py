@@ -72,15 +72,15 @@ def _proven_text(value: float) -> str:
 
 def statement(saved: Saved) -> str:
     """The claim of a certificate as a sentence about its topology and traffic."""
-    what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
-    ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+    subject, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
+    ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", subject]
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
     if of_collective(saved.ceiling):
         name, able = saved.collective.replace("_", "-"), saved.able.replace(" ", " and ")
         toward = "from" if saved.collective in ("broadcast", "scatter") else "to"
         root = f" {toward} rank {', '.join(map(str, saved.root.tolist()))}" if saved.collective in ROOTED else ""
-        unit, what = " ticks/flit", f"{name}{root} between {saved.ranks}{_amounts(saved)}"
-        ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+        unit, subject = " ticks/flit", f"{name}{root} between {saved.ranks}{_amounts(saved)}"
+        ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", subject]
         ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
         return f"{''.join(ends)}, by any algorithm{f', where switches {able}' if able else ''}"
     over = OVER.get(saved.ceiling, "by any routing")
@@ -92,8 +92,8 @@ def _amounts(saved: Saved) -> str:
     units = saved.units.tolist()
     if saved.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
         return ""
-    more = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
-    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{more}"
+    rest = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
+    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{rest}"
 
 
 MOST_AMOUNTS = 8
@@ -275,17 +275,17 @@ def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
         worth = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
     source, target, amount = instance.traffic.pairs()
     source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
-    place = topology.host_switch
-    distance = _distances(topology, network, routes)[place[source], place[target]]
-    far = injection[source] + distance + ejection[target]
+    host_switch = topology.host_switch
+    distance = _distances(topology, network, routes)[host_switch[source], host_switch[target]]
+    cost = injection[source] + distance + ejection[target]
     if saved.ceiling == "total":
         # a pair pays its distance and keeps the rest of its offer, which no host channel exceeds
         offer = np.minimum(saved.load * amount, topology.host_capacity)
-        return min(worth + float(offer @ np.maximum(0, 1 - far)), float(offer.sum())) / topology.hosts
-    if np.isinf(far).any():  # a demand that nothing can carry
+        return min(worth + float(offer @ np.maximum(0, 1 - cost)), float(offer.sum())) / topology.hosts
+    if np.isinf(cost).any():  # a demand that nothing can carry
         return 0.0
     with np.errstate(over="ignore"):
-        needed = float(amount @ far)
+        needed = float(amount @ cost)
     return worth / needed if 0 < needed < np.inf else np.nan
 
 
@@ -344,12 +344,12 @@ def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
     assert table is not None
     hops = np.diff(table.path_start)
     paths = np.repeat(np.arange(n * n), np.diff(table.pair_start))
-    at, cost = paths // n, np.zeros(len(paths))
+    switch, cost = paths // n, np.zeros(len(paths))
     for hop in range(int(hops.max(initial=0))):
-        going = np.flatnonzero(hops > hop)
-        channel = topology.out_start[at[going]] + table.port[table.path_start[going] + hop]
-        cost[going] += z[channel]
-        at[going] = topology.dst[channel]
+        longer = np.flatnonzero(hops > hop)
+        channel = topology.out_start[switch[longer]] + table.port[table.path_start[longer] + hop]
+        cost[longer] += z[channel]
+        switch[longer] = topology.dst[channel]
     cheapest = np.full(n * n, np.inf)
     np.minimum.at(cheapest, paths, cost)
     return np.where(between(topology), cheapest.reshape(n, n), 0.0)
@@ -364,14 +364,14 @@ def _accepted(instance: Instance, saved: Saved) -> float:
 
     nan where host channels would be full.
     """
-    topology, place, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
+    topology, host_switch, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
     source, target, amount = instance.traffic.pairs()
     offer = np.minimum(saved.load * amount, most)
     busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
     if busiest > most * (1 + 1e-12):
         return np.nan
     offered = np.zeros((topology.switches, topology.switches))
-    np.add.at(offered, (place[source], place[target]), offer)
+    np.add.at(offered, (host_switch[source], host_switch[target]), offer)
     carried = float(np.diag(offered).sum())
     if saved.flow.any():
         (flow,) = _rescaled(saved.flow)
@@ -473,14 +473,14 @@ def _check_via_paths(topology: Topology, routes: Routes, saved: Saved, target: I
     """
     hops = np.diff(saved.start)
     path = np.repeat(np.arange(len(hops)), hops)
-    place = np.arange(len(path)) - saved.start[path]
-    proper = np.zeros(len(hops), bool)
+    position = np.arange(len(path)) - saved.start[path]
+    allowed = np.zeros(len(hops), bool)
     for hop in range(int(hops.max(initial=0))):
         long = hops > hop
         middle = np.where(long, topology.src[saved.channel[np.where(long, saved.start[:-1] + hop, 0)]], target)
-        right = _next_hops(topology, routes, saved, np.where(place < hop, middle[path], target[path]))
-        proper |= np.logical_and.reduceat(right, saved.start[:-1]) & (topology.host_count[middle] > 0)
-    if not proper.all():
+        right = _next_hops(topology, routes, saved, np.where(position < hop, middle[path], target[path]))
+        allowed |= np.logical_and.reduceat(right, saved.start[:-1]) & (topology.host_count[middle] > 0)
+    if not allowed.all():
         raise BadCertificate(f"{saved.ceiling}: flow on a path that the routing does not have")
 
 
@@ -501,8 +501,8 @@ def _theta_by_destination(
     (leaving, hidden), demand_to = _leaving(topology, saved, flow), demand[:, saved.node].T
     # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
     parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / demand_to.sum()), 0.0)
-    left = (np.maximum(part * demand_to - leaving + hidden, 0) for part in parts)
-    loads = [_delivering(topology, saved, flow, routes, amount) for amount in left]
+    remainders = (np.maximum(part * demand_to - leaving + hidden, 0) for part in parts)
+    loads = [_delivering(topology, saved, flow, routes, amount) for amount in remainders]
     return max(_at_most(part, load, topology) for part, load in zip(parts, loads, strict=True))
 
 
@@ -524,20 +524,20 @@ def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray
     return net, hidden
 
 
-def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, left: Floats) -> Floats:
+def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, remainder: Floats) -> Floats:
     """float64 [channels]: the load of a flow, and of its remainders at switches, float64 [destinations, switches].
 
     Remainders follow shortest allowed paths with lengths 1 / capacity; if they are negligible, they are put on every
     channel, provided that the network is connected.
     """
     load = sums(saved.channel, flow, topology.channels)
-    everywhere: Floats = load + left.sum()
+    everywhere: Floats = load + remainder.sum()
     little = (everywhere / topology.capacity).max() <= (1 + NEGLIGIBLE) * (load / topology.capacity).max()
     if little and routes is None and _joined(topology):
         return everywhere
-    for row in np.flatnonzero(left.any(axis=1)):
+    for row in np.flatnonzero(remainder.any(axis=1)):
         t = int(saved.node[row])
-        load += _sent(topology, t, left[row], _toward(topology, routes, t), saved.ceiling)
+        load += _sent(topology, t, remainder[row], _toward(topology, routes, t), saved.ceiling)
     return load
 
 
@@ -559,11 +559,11 @@ def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: s
     after[t] = t
     channel = np.zeros(n, np.int64)
     channel[reached] = least[np.searchsorted(tail * n + head, reached * n + after[reached])]
-    hops, at = np.zeros(n, np.int64), after.copy()
-    at[np.isinf(distance)] = t
-    while (at != t).any():
-        hops += at != t
-        at = after[at]
+    hops, switch = np.zeros(n, np.int64), after.copy()
+    switch[np.isinf(distance)] = t
+    while (switch != t).any():
+        hops += switch != t
+        switch = after[switch]
     load, carried = np.zeros(topology.channels), amount.copy()
     # by hops: distances that are far apart may be equal in doubles
     for depth in range(int(hops[reached].max(initial=0)), -1, -1):

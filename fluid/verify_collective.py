@@ -74,7 +74,7 @@ def _difference(topology: Topology, saved: Saved, collective: Collective) -> str
         return f"switches that do {collective.able or 'nothing else'!r}, the certificate says {saved.able!r}"
     if saved.root.tolist() != [collective.root]:
         return f"root {collective.root}, the certificate says {saved.root.tolist()}"
-    ranks = len(_places(topology, saved))
+    ranks = len(_rank_switches(topology, saved))
     if saved.units.tolist() != list(collective.amounts or [1] * ranks):
         return f"other amounts of its {ranks} ranks"
     return ""
@@ -99,23 +99,23 @@ def tree_time(topology: Topology, saved: Saved) -> Fraction:
     not fit the collective, or another time than is claimed.
     """
     _check(topology, saved)
-    arcs, at, common = _expanded(topology, saved)
+    arcs, rank_vertex, common = _expanded(topology, saved)
     load: Counter[tuple[int, int]] = Counter()
     roots: tuple[Counter[int], Counter[int]] = Counter(), Counter()
-    for (away, root, count), paths in _trees(saved):
+    for (outward, root, count), paths in _trees(saved):
         # without copying or combining in switches, data can only branch, or meet, at a rank
-        free = ("multicast" if away else "reduce") in saved.able.split()
-        _check_tree(saved, root, paths, at, None if free else set(at))
-        if away not in (0, 1) or count <= 0:
-            raise BadCertificate(f"{saved.ceiling}: a tree of root {root} has direction {away} and {count} parts")
-        roots[away][root] += count
+        free = ("multicast" if outward else "reduce") in saved.able.split()
+        _check_tree(saved, root, paths, rank_vertex, None if free else set(rank_vertex))
+        if outward not in (0, 1) or count <= 0:
+            raise BadCertificate(f"{saved.ceiling}: a tree of root {root} has direction {outward} and {count} parts")
+        roots[outward][root] += count
         for path in paths:
             for x, y in pairwise(path):
-                load[(x, y) if away else (y, x)] += count
-    if lost := load.keys() - arcs.keys():
-        raise BadCertificate(f"{saved.ceiling}: a tree uses the channel {min(lost)}, which the network lacks")
-    parts = _parts_of_unit(saved, at, *roots)
-    time = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
+                load[(x, y) if outward else (y, x)] += count
+    if missing := load.keys() - arcs.keys():
+        raise BadCertificate(f"{saved.ceiling}: a tree uses the channel {min(missing)}, which the network lacks")
+    parts = _parts_of_unit(saved, rank_vertex, *roots)
+    time = max(Fraction(parts_on_arc * common, arcs[arc]) for arc, parts_on_arc in load.items()) / parts
     if str(time) != saved.reached:
         raise BadCertificate(f"{saved.ceiling}: the trees reach {time}, where {saved.reached} is claimed")
     return time
@@ -127,12 +127,12 @@ def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], i
     arcs: Counter[tuple[int, int]] = Counter()
     for u, v, c in zip(topology.src.tolist(), topology.dst.tolist(), channels, strict=True):
         arcs[u, v] += c
-    at = _places(topology, saved).tolist()
+    rank_vertex = _rank_switches(topology, saved).tolist()
     if host:
-        for rank, v in enumerate(at):
+        for rank, v in enumerate(rank_vertex):
             arcs[v, topology.switches + rank] = arcs[topology.switches + rank, v] = host
-        at = [topology.switches + rank for rank in range(len(at))]
-    return dict(arcs), at, common
+        rank_vertex = [topology.switches + rank for rank in range(len(rank_vertex))]
+    return dict(arcs), rank_vertex, common
 
 
 def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
@@ -142,7 +142,7 @@ def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
         yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
 
 
-def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], ends: set[int] | None) -> None:
+def _check_tree(saved: Saved, root: int, paths: list[list[int]], rank_vertex: list[int], ends: set[int] | None) -> None:
     """Raise ``BadCertificate`` unless each path adds a vertex to the tree, and the tree reaches all ranks.
 
     ends: vertices at which paths may end; None: any.
@@ -154,21 +154,21 @@ def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], 
         if ends is not None and path[-1] not in ends:
             raise BadCertificate(f"{saved.ceiling}: a tree branches at {path[-1]}, where no rank is")
         reached.add(path[-1])
-    if lost := set(at) - reached:
-        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(lost)}")
+    if missing := set(rank_vertex) - reached:
+        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(missing)}")
 
 
-def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
+def _parts_of_unit(saved: Saved, rank_vertex: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
     """Parts of a unit, or of the vector; raises ``BadCertificate`` unless the roots fit the collective."""
     kind = saved.collective
     used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
     expected: Counter[int] = Counter()
     if kind == "all_reduce":
-        expected, idle = (+out if set(out) <= set(at) else expected), into - out + (out - into)
+        expected, idle = (+out if set(out) <= set(rank_vertex) else expected), into - out + (out - into)
     elif kind in ("broadcast", "reduce"):
-        expected[at[saved.root[0]]] = 1
+        expected[rank_vertex[saved.root[0]]] = 1
     elif kind in ("all_gather", "reduce_scatter"):
-        for vertex, units in zip(at, saved.units.tolist(), strict=True):
+        for vertex, units in zip(rank_vertex, saved.units.tolist(), strict=True):
             expected[vertex] += units
     parts = Fraction(used.total(), expected.total()) if expected.total() else Fraction(0)
     if not parts or +idle or any(used[v] != parts * expected[v] for v in used.keys() | expected.keys()):
@@ -178,17 +178,17 @@ def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter
 
 def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
     """The all-to-all of a certificate as a demand between hosts, and the product of its time and theta."""
-    place = _check_ranks(topology, saved)
+    rank_switch = _check_ranks(topology, saved)
     if saved.ranks == "switches":
-        topology = topology.with_hosts(np.bincount(place, minlength=topology.switches), np.inf)
+        topology = topology.with_hosts(np.bincount(rank_switch, minlength=topology.switches), np.inf)
     if len(set(saved.units.tolist())) == 1:
         demand = make("traffic", kind="all_to_all").build(topology)
-        return Instance(topology, demand), Fraction(int(saved.units[0]) * (len(place) - 1))
-    matrix = saved.units[:, None] * (1.0 - np.eye(len(place)))
+        return Instance(topology, demand), Fraction(int(saved.units[0]) * (len(rank_switch) - 1))
+    matrix = saved.units[:, None] * (1.0 - np.eye(len(rank_switch)))
     return Instance(topology, table_traffic("all_to_all", topology, matrix, hose=False)), Fraction(1)
 
 
-def _places(topology: Topology, saved: Saved) -> np.ndarray:
+def _rank_switches(topology: Topology, saved: Saved) -> np.ndarray:
     """int64 [ranks]: the switch of every rank."""
     if saved.ranks == "hosts":
         return topology.host_switch
@@ -199,22 +199,24 @@ def _places(topology: Topology, saved: Saved) -> np.ndarray:
 
 def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
     """int64 [ranks]: the switch of every rank. Raises ``BadCertificate`` unless each rank has units."""
-    place, units = _places(topology, saved), saved.units
-    if len(units) != len(place) or len(place) < 2 or units.min() < 0 or not units.any():
-        raise BadCertificate(f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(place)} ranks")
-    return place
+    rank_switch, units = _rank_switches(topology, saved), saved.units
+    if len(units) != len(rank_switch) or len(rank_switch) < 2 or units.min() < 0 or not units.any():
+        raise BadCertificate(
+            f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(rank_switch)} ranks"
+        )
+    return rank_switch
 
 
 def _check(topology: Topology, saved: Saved) -> None:
     """Raise ``BadCertificate`` unless the arrays of a certificate fit its topology."""
-    place = _check_ranks(topology, saved)
+    rank_switch = _check_ranks(topology, saved)
     if saved.collective not in LEAVING:
         raise BadCertificate(f"{saved.ceiling}: no certificate proves a bound of {saved.collective!r}")
-    if len(saved.root) != 1 or not 0 <= saved.root[0] < len(place):
-        raise BadCertificate(f"{saved.ceiling}: the root must be one of {len(place)} ranks")
-    for name, size in (("part", topology.switches), ("of_rank", len(place))):
+    if len(saved.root) != 1 or not 0 <= saved.root[0] < len(rank_switch):
+        raise BadCertificate(f"{saved.ceiling}: the root must be one of {len(rank_switch)} ranks")
+    for name, size in (("part", topology.switches), ("of_rank", len(rank_switch))):
         label = getattr(saved, name)
-        if len(label) != size or label.min() < -1 or label.max() >= len(place):
+        if len(label) != size or label.min() < -1 or label.max() >= len(rank_switch):
             raise BadCertificate(f"{saved.ceiling}: {name} must be {size} numbers of parts, or -1")
 
 
@@ -240,12 +242,12 @@ def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
         if label[u] != label[v]:
             out += c * (label[u] >= 0)
             into += c * (label[v] >= 0)
-    for v, own in zip(_places(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
+    for v, own in zip(_rank_switches(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
         if label[v] != own:
             if not host:
                 raise BadCertificate(f"{saved.ceiling}: an infinite channel joins the sets")
-            both = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
-            out, into = out + both, into + both
+            host_channels = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
+            out, into = out + host_channels, into + host_channels
     return Fraction(out, common), Fraction(into, common)
 
 

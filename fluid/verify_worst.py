@@ -180,9 +180,9 @@ def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
     for s in np.flatnonzero(topology.host_count).tolist():
         first, last = table.pair_start[s * n + t], table.pair_start[s * n + t + 1]
         for p in range(first, last):
-            at = s
+            switch = s
             for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
-                channel = topology.out_start[at] + port
+                channel = topology.out_start[switch] + port
                 part[s, channel] += share[p]
-                at = topology.dst[channel]
+                switch = topology.dst[channel]
     return part

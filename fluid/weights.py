@@ -44,7 +44,7 @@ LEAST = 1e-3
 """Weight below which a path is dropped where weights are exact: it would cost every packet a VC."""
 RARE = 0.01
 """Share of all flow up to which the longest paths may be dropped."""
-NEAR = 0.02
+NEAR_OPTIMAL = 0.02
 """Relative loss of shortest paths against the hop bound up to which longer paths are not tried."""
 SOLVED_MOST = 300_000
 """Pairs of switches up to which an LP is solved for weights of given next hops that are not near-optimal."""
@@ -52,7 +52,7 @@ FINEST = 256
 """Table entries of a next hop at most: thresholds of 8 bits."""
 PASSES = 3
 """Rounds in which remaining table entries are assigned."""
-OTHERS = {"uniform": 2048, "longest_matching": 1500}
+REPORTED_PATTERNS = {"uniform": 2048, "longest_matching": 1500}
 """Patterns for which the split of a planned routing is reported, too -> switches up to which it is."""
 
 
@@ -116,19 +116,23 @@ def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
         return hops
     whole, every = _solved(_problem(graph, demand, plan), plan.gap)
     used = _of_most_flow(every, plan.keep)
-    few = select_paths(every, used)
-    if len(few.flow) < int((every.flow > 0).sum()):
-        few = _solved(Problem(graph, demand, paths=few), plan.gap, (1 - plan.gap) * whole.lower)[1]
-    few = _shortened(graph, demand, every, used, few, plan.gap)
-    worth = few.flow >= _least(plan.entries) * demand.amount[few.commodity]
-    few = select_paths(few, worth & _of_most_flow(few, plan.keep))
-    weight = few.flow / np.bincount(few.commodity, few.flow, demand.size)[few.commodity]
+    selected = select_paths(every, used)
+    if len(selected.flow) < int((every.flow > 0).sum()):
+        selected = _solved(Problem(graph, demand, paths=selected), plan.gap, (1 - plan.gap) * whole.lower)[1]
+    selected = _shortened(graph, demand, every, used, selected, plan.gap)
+    worth = selected.flow >= _least(plan.entries) * demand.amount[selected.commodity]
+    selected = select_paths(selected, worth & _of_most_flow(selected, plan.keep))
+    weight = selected.flow / np.bincount(selected.commodity, selected.flow, demand.size)[selected.commodity]
     if plan.entries is not None:
-        weight = quantised(graph, demand, few, weight, plan.entries)
-        few = select_paths(few._replace(flow=weight), weight > 0)
-        weight = few.flow
+        weight = quantised(graph, demand, selected, weight, plan.entries)
+        selected = select_paths(selected._replace(flow=weight), weight > 0)
+        weight = selected.flow
     upper = float(min(whole.upper, host_bound(topology, plan.demand)))
-    return Weighed(PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method})
+    return Weighed(
+        PathSet(selected.first, selected.start, selected.channel),
+        weight,
+        {"theta_upper": upper, "method": whole.method},
+    )
 
 
 def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | None:
@@ -141,7 +145,7 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
         return None
     split = Split(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)
-    if scaled.excess > max(plan.gap, NEAR) and problem.demand.size <= MAX_PATH_PAIRS:
+    if scaled.excess > max(plan.gap, NEAR_OPTIMAL) and problem.demand.size <= MAX_PATH_PAIRS:
         return None
     ports = minimal_ports(topology)[0]
     threshold = equal_thresholds(ports, degree)
@@ -189,9 +193,9 @@ def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
     if not isinstance(flow, Paths):
         return flow
     channels, targets = problem.graph.channels, len(problem.demand.target)
-    place = np.repeat(problem.demand.row[flow.commodity], flow.hops) * channels + flow.channel
+    index = np.repeat(problem.demand.row[flow.commodity], flow.hops) * channels + flow.channel
     whole = np.zeros(targets * channels)
-    np.add.at(whole, place, np.repeat(flow.flow, flow.hops))
+    np.add.at(whole, index, np.repeat(flow.flow, flow.hops))
     return whole.reshape((targets, channels))
 
 
@@ -210,26 +214,26 @@ def _solved(problem: Problem, gap: float, enough: float = math.inf) -> tuple[Sol
     return solution, solution.flow
 
 
-def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Paths, gap: float) -> Paths:
-    """The paths ``few`` without the longest ones, repeatedly, as long as these carry little and theta stays within the
+def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, selected: Paths, gap: float) -> Paths:
+    """The paths ``selected`` without the longest ones, repeatedly, while these carry little and theta stays within the
     gap.
 
     Every channel of the longest path needs VCs. A pair without another path gets all its shorter paths among ``every``.
-    used: bool, which of these are the few.
+    used: bool, which of these are selected.
     """
-    enough = (1 - gap) * _theta(graph, few)
+    enough = (1 - gap) * _theta(graph, selected)
     while True:
-        longest = few.hops.max()
+        longest = selected.hops.max()
         short = every.hops < longest
         bare = np.bincount(every.commodity[used & short], minlength=demand.size) == 0
         used = short & (used | bare[every.commodity])
-        lost = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
-        if lost or few.flow[few.hops == longest].sum() > RARE * few.flow.sum():
-            return few
+        disconnected = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
+        if disconnected or selected.flow[selected.hops == longest].sum() > RARE * selected.flow.sum():
+            return selected
         shorter = _solved(Problem(graph, demand, paths=select_paths(every, used)), gap, enough)[1]
         if _theta(graph, shorter) < enough:
-            return few
-        few = shorter
+            return selected
+        selected = shorter
 
 
 def _theta(graph: Graph, paths: Paths) -> float:
@@ -250,24 +254,24 @@ def _of_most_flow(paths: Paths, most: int) -> Bools:
     return chosen
 
 
-def select_paths(paths: Paths, which: Bools) -> Paths:
+def select_paths(paths: Paths, selected: Bools) -> Paths:
     """A subset of the paths, with at least the one of most flow of each commodity; flows are scaled to the same total.
 
     Parameters
     ----------
     paths : Paths
         The paths.
-    which : bool [paths]
+    selected : bool [paths]
         The subset.
     """
     commodities = len(paths.first) - 1
-    bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
-    which = which | (bare[paths.commodity] & _of_most_flow(paths, 1))
-    commodity, lengths, flow = paths.commodity[which], paths.hops[which], paths.flow[which]
+    bare = np.bincount(paths.commodity[selected], minlength=commodities) == 0
+    selected = selected | (bare[paths.commodity] & _of_most_flow(paths, 1))
+    commodity, lengths, flow = paths.commodity[selected], paths.hops[selected], paths.flow[selected]
     flow = np.where(np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0)  # equal where none is left
     whole = np.bincount(paths.commodity, paths.flow, commodities) / np.bincount(commodity, flow, commodities)
     first = np.searchsorted(commodity, np.arange(commodities + 1))
-    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.hops)], flow * whole[commodity])
+    return Paths(first, starts(lengths), paths.channel[np.repeat(selected, paths.hops)], flow * whole[commodity])
 
 
 def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entries: int) -> Floats:
@@ -312,12 +316,12 @@ def _entry_counts(
     for _ in range(PASSES):
         for k in order:
             low, high = paths.first[k], paths.first[k + 1]
-            left = entries
+            remaining = entries
             for p in range(low, high):
                 _add(paths, p, (whole[p] - counts[p]) * unit[k], capacity, use)
                 counts[p] = whole[p]
-                left -= whole[p]
-            for _ in range(left):
+                remaining -= whole[p]
+            for _ in range(remaining):
                 best, least = low, np.inf
                 for p in range(low, high):
                     fullest = 0.0
@@ -349,7 +353,7 @@ def _add(paths: Paths, p: int, amount: float, capacity: Floats, use: Floats) -> 
 def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
     """``theta`` of the demand that the finished tables are planned for, and of other patterns."""
     promises: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
-    for kind, most in OTHERS.items():
+    for kind, most in REPORTED_PATTERNS.items():
         if topology.switches <= most:
             try:
                 other = make("traffic", kind=kind).build(topology)

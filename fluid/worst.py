@@ -178,8 +178,10 @@ def _via_intermediate(topology: Topology, shares: Shares) -> Worst:
             by_legs = hosts[share.source] * middle[share.target] + middle[share.source] * hosts[share.target]
             if (load := float(share.part @ by_legs) / topology.capacity[a]) > most:
                 most, channel = load, a
-    place = topology.host_switch.astype(np.int64)
-    source, target, amount = summed_pairs(n, place, np.roll(place, topology.hosts // 2), np.ones(topology.hosts))
+    host_switch = topology.host_switch.astype(np.int64)
+    source, target, amount = summed_pairs(
+        n, host_switch, np.roll(host_switch, topology.hosts // 2), np.ones(topology.hosts)
+    )
     theta = 1 / most if most > 0 else np.inf
     return Worst(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
 
@@ -221,15 +223,17 @@ class _Search:
         supply, capacity = self.hosts[source], self.hosts[target]
         sent, price = max_value_shipment(value, supply // self.unit, capacity // self.unit)
         load = self.unit * float((value * sent).sum()) / self.topology.capacity[a]
-        left = np.maximum(value - price[:, None], 0.0).max(axis=0)
-        self.proven = max(self.proven, load, float(supply @ price + capacity @ left) / self.topology.capacity[a])
+        target_price = np.maximum(value - price[:, None], 0.0).max(axis=0)
+        self.proven = max(
+            self.proven, load, float(supply @ price + capacity @ target_price) / self.topology.capacity[a]
+        )
         self.prices[a] = np.zeros(self.topology.switches)
         self.prices[a][source] = price
         if load > self.most:
             self.most, self.channel = load, a
             s, t = np.nonzero(sent)
-            apart = source[s] != target[t]
-            s, t = s[apart], t[apart]
+            crossing = source[s] != target[t]
+            s, t = s[crossing], t[crossing]
             self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
 
     def worst(self, group: Translations | None) -> Worst:
@@ -241,8 +245,8 @@ class _Search:
         """The channels that have prices, and the prices; translations copy them to all channels."""
         n = self.topology.switches
         solved = np.array(sorted(self.prices), np.int64)
-        many = len(solved) * (n if group else 1)
-        if many * n > MAX_PRICES:
+        channels = len(solved) * (n if group else 1)
+        if channels * n > MAX_PRICES:
             return np.zeros(0, np.int64), None
         price = np.array([self.prices[a] for a in solved.tolist()]).reshape(-1, n)
         if group is None:

@@ -144,7 +144,7 @@ class CollectiveBounds:
 
     def at(self, size: Fraction | int, latency: Latency) -> TimeBound:
         """The lower bound in ticks for a unit (or vector) of ``size`` flits, or bytes if ticks are those of bytes."""
-        return max((line.at(size) for line in linear_bounds(self, latency)), key=lambda bound: bound.time)
+        return max((bound.at(size) for bound in linear_bounds(self, latency)), key=lambda bound: bound.time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +167,9 @@ def linear_bounds(collective_bounds: CollectiveBounds, latency: Latency) -> tupl
     network, none = collective_bounds.network, Fraction(0)
     table = [LinearBound(by, proof, proof.time * latency.pace, none) for by, proof in collective_bounds.proofs.items()]
     table += [
-        LinearBound("cut with latency", line.proof, line.per_unit, latency.cut_latency(network, line.proof))
-        for line in table
-        if isinstance(line.proof, Cut) and line.proof.units
+        LinearBound("cut with latency", bound.proof, bound.per_unit, latency.cut_latency(network, bound.proof))
+        for bound in table
+        if isinstance(bound.proof, Cut) and bound.proof.units
     ]
     longest = latency.longest(network, *needs(collective_bounds.collective, network))
     return (*table, LinearBound("latency", None, none, longest))
@@ -225,11 +225,11 @@ def _counted(collective: Collective) -> Counted | None:
 def needs(collective: Collective, network: CollectiveNetwork) -> tuple[Bools, Bools]:
     """bool [ranks] each: the ranks whose data is needed, and the ranks that need data of each of them."""
     every, root = np.ones(network.ranks, bool), np.arange(network.ranks) == collective.root
-    some = network.amount > 0
+    with_units = network.amount > 0
     return {
-        "all_gather": (some, every), "reduce_scatter": (every, some), "all_reduce": (every, every),
-        "broadcast": (root, every), "reduce": (every, root), "scatter": (root, some), "gather": (some, root),
-        "all_to_all": (some, every),
+        "all_gather": (with_units, every), "reduce_scatter": (every, with_units), "all_reduce": (every, every),
+        "broadcast": (root, every), "reduce": (every, root), "scatter": (root, with_units),
+        "gather": (with_units, root), "all_to_all": (with_units, every),
     }[collective.kind]  # fmt: skip
 
 

@@ -47,13 +47,13 @@ def _around_centres(network: CollectiveNetwork, program: PlanProgram, flows: Sep
     """Plans around the centres, the most central one first."""
     arcs = csr_array((np.ones(len(network.tail)), (network.tail, network.head)), shape=2 * (network.vertices,))
     hops = np.minimum(shortest_path(arcs, unweighted=True), network.vertices)  # some switch may lead nowhere
-    there = hops + hops.T
-    order = np.lexsort((there[network.is_rank].sum(axis=0), there[network.is_rank].max(axis=0)))
+    round_trip = hops + hops.T
+    order = np.lexsort((round_trip[network.is_rank].sum(axis=0), round_trip[network.is_rank].max(axis=0)))
     for centre in order[:CENTRES].tolist():
         out, into = hops[centre], hops[:, centre]
         draw = np.random.default_rng(centre).uniform(0, TIE_BREAK, (2, len(network.tail)))
-        off = 1 + into[network.head] - into[network.tail], 1 + out[network.tail] - out[network.head]
-        program.prefer(there[centre], off + draw)
+        detour = 1 + into[network.head] - into[network.tail], 1 + out[network.tail] - out[network.head]
+        program.prefer(round_trip[centre], detour + draw)
         try:
             yield solve_plan(program, flows, None)
         except FluidError:  # the least time, given as a double, leaves nothing to choose from
@@ -75,5 +75,5 @@ def _filled(network: CollectiveNetwork, plan: ArcPlan) -> ArcPlan:
     used = np.sum(plan.uses, axis=0)
     time = max(map(Fraction, used.tolist(), network.capacity.tolist()))
     arc_parts = [int(time * c) for c in network.capacity.tolist()]
-    left = np.array(arc_parts) - used
-    return ArcPlan(plan.parts, plan.roots, (plan.uses[0] + left // 2, plan.uses[1] + left - left // 2))
+    unused = np.array(arc_parts) - used
+    return ArcPlan(plan.parts, plan.roots, (plan.uses[0] + unused // 2, plan.uses[1] + unused - unused // 2))

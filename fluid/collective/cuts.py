@@ -58,11 +58,11 @@ class Cut:
             An infinite channel leaves S.
         """
         capacity = network.out_of(side)
-        apart = int((side[network.rank_vertex] != inside).sum())
-        if apart and network.host is None:
+        separated = int((side[network.rank_vertex] != inside).sum())
+        if separated and network.host is None:
             raise ValueError("a rank and its switch are on different sides of a cut, with an infinite channel between")
         units = 1 if leaving == "vector" else int(network.amount[inside if leaving == "inside" else ~inside].sum())
-        return cls(side, inside, units, capacity + apart * (network.host or 0), network.scale)
+        return cls(side, inside, units, capacity + separated * (network.host or 0), network.scale)
 
     @classmethod
     def between_vertices(cls, network: CollectiveNetwork, side: Bools, leaving: Leaving) -> "Cut":

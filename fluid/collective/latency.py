@@ -92,21 +92,23 @@ class Latency:
         crossing = self.hop_ticks.tocoo()
         tail, head = crossing.coords
         leaves = cut.side[tail] & ~cut.side[head]
-        apart = (
+        separated = (
             network.rank_vertex[cut.side[network.rank_vertex] & ~cut.inside],
             network.rank_vertex[~cut.side[network.rank_vertex] & cut.inside],
         )
-        there = np.concatenate([(before[tail] + crossing.data)[leaves], before[apart[0]], np.zeros(len(apart[1]))])
-        onward = np.concatenate([after[head[leaves]], np.zeros(len(apart[0])), after[apart[1]]])
-        return self.ends + Fraction(float(there.min())) + Fraction(float(onward.min())) - self.flit
+        to_cut = np.concatenate(
+            [(before[tail] + crossing.data)[leaves], before[separated[0]], np.zeros(len(separated[1]))]
+        )
+        from_cut = np.concatenate([after[head[leaves]], np.zeros(len(separated[0])), after[separated[1]]])
+        return self.ends + Fraction(float(to_cut.min())) + Fraction(float(from_cut.min())) - self.flit
 
 
 def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sparse.csr_array:
     """[switches, switches] sparse: ticks of the fastest channel between two switches. ticks: float64 [channels]."""
     order = np.lexsort((ticks, topology.dst, topology.src))
     first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
-    kept = order[first]
-    return sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
+    fastest = order[first]
+    return sparse.csr_array((ticks[fastest], (topology.src[fastest], topology.dst[fastest])), (topology.switches,) * 2)
 
 
 def _sample_sources(vertices: Ints, alike: bool) -> Ints:

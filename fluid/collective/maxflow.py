@@ -87,12 +87,12 @@ def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
         cursor[v] = first[v]
     for a in range(arcs):
         u, v = tail[a], head[a]
-        there, back = cursor[u], cursor[v]
+        forward, backward = cursor[u], cursor[v]
         cursor[u] += 1
         cursor[v] += 1
-        residual.slot[a] = there
-        residual.head[there], residual.mate[there] = v, back
-        residual.head[back], residual.mate[back] = u, there
+        residual.slot[a] = forward
+        residual.head[forward], residual.mate[forward] = v, backward
+        residual.head[backward], residual.mate[backward] = u, forward
 
 
 @kernel
@@ -139,12 +139,12 @@ def _send(residual: Residual, path: Ints32, length: int, amount: int) -> int:
     """Send an amount along the first ``length`` slots of a path; returns the index of the first slot that is
     saturated.
     """
-    left, full = residual.remaining, length
+    remaining, full = residual.remaining, length
     for k in range(length - 1, -1, -1):
         i = path[k]
-        left[i] -= amount
-        left[residual.mate[i]] += amount
-        if left[i] == 0:
+        remaining[i] -= amount
+        remaining[residual.mate[i]] += amount
+        if remaining[i] == 0:
             full = k
     return full
 
@@ -152,7 +152,7 @@ def _send(residual: Residual, path: Ints32, length: int, amount: int) -> int:
 @kernel
 def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> int:
     """Send a blocking flow along shortest paths, at most ``limit``; returns the amount."""
-    first, head, left, distance = residual.first, residual.head, residual.remaining, residual.distance
+    first, head, remaining, distance = residual.first, residual.head, residual.remaining, residual.distance
     cursor, path = residual.cursor, residual.path
     for v in range(len(cursor)):
         cursor[v] = first[v]
@@ -161,7 +161,7 @@ def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> in
         if v == sink:
             amount = limit - sent
             for k in range(length):
-                amount = min(amount, left[path[k]])
+                amount = min(amount, remaining[path[k]])
             sent += amount
             length = _send(residual, path, length, amount)
             if length < distance[source]:
@@ -169,7 +169,7 @@ def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> in
             continue
         while cursor[v] < first[v + 1]:
             i = cursor[v]
-            if left[i] > 0 and distance[head[i]] == distance[v] - 1:
+            if remaining[i] > 0 and distance[head[i]] == distance[v] - 1:
                 break
             cursor[v] += 1
         if cursor[v] < first[v + 1]:

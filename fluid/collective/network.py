@@ -69,12 +69,12 @@ class CollectiveNetwork:
             ``MAX_DENOMINATOR``, or numbers whose products overflow.
         """
         check_capacities(topology)
-        place = _places(topology, ranks)
+        rank_vertex = _rank_vertices(topology, ranks)
         host = topology.host_capacity if ranks == "hosts" and topology.host_capacity < inf else None
         whole, scale = integer_capacities([*topology.capacity.tolist(), *([] if host is None else [host])])
         tail, head, capacity = _merged(topology, whole[: topology.channels])
         network = cls(
-            topology.switches, tail, head, capacity, scale, place, _amounts(len(place), amounts),
+            topology.switches, tail, head, capacity, scale, rank_vertex, _amounts(len(rank_vertex), amounts),
             None if host is None else int(whole[-1]),
         )  # fmt: skip
         network.check()
@@ -198,17 +198,17 @@ def _fraction(value: float) -> Fraction:
     return fraction
 
 
-def _places(topology: Topology, ranks: Ranks) -> Ints:
+def _rank_vertices(topology: Topology, ranks: Ranks) -> Ints:
     """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two."""
     if ranks not in get_args(Ranks):
         raise FluidError(f"ranks are {' or '.join(get_args(Ranks))}, not {ranks}")
     if ranks == "hosts":
-        place = topology.host_switch
+        rank_vertex = topology.host_switch
     else:
-        place = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
-    if len(place) < 2:
-        raise FluidError(f"a collective needs at least two ranks; there are {len(place)} {ranks} with hosts")
-    return place.astype(np.int64)
+        rank_vertex = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
+    if len(rank_vertex) < 2:
+        raise FluidError(f"a collective needs at least two ranks; there are {len(rank_vertex)} {ranks} with hosts")
+    return rank_vertex.astype(np.int64)
 
 
 def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:

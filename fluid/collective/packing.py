@@ -75,8 +75,8 @@ def pack(vertices: int, tail: Ints, head: Ints, capacity: Ints, count: Ints) -> 
     packing, done = _Packing(vertices, tail, head, capacity.copy()), list[Bundle]()
     waiting = [Bundle.single(root, int(count[root])) for root in np.flatnonzero(count).tolist()]
     while waiting:
-        many = sum(len(bundle.member) for bundle in waiting) > SUPPLY
-        index = 0 if many else min(range(len(waiting)), key=lambda place: waiting[place].reached)
+        in_sequence = sum(len(bundle.member) for bundle in waiting) > SUPPLY
+        index = 0 if in_sequence else min(range(len(waiting)), key=lambda place: waiting[place].reached)
         bundle = waiting.pop(index)
         if len(bundle.member) == vertices:
             done.append(bundle)
@@ -106,11 +106,11 @@ class _Packing:
         if rest < 0:
             raise ValueError(f"the capacities do not suffice for all trees: those of root {bundle.root} cannot grow")
         self.capacity[:] = capacity[: len(self.capacity)]
-        size, place, looked, count = state.tolist()
+        size, member_index, arc_index, count = state.tolist()
         return [
-            Bundle(many, member[:some], arc[:some], depth[:some], (place, looked))
-            for many, some in ((count, size), (rest, size - 1))
-            if many
+            Bundle(trees, member[:members], arc[:members], depth[:members], (member_index, arc_index))
+            for trees, members in ((count, size), (rest, size - 1))
+            if trees
         ]
 
     def _supply(self, others: list[Bundle]) -> tuple[Residual, Ints]:

@@ -68,18 +68,18 @@ class Parts:
             An infinite channel joins a rank to a switch in another part.
         """
         labels = np.unique(of_rank)
-        place = np.minimum(np.searchsorted(labels, part), len(labels) - 1)
-        part = np.where(labels[place] == part, place, -1)
+        index = np.minimum(np.searchsorted(labels, part), len(labels) - 1)
+        part = np.where(labels[index] == part, index, -1)
         of_rank = np.searchsorted(labels, of_rank)
         tail, head = part[network.tail], part[network.head]
         out, into = (
             int(network.capacity[(end >= 0) & (tail != head)].sum()) for end in (tail, head)
         )  # fmt: skip
-        at = part[network.rank_vertex]
-        apart = at != of_rank
-        if apart.any() and network.host is None:
+        part_of_vertex = part[network.rank_vertex]
+        separated = part_of_vertex != of_rank
+        if separated.any() and network.host is None:
             raise ValueError("a rank and its switch are in different parts, with an infinite channel between")
-        hosts = (int(apart.sum()) + int((apart & (at >= 0)).sum())) * (network.host or 0)
+        hosts = (int(separated.sum()) + int((separated & (part_of_vertex >= 0)).sum())) * (network.host or 0)
         return cls(part, of_rank, len(labels), out + hosts, into + hosts, network.scale, counted)
 
     @property
@@ -204,41 +204,41 @@ class _Nested:
         np.add.at(into, network.head, network.capacity)
         self.out, self.into, self.ranks = out.tolist(), into.tolist(), network.is_rank.tolist()
         self.joins: list[tuple[int, int]] = []
-        beside: list[dict[int, int]] = [{} for _ in range(n)]
+        between: list[dict[int, int]] = [{} for _ in range(n)]
         for u, v, c in zip(network.tail.tolist(), network.head.tolist(), network.capacity.tolist(), strict=True):
-            beside[u][v] = beside[u].get(v, 0) + c
-            beside[v][u] = beside[v].get(u, 0) + c
-        waiting = [self._offer(u, v, c) for u in range(n) for v, c in beside[u].items() if u < v]
+            between[u][v] = between[u].get(v, 0) + c
+            between[v][u] = between[v].get(u, 0) + c
+        waiting = [self._offer(u, v, c) for u in range(n) for v, c in between[u].items() if u < v]
         heapq.heapify(waiting)
         while waiting:
             _, a, b = heapq.heappop(waiting)
-            if beside[a] and beside[b]:
-                self._join(a, b, beside)
-                new = len(beside) - 1
-                for other, c in beside[new].items():
+            if between[a] and between[b]:
+                self._join(a, b, between)
+                new = len(between) - 1
+                for other, c in between[new].items():
                     heapq.heappush(waiting, self._offer(other, new, c))
 
     def _offer(self, a: int, b: int, between: int) -> tuple[float, int, int]:
         """A candidate union as a heap entry; the largest share comes first."""
         return -between / min(self.out[a] + self.into[a], self.out[b] + self.into[b]), a, b
 
-    def _join(self, a: int, b: int, beside: list[dict[int, int]]) -> None:
+    def _join(self, a: int, b: int, between: list[dict[int, int]]) -> None:
         """Unite two sets; beside: capacity of each maximal set to other ones, both directions together."""
-        between = beside[a][b]
+        shared = between[a][b]
         for of_set in (self.out, self.into):
-            of_set.append(of_set[a] + of_set[b] - between)
+            of_set.append(of_set[a] + of_set[b] - shared)
         self.ranks.append(self.ranks[a] or self.ranks[b])
         self.joins.append((a, b))
         merged: dict[int, int] = {}
         for old in (a, b):
-            for other, c in beside[old].items():
+            for other, c in between[old].items():
                 if other not in (a, b):
                     merged[other] = merged.get(other, 0) + c
-                    del beside[other][old]
-            beside[old] = {}
+                    del between[other][old]
+            between[old] = {}
         for other, c in merged.items():
-            beside[other][len(beside)] = c
-        beside.append(merged)
+            between[other][len(between)] = c
+        between.append(merged)
 
     def best(self, parts: Parts, outward: bool) -> Parts:
         """The parts among these sets and single ranks with the least capacity over (parts - 1), by Newton's method.
@@ -287,5 +287,5 @@ class _Nested:
                 waiting += [(b, max(label, a if whole else -1)) for b in self.joins[a - n]]
             elif whole:
                 part[a] = a if label < 0 else label
-        at = part[network.rank_vertex]
-        return Parts.of(network, part, np.where(at >= 0, at, of_rank), counted)
+        part_of_vertex = part[network.rank_vertex]
+        return Parts.of(network, part, np.where(part_of_vertex >= 0, part_of_vertex, of_rank), counted)

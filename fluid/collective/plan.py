@@ -169,8 +169,8 @@ class PlanProgram:
         for direction, side in violated:
             if (direction, side.tobytes()) not in self.known:
                 self.known.add((direction, side.tobytes()))
-                near, far = _ends(self.network, direction)
-                crossing = np.flatnonzero(side[near] & ~side[far])
+                begin, end = _ends(self.network, direction)
+                crossing = np.flatnonzero(side[begin] & ~side[end])
                 self._row(
                     1.0, highspy.kHighsInf, np.concatenate([1 + np.flatnonzero(side), self._uses(direction, crossing)])
                 )
@@ -198,7 +198,7 @@ class SeparationFlows:
         every, sinks = np.arange(n), np.full(n, n)
         ends = [_ends(network, direction) for direction in directions]
         self.residuals = [
-            Residual.of(n + 1, np.concatenate([near, every]), np.concatenate([far, sinks])) for near, far in ends
+            Residual.of(n + 1, np.concatenate([begin, every]), np.concatenate([end, sinks])) for begin, end in ends
         ]
 
     def violated(self, plan: ArcPlan, slack: int = 0) -> Iterator[tuple[int, Bools]]:
@@ -232,12 +232,12 @@ def _ends(network: CollectiveNetwork, direction: int) -> tuple[Ints, Ints]:
 def _readings(roots: Floats, uses: list[Floats], shares: Sequence[Fraction] | None) -> Iterator[ArcPlan]:
     """Candidate plans of a solution: fractions close to its numbers, and last a plan that is rounded up."""
     numbers, vertices = np.concatenate([roots, *uses]), len(roots)
-    for most in DENOMINATORS:
-        fractions = [Fraction(value).limit_denominator(most) for value in numbers.tolist()]
+    for limit in DENOMINATORS:
+        fractions = [Fraction(value).limit_denominator(limit) for value in numbers.tolist()]
         fractions[:vertices] = shares or fractions[:vertices]
         parts = lcm(*(value.denominator for value in fractions))
-        near = bool(np.abs(np.array(fractions, float) - numbers).max() < TOLERANCE)
-        if near and parts < UNIT and sum(fractions[:vertices]) == 1:
+        is_close = bool(np.abs(np.array(fractions, float) - numbers).max() < TOLERANCE)
+        if is_close and parts < UNIT and sum(fractions[:vertices]) == 1:
             whole = np.array([int(value * parts) for value in fractions])
             yield ArcPlan(parts, whole[:vertices], tuple(np.split(whole[vertices:], len(uses))))
     unit = lcm(*(share.denominator for share in shares or ()))

@@ -63,8 +63,8 @@ def rooted_trees(network: CollectiveNetwork) -> RootedForest:
     network = with_hosts_as_vertices(network)
     cuts.all_reduce(network)  # refuses ranks that are cut off
     plan = plan_around_centres(network)
-    toward, away = (replace(network, capacity=use) for use in plan.uses)
-    trees = tuple(_paired(_by_root(toward.reversed(), plan.roots), _by_root(away, plan.roots)))
+    inward, outward = (replace(network, capacity=use) for use in plan.uses)
+    trees = tuple(_paired(_by_root(inward.reversed(), plan.roots), _by_root(outward, plan.roots)))
     return RootedForest(network, trees, plan.parts, rooted_time(network, trees))
 
 

@@ -94,9 +94,9 @@ class _ArcPaths:
         arcs = dict.fromkeys([*self.between, *((u, t) for u, t in product(into, out) if u != t)])
         tail, head = np.array(list(arcs), np.int64).reshape(-1, 2).T
         capacity = np.array([sum(self.between[arc].values()) if arc in self.between else 0 for arc in arcs], np.int64)
-        place = {arc: i for i, arc in enumerate(arcs)}
+        index = {arc: i for i, arc in enumerate(arcs)}
         pairs = [(u, t) for u, t in product(into, out) if u != t]
-        of_pair = np.array([(place[u, z], place[z, t], place[u, t]) for u, t in pairs], np.int64).reshape(-1, 3)
+        of_pair = np.array([(index[u, z], index[z, t], index[u, t]) for u, t in pairs], np.int64).reshape(-1, 3)
         moved = self._moved(z, tail, head, capacity, of_pair)
         for (u, t), amount in zip(pairs, moved.tolist(), strict=True):
             self._move(u, z, t, amount)
@@ -178,11 +178,11 @@ def _split(
             for kind in range(2):
                 limit = trees + amount
                 set_capacities(residual, capacity, len(capacity))
-                left, slot = residual.remaining, residual.slot
-                left[slot[to_sink + v]] = limit
+                remaining, slot = residual.remaining, residual.slot
+                remaining[slot[to_sink + v]] = limit
                 for end in (u, t):
-                    left[slot[(from_source if kind == 0 else to_sink) + end]] = limit
-                left[slot[(to_sink if kind == 0 else from_source) + z]] = limit
+                    remaining[slot[(from_source if kind == 0 else to_sink) + end]] = limit
+                remaining[slot[(to_sink if kind == 0 else from_source) + z]] = limit
                 amount = min(amount, send_up_to(residual, n, n + 1, limit) - trees)
             if amount == 0:
                 begin = (begin + i) % len(sinks)

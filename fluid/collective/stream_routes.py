@@ -33,8 +33,8 @@ def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | Non
         counts.append(len(paths))
         weight += [count / total for _, count in paths]
         channels += [_channels(topology, path) for path, _ in paths]
-    lengths = np.array([len(some) for some in channels], np.int64)
-    flat = np.array([channel for some in channels for channel in some], np.int32)
+    lengths = np.array([len(path_channels) for path_channels in channels], np.int64)
+    flat = np.array([channel for path_channels in channels for channel in path_channels], np.int32)
     own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
     path_set = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
     table = weighed_table(topology, own, path_set, np.array(weight), 1, 0)

@@ -30,7 +30,7 @@ def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction
         count[tree.root] += tree.count
     weight = network.weight.tolist()
     parts = Fraction(sum(count.values()), sum(weight))
-    wrong = [v for v, many in count.items() if many != parts * weight[v]]
+    wrong = [v for v, trees_of_root in count.items() if trees_of_root != parts * weight[v]]
     if wrong:
         v = wrong[0]
         raise ValueError(f"{count[v]} trees have the root {v}, where {weight[v]} of {sum(weight)} units start")
@@ -39,9 +39,9 @@ def parts_of_unit(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction
 
 def check_spanning(network: CollectiveNetwork, tree: Tree) -> None:
     """Raise ``ValueError`` if a tree does not reach every rank."""
-    lost = set(network.rank_vertex.tolist()) - tree.reached()
-    if lost:
-        raise ValueError(f"a tree of root {tree.root} does not reach the rank at {min(lost)}")
+    missing = set(network.rank_vertex.tolist()) - tree.reached()
+    if missing:
+        raise ValueError(f"a tree of root {tree.root} does not reach the rank at {min(missing)}")
 
 
 def longest_arc_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fraction:
@@ -52,6 +52,6 @@ def longest_arc_time(network: CollectiveNetwork, trees: Iterable[Tree]) -> Fract
     ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
     capacity = dict(zip(ends, network.capacity.tolist(), strict=True))
     used = load(trees)
-    if lost := sorted(used.keys() - capacity.keys()):
-        raise ValueError(f"a tree uses the arc {lost[0]}, which the network lacks")
-    return max((network.scale * Fraction(many, capacity[arc]) for arc, many in used.items()), default=Fraction(0))
+    if missing := sorted(used.keys() - capacity.keys()):
+        raise ValueError(f"a tree uses the arc {missing[0]}, which the network lacks")
+    return max((network.scale * Fraction(count, capacity[arc]) for arc, count in used.items()), default=Fraction(0))

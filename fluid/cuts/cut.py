@@ -147,25 +147,25 @@ class _Largest:
     """
 
     rows: np.ndarray
-    place: np.ndarray
+    largest: np.ndarray
     rest: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray, matrix: sparse.csr_array) -> "_Largest":
-        place = np.asarray(matrix.argmax(axis=1)).ravel()
+        largest = np.asarray(matrix.argmax(axis=1)).ravel()
         entries = sparse.coo_array(matrix)
-        other = entries.col != place[entries.row]
-        return cls(rows, place, np.bincount(entries.row[other], entries.data[other], len(rows)))
+        other = entries.col != largest[entries.row]
+        return cls(rows, largest, np.bincount(entries.row[other], entries.data[other], len(rows)))
 
     def without(self, u: int, row: np.ndarray) -> Floats:
         """float64 [switches]: the sum of row u without the entry of each switch. row: row u."""
         sums: np.ndarray = self.rows[u] - row
-        sums[self.place[u]] = self.rest[u]
+        sums[self.largest[u]] = self.rest[u]
         return sums
 
     def of_others_without(self, u: int, column: np.ndarray) -> Floats:
         """float64 [switches]: the sum of every row without its entry in column u. column: column u."""
-        return np.where(self.place == u, self.rest, self.rows - column)
+        return np.where(self.largest == u, self.rest, self.rows - column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +199,8 @@ class CutNetwork:
 
     def ratio(self, capacity: Floats, demand: np.ndarray) -> np.ndarray:
         """Elementwise capacity / demand of two float64 arrays, inf where there is no demand."""
-        nothing = demand <= self._nothing
-        return np.where(nothing, np.inf, capacity / np.where(nothing, 1.0, demand))
+        no_demand = demand <= self._nothing
+        return np.where(no_demand, np.inf, capacity / np.where(no_demand, 1.0, demand))
 
     @cached_property
     def _nothing(self) -> float:
@@ -226,9 +226,9 @@ class CutNetwork:
             for first in range(0, len(family), step):
                 block = family[first : first + step]
                 sparsity = self.sparsity(block)
-                direction, which = np.unravel_index(sparsity.argmin(), sparsity.shape)
-                if sparsity[direction, which] < least * (1 - 1e-12):
-                    least, side = float(sparsity[direction, which]), block[which] ^ bool(direction)
+                direction, index = np.unravel_index(sparsity.argmin(), sparsity.shape)
+                if sparsity[direction, index] < least * (1 - 1e-12):
+                    least, side = float(sparsity[direction, index]), block[index] ^ bool(direction)
         return side
 
     def cut(self, name: str, side: np.ndarray) -> Cut:
@@ -243,7 +243,7 @@ class CutNetwork:
 
 def _named(side: np.ndarray) -> str:
     """The smaller side of a cut in words."""
-    few, word = (side, "out of") if 2 * side.sum() <= len(side) else (~side, "into")
-    switches = np.flatnonzero(few)
+    smaller, word = (side, "out of") if 2 * side.sum() <= len(side) else (~side, "into")
+    switches = np.flatnonzero(smaller)
     listed = " ".join(map(str, switches[:NAMED])) + (" ..." if len(switches) > NAMED else "")
     return f"{word} {len(switches)} of {len(side)} switches ({listed})"

@@ -43,13 +43,13 @@ def _vectors(network: CutNetwork) -> Floats:
     links = csr_array((topology.capacity, (topology.src, topology.dst)), (n, n))
     links = csr_array(links + links.T)
     scale = 1 / np.sqrt(links.sum(axis=1))
-    near = csr_array(diags_array(scale) @ links @ diags_array(scale))  # the largest eigenvalues of this one
+    normalised = csr_array(diags_array(scale) @ links @ diags_array(scale))  # the largest eigenvalues of this one
     count = min(VECTORS, n - 1)
     if n <= DENSE:
-        vectors = eigh(near.toarray(), subset_by_index=[n - 1 - count, n - 2])[1]
+        vectors = eigh(normalised.toarray(), subset_by_index=[n - 1 - count, n - 2])[1]
     else:
         start = np.random.Generator(np.random.Philox(0)).random(n)
-        values, every = eigsh(near, count + 1, which="LA", v0=start)
+        values, every = eigsh(normalised, count + 1, which="LA", v0=start)
         vectors = every[:, np.argsort(values)[:-1]]
     scaled: Floats = vectors[:, ::-1] * scale[:, None]
     return scaled

@@ -131,11 +131,11 @@ def generate(
     scale = (1 + max(best.upper / best.lower - 1, gap)) / best.lower
     slack = scale * capacity - shared.load(paths)
     centre = 0.1 * (slack @ z) / len(z)
-    at = _Point(paths, slack, scale, z, distance - centre * np.diff(paths.first) / amount)
+    point = _Point(paths, slack, scale, z, distance - centre * np.diff(paths.first) / amount)
     for _ in range(MAX_STEPS):
         if best.within(gap):
             break
-        centre = _advance(problem, at, best, gap)
+        centre = _advance(problem, point, best, gap)
     return best.hops, best.paths
 
 
@@ -160,35 +160,35 @@ def with_paths(paths: Paths, priced: PricedPaths) -> Paths:
     begin = np.concatenate([paths.start[:-1], len(paths.channel) + priced.start[new]])[order]
     lengths = np.concatenate([paths.hops, np.diff(priced.start)[new]])[order]
     start = np.concatenate([[0], np.cumsum(lengths)])
-    place = np.repeat(begin - start[:-1], lengths) + np.arange(start[-1])
+    index = np.repeat(begin - start[:-1], lengths) + np.arange(start[-1])
     flow = np.concatenate([paths.flow, np.zeros(len(new))])[order]
     first = np.searchsorted(commodity[order], np.arange(len(paths.first)))
-    return Paths(first, start, np.concatenate([paths.channel, priced.channel])[place], flow)
+    return Paths(first, start, np.concatenate([paths.channel, priced.channel])[index], flow)
 
 
-def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
+def _advance(problem: Problem, point: _Point, best: _Best, gap: float) -> float:
     """One predictor-corrector step of the point, and its bounds; returns the mean complementarity."""
-    newton = _Newton(problem, best.shared, at)
+    newton = _Newton(problem, best.shared, point)
     mean: float = newton.mean
     move = newton.step(0.0)
     predicted = newton.complementarity(move, *newton.longest(move, 1.0)) / mean
     # no further towards the boundary than the gap asks for: there the system is hardly solvable
-    least = 0.2 * gap * at.scale / newton.size / mean
+    least = 0.2 * gap * point.scale / newton.size / mean
     move = newton.step(max(predicted**3, min(1.0, least)) * mean, move)
     primal, dual = newton.longest(move, 0.99)
-    at.paths = at.paths._replace(flow=newton.flow + primal * move.flow)
-    at.slack = newton.slack + primal * move.slack
-    at.scale += primal * move.scale
-    best.see_flow(at.paths)
+    point.paths = point.paths._replace(flow=newton.flow + primal * move.flow)
+    point.slack = newton.slack + primal * move.slack
+    point.scale += primal * move.scale
+    best.see_flow(point.paths)
     for _ in range(HALVINGS):
-        z, u = at.z + dual * move.z, at.u + dual * move.u
-        distance, at.paths = _priced(problem, at.paths, z[best.shared.row])
+        z, u = point.z + dual * move.z, point.u + dual * move.u
+        distance, point.paths = _priced(problem, point.paths, z[best.shared.row])
         best.see_lengths(z, distance)
-        margin = 0.01 * mean * np.diff(at.paths.first) / problem.demand.amount
+        margin = 0.01 * mean * np.diff(point.paths.first) / problem.demand.amount
         if (distance - u >= margin).all():
             break
         dual /= 2
-    at.z, at.u = z, np.minimum(u, distance - margin)
+    point.z, point.u = z, np.minimum(u, distance - margin)
     return mean
 
 
@@ -211,19 +211,19 @@ class _Newton:
     mean of f r and s z, over ``size`` products.
     """
 
-    def __init__(self, problem: Problem, shared: Shared, at: _Point) -> None:
+    def __init__(self, problem: Problem, shared: Shared, point: _Point) -> None:
         self.capacity = shared.capacity
-        paths, rows, commodities = at.paths, len(shared.capacity), problem.demand.size
-        self.commodity, self.commodities, self.z = paths.commodity, commodities, at.z
+        paths, rows, commodities = point.paths, len(shared.capacity), problem.demand.size
+        self.commodity, self.commodities, self.z = paths.commodity, commodities, point.z
         count = len(paths.flow)
         row = shared.row[paths.channel]
         self.use = sparse.csc_array((np.ones(len(row)), row, paths.start), (rows, count))
-        self.reduced = self.use.T @ at.z - at.u[self.commodity]
+        self.reduced = self.use.T @ point.z - point.u[self.commodity]
         self.size = count + rows
-        mean = (paths.flow @ self.reduced + at.slack @ at.z) / self.size
+        mean = (paths.flow @ self.reduced + point.slack @ point.z) / self.size
         self.flow = np.maximum(paths.flow, 0.01 * mean / self.reduced)
-        self.slack = np.maximum(at.slack, 0.01 * mean / at.z)
-        self.mean = (self.flow @ self.reduced + self.slack @ at.z) / self.size
+        self.slack = np.maximum(point.slack, 0.01 * mean / point.z)
+        self.mean = (self.flow @ self.reduced + self.slack @ point.z) / self.size
 
         ratio = self.flow / self.reduced
         self.total = self._by_commodity(ratio)
@@ -234,12 +234,12 @@ class _Newton:
         share = self.joint.copy()
         share.data = share.data / np.repeat(self.total, np.diff(share.indptr))
         matrix = (weighted @ self.use.T - share @ self.joint.T).toarray()
-        self.factor = _factor(matrix, self.slack / at.z)
+        self.factor = _factor(matrix, self.slack / point.z)
         self.by_capacity = cho_solve(self.factor, self.capacity)
 
         self.unserved = problem.demand.amount - self._by_commodity(self.flow)
-        self.excess = at.scale * self.capacity - self.use @ self.flow - self.slack
-        self.unscaled = 1 - self.capacity @ at.z
+        self.excess = point.scale * self.capacity - self.use @ self.flow - self.slack
+        self.unscaled = 1 - self.capacity @ point.z
 
     def _by_commodity(self, value: np.ndarray) -> np.ndarray:
         return np.bincount(self.commodity, value, self.commodities)
@@ -252,12 +252,12 @@ class _Newton:
             flow_gap = flow_gap - before.flow * before.r
             slack_gap = slack_gap - before.slack * before.z
         at_paths = flow_gap / self.reduced
-        short = self.unserved - self._by_commodity(at_paths)
-        right = self.use @ at_paths + slack_gap / self.z - self.excess + self.joint @ (short / self.total)
+        shortfall = self.unserved - self._by_commodity(at_paths)
+        right = self.use @ at_paths + slack_gap / self.z - self.excess + self.joint @ (shortfall / self.total)
         solved = cho_solve(self.factor, right)
         scale = (self.capacity @ solved - self.unscaled) / (self.capacity @ self.by_capacity)
         z = solved - scale * self.by_capacity
-        u = (short + self.joint.T @ z) / self.total
+        u = (shortfall + self.joint.T @ z) / self.total
         r = self.use.T @ z - u[self.commodity]
         flow, slack = (flow_gap - self.flow * r) / self.reduced, (slack_gap - self.slack * z) / self.z
         return _Move(flow, slack, scale, z, u, r)

@@ -26,8 +26,8 @@ def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
     fit = sparse.hstack([load * scale, sparse.csr_array((graph.channels, 1))])
     gain = np.zeros(count + 1)
     gain[-1] = -1
-    nothing, full = np.zeros(demand.size), np.ones(graph.channels)
-    optimum = linprog(gain, A_eq=serve, b_eq=nothing, A_ub=fit, b_ub=full, method="highs")
+    zeros, ones = np.zeros(demand.size), np.ones(graph.channels)
+    optimum = linprog(gain, A_eq=serve, b_eq=zeros, A_ub=fit, b_ub=ones, method="highs")
     if optimum.status != 0:
         raise FluidError(f"HiGHS ended with: {optimum.message}")
     flow = np.maximum(optimum.x[:-1], 0) * demand.amount[paths.commodity] * scale

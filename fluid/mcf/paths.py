@@ -57,10 +57,10 @@ class Paths(NamedTuple):
 
     def carrying(self) -> "Paths":
         """The paths that have channels and carry flow."""
-        kept = (self.hops > 0) & (self.flow > 0)
-        first = np.searchsorted(self.commodity[kept], np.arange(len(self.first)))
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.hops[kept])])
-        return Paths(first, start, self.channel[np.repeat(kept, self.hops)], self.flow[kept])
+        carries = (self.hops > 0) & (self.flow > 0)
+        first = np.searchsorted(self.commodity[carries], np.arange(len(self.first)))
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.hops[carries])])
+        return Paths(first, start, self.channel[np.repeat(carries, self.hops)], self.flow[carries])
 
     def load(self, channels: int) -> Floats:
         """float64 [channels]: the flow on every channel."""

@@ -63,11 +63,11 @@ def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Gene
     """
     graph, demand = problem.graph, problem.demand
     share = demand.amount / rounds
-    anything = np.full(demand.size, np.inf)
+    no_limit = np.full(demand.size, np.inf)
     excess = np.zeros(graph.channels)
     for _ in range(rounds):
         z = rng.uniform(0.9, 1.1, graph.channels) * np.exp(1.5 * excess) / graph.capacity
-        _, priced = price(graph, demand, problem.dags, z, anything)
+        _, priced = price(graph, demand, problem.dags, z, no_limit)
         paths = Paths(*extend(paths, priced, False, share))
         use = paths.load(graph.channels) / graph.capacity
         excess = np.minimum(use / use.mean() - 1, 2)

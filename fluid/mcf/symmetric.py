@@ -43,11 +43,11 @@ def _first_paths(problem: Problem, shared: Shared) -> Paths:
     """Equal shares of every demand on shortest paths that avoid fuller classes, with random ties."""
     graph, demand = problem.graph, problem.demand
     rng = np.random.default_rng(1)
-    paths, anything = Paths.none(demand.size), np.full(demand.size, np.inf)
+    paths, no_limit = Paths.none(demand.size), np.full(demand.size, np.inf)
     use = np.ones(len(shared.capacity))
     for _ in range(ROUNDS):
         z = (use / use.mean() / shared.capacity)[shared.row] * rng.uniform(0.99, 1.01, graph.channels)
-        priced = price(graph, demand, problem.dags, z, anything)[1]
+        priced = price(graph, demand, problem.dags, z, no_limit)[1]
         paths = Paths(*extend(paths, priced, False, demand.amount / ROUNDS))
         use = shared.load(paths) / shared.capacity + 0.1 * use
     return paths

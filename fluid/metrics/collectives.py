@@ -75,5 +75,5 @@ class Collectives(MetricSpec):
 
 def _sides(side: np.ndarray) -> dict[str, list[int]]:
     """The switches of a side, or of the other side if that is smaller; neither if there are too many."""
-    name, few = min((("cut_inside", side), ("cut_outside", ~side)), key=lambda one: int(one[1].sum()))
-    return {name: np.flatnonzero(few).tolist()} if few.sum() <= LISTED else {}
+    name, smaller = min((("cut_inside", side), ("cut_outside", ~side)), key=lambda one: int(one[1].sum()))
+    return {name: np.flatnonzero(smaller).tolist()} if smaller.sum() <= LISTED else {}

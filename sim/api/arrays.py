@@ -56,8 +56,8 @@ def dataset_of(
     for name in dims:
         frame = _everywhere(frame, name)
     if not dims or frame.duplicated(dims).any():
-        place = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
-        raise ValueError(f"rows are not unique {place}: add columns, dataset(NAME, over=[...])")
+        columns = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
+        raise ValueError(f"rows are not unique {columns}: add columns, dataset(NAME, over=[...])")
     dataset: xarray.Dataset = frame.set_index(dims).to_xarray()
     texts = [name for name in dims if not pd.api.types.is_numeric_dtype(frame[name])]
     dataset = dataset.reindex({name: frame[name].unique() for name in texts})  # in the order of the run

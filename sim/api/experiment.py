@@ -55,8 +55,8 @@ class RunError(Exception):
     """
 
     def __init__(self, report: "Report"):
-        more = len(report.problems) - MAX_PROBLEMS
-        lines = [*report.problems[:MAX_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]
+        unlisted = len(report.problems) - MAX_PROBLEMS
+        lines = [*report.problems[:MAX_PROBLEMS], *([f"... and {unlisted} more"] if unlisted > 0 else [])]
         super().__init__("\n".join(lines) or f"see status and message of the rows in {report.folder}")
         self.report = report
 
@@ -365,8 +365,8 @@ class Experiment:
     def _frame(self, name: str) -> "pd.DataFrame":
         tables = self._tables
         if name not in tables:
-            place = "memory" if self.folder is None else self.folder
-            raise FileNotFoundError(f"{place}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
+            location = "memory" if self.folder is None else self.folder
+            raise FileNotFoundError(f"{location}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
         return frame_of(tables[name], self._known(name, frame_of(tables[name], ())))
 
     def _known(self, name: str, frame: "pd.DataFrame") -> Collection[Column]:
@@ -428,10 +428,10 @@ def _flow(value: Any, key: str) -> str:
 def _without_main() -> Iterator[None]:
     """Hide the calling script from new processes, which would import and so run it again."""
     main = sys.modules["__main__"].__dict__
-    kept: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    saved: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
         yield
     finally:
         main.pop("__spec__")
-        main.update(kept)
+        main.update(saved)

@@ -56,7 +56,7 @@ def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
     value: numbers and texts of Python and NumPy, arrays of them, series of pandas, paths, lists, tuples, ranges,
         mappings.
     key: path of the value in the configuration, for errors.
-    above: the mappings and lists that hold the value, outermost first.
+    parents: the mappings and lists that hold the value, outermost first.
 
     Raises
     ------

@@ -37,7 +37,7 @@ DEFAULT_ERROR = 0.02
 RATE, TIME = "flits/cycle/node", "cycles"
 """Default units."""
 
-SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
+SHORT_FORMS = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
 """Section -> the key that a plain text stands for, and the kind that is implied."""
 
 SIMULATORS = {"booksim2": "BookSim2", "htsim": "htsim"}
@@ -231,7 +231,7 @@ def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
     """The part of a claim that is a configuration, in its long form."""
     keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
     parts = root.with_value({key: node for key, node in root.value.items() if key in keys})
-    for section, (key, kind) in SHORT.items():
+    for section, (key, kind) in SHORT_FORMS.items():
         node = parts.get(section)
         if node is not None and isinstance(node.value, str):
             plain = {key: node} | ({} if kind is None else {"kind": node.with_value(kind)})
@@ -282,9 +282,9 @@ class _Reader:
     def points(self) -> Iterator[Point]:
         """The points of all entries, in order."""
         for i, entry in enumerate(self.config.reported):
-            place: Place = ("reported", i)
-            for where, texts in self._rows(entry, place):
-                if (point := self._point(entry, place, where, texts)) is not None:
+            key: Place = ("reported", i)
+            for where, texts in self._rows(entry, key):
+                if (point := self._point(entry, key, where, texts)) is not None:
                     yield point
 
     def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
@@ -373,13 +373,13 @@ class _Reader:
                     self.page.refuse((*place, "unit", what), f"is no unit of a {what}")
                     return None
             return usual | entry.unit
-        timely = is_time(entry.unit)
-        meant = [what for what in texts if (what == "latency") == timely]
-        if not meant:
-            kind = "a time" if timely else "a rate"
+        is_of_time = is_time(entry.unit)
+        fitting = [what for what in texts if (what == "latency") == is_of_time]
+        if not fitting:
+            kind = "a time" if is_of_time else "a rate"
             self.page.refuse((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
             return None
-        return usual | dict.fromkeys(meant, entry.unit)
+        return usual | dict.fromkeys(fitting, entry.unit)
 
     def _unit(self, name: str, what: str) -> Unit:
         """The unit of a quantity on the network of the claim. Raises ``UnitError``."""

@@ -133,9 +133,9 @@ def unit_explanation(deliveries: Sequence[Delivery], every: Sequence[UnitSlip], 
     ]  # fmt: skip
     if explanations:
         return " ".join(explanations)
-    known = ", ".join(f"{slip.factor:g} ({slip.what})" for slip in every)
+    considered = ", ".join(f"{slip.factor:g} ({slip.what})" for slip in every)
     at_all_loads = " at all loads" if len(deliveries) > 1 else ""
-    return f"No slip of a unit makes the two agree{at_all_loads}: {known}."
+    return f"No slip of a unit makes the two agree{at_all_loads}: {considered}."
 
 
 def _explanation(one: Delivery, factor: float, what: str, count: int) -> str:

@@ -22,7 +22,7 @@ from flitlab.sim.judge.zero_load import ZeroLoad
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
 
-GAP, ROUGH_GAP, FEW = 1e-3, 0.01, 512
+GAP, ROUGH_GAP, FINE_SWITCHES = 1e-3, 0.01, 512
 """Relative gap of ceilings up to a number of switches, gap on larger networks, and that number; where a number is
 between the ends of a ceiling, it is solved exactly."""
 
@@ -59,8 +59,8 @@ class Check:
     @property
     def words(self) -> str:
         """The verdict, and whether the load is delivered."""
-        lost = self.possible and self.delivery is not None and self.delivery.is_short
-        return f"{self.verdict}, not carried" if lost else self.verdict
+        is_short = self.possible and self.delivery is not None and self.delivery.is_short
+        return f"{self.verdict}, not carried" if is_short else self.verdict
 
     @property
     def share(self) -> float:
@@ -161,9 +161,9 @@ class Verdict:
     def _impossible(self, wrong: list[Check]) -> str:
         first = wrong[0]
         beyond = "below the zero-load latency" if first.what == "latency" else "above what can be carried"
-        several = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
+        count = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
         proof = "" if first.witness is None else f" {first.witness.statement}"
-        return f"Impossible: a {first.what} of {first.reported} is {beyond}{several}.{proof}"
+        return f"Impossible: a {first.what} of {first.reported} is {beyond}{count}.{proof}"
 
     def _possible(self) -> str:
         if self.efficiency is None:
@@ -224,7 +224,7 @@ class _Judge:
         traffic, topology = claim.instance.traffic, claim.instance.topology
         self.senders = claim.senders
         self.share = float(traffic.rate.sum()) / self.senders  # flits per tick that a sender creates at load 1, in mean
-        self.gap = GAP if topology.switches <= FEW else ROUGH_GAP
+        self.gap = GAP if topology.switches <= FINE_SWITCHES else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
         self.slips = unit_errors(claim.flits, self.senders, topology.switches)
         self._totals: dict[float, Ceiling] = {}

@@ -104,11 +104,11 @@ def _simple_witnesses(instance: Instance, claimed: Quantity) -> Iterator[Witness
     if topology.switches <= MAX_CUT_SWITCHES and bool(traffic.switch_pairs()[2].size):
         for cut in sorted(all_cuts(topology, traffic), key=lambda cut: cut.upper)[:1]:
             inside, outside = np.flatnonzero(cut.side).tolist(), np.flatnonzero(~cut.side).tolist()
-            few, verb = (inside, "leave") if len(inside) <= len(outside) else (outside, "enter")
+            smaller, verb = (inside, "leave") if len(inside) <= len(outside) else (outside, "enter")
             crossing = np.flatnonzero(cut.certificate.network)
             statement = (
-                f"{at_load} {unit.flow(cut.demand * load)} {verb} the {len(few)} switches {_listed(names, few)}, over "
-                f"channels of {unit.flow(cut.capacity)} together: no load above {unit.at_most(cut.upper)} crosses."
+                f"{at_load} {unit.flow(cut.demand * load)} {verb} the {len(smaller)} switches {_listed(names, smaller)}, "
+                f"over channels of {unit.flow(cut.capacity)} together: no load above {unit.at_most(cut.upper)} crosses."
             )
             facts = {
                 "capacity": cut.capacity, "demand": cut.demand, "side": names.values(inside),
@@ -134,8 +134,8 @@ def _row(instance: Instance, name: str, upper: float, z: Certificate) -> Ceiling
 
 
 def _listed(names: Names, switches: list[int]) -> str:
-    told = " ".join(map(names.label, switches[:MAX_LISTED]))
-    return f"({told}{' ...' if len(switches) > MAX_LISTED else ''})"
+    names_listed = " ".join(map(names.label, switches[:MAX_LISTED]))
+    return f"({names_listed}{' ...' if len(switches) > MAX_LISTED else ''})"
 
 
 def _price_witness(instance: Instance, row: Ceiling, claimed: Quantity) -> Witness:
@@ -212,15 +212,15 @@ def _cut_witnesses(instance: Instance, row: Ceiling, unit: Unit, senders: int, o
     z = Certificate.on_network(topology, np.maximum.reduce([cut.certificate.network for cut in cuts]))
     bound = verify_total(topology, traffic, load, z) / topology.hosts
     demand, capacity = load * sum(cut.demand for cut in cuts), sum(cut.capacity for cut in cuts)
-    few = np.flatnonzero(inside if 2 * inside.sum() <= len(inside) else ~inside).tolist()
+    smaller = np.flatnonzero(inside if 2 * inside.sum() <= len(inside) else ~inside).tolist()
     names = switch_names(topology)
-    which = f"the {len(few)} switches {_listed(names, few)}"
+    switches = f"the {len(smaller)} switches {_listed(names, smaller)}"
     statement = (
-        f"{offered}, {unit.flow(demand)} are to cross between {which} and the others, "
+        f"{offered}, {unit.flow(demand)} are to cross between {switches} and the others, "
         f"over channels of {unit.flow(capacity)}; so {_arriving(unit, bound, topology.hosts, senders)}."
     )
     facts = {
-        "load": load, "capacity": capacity, "demand": demand, "side": names.values(few),
+        "load": load, "capacity": capacity, "demand": demand, "side": names.values(smaller),
         "channels": _channels(instance, np.flatnonzero(z.network)),
     }  # fmt: skip
     proof = replace(row, lower=0.0, upper=bound, certificate=z, flow=None)

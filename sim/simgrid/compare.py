@@ -114,8 +114,8 @@ def by_simgrid(
             for file in filter(Path.is_file, files):
                 replace_file(folder / file.name, file.read_bytes())
         if done.returncode:
-            said = done.stderr.strip().splitlines() or ["it says nothing"]
-            raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {said[-1]}")
+            output = done.stderr.strip().splitlines() or ["it says nothing"]
+            raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {output[-1]}")
         finish = json.loads(files[1].read_text("utf-8"))["finish"]
     if None in finish:
         raise SimGridFailed(f"SimGrid did not come to the end of operation {finish.index(None)}")

@@ -78,15 +78,15 @@ class Conductor:
             if pause > 0:
                 this_actor.sleep_until(self.events[0][0])
             return
-        which = Comm.wait_any_for(self.in_flight, pause)
-        if which < 0:
+        index = Comm.wait_any_for(self.in_flight, pause)
+        if index < 0:
             return
-        send, delay = self.transfers[which]
+        send, delay = self.transfers[index]
         self.schedule(Engine.clock + delay, send, ARRIVED)
         if self.stage[send] == DATA and not (self.plan["buffered"] or self.is_confirmed(send)):
             self.schedule(Engine.clock, send, DONE)
         for column in (self.in_flight, self.transfers):
-            column[which] = column[-1]
+            column[index] = column[-1]
             column.pop()
 
     def schedule(self, time: float, operation: int, what: int) -> None:

@@ -181,13 +181,13 @@ def _paired(into: Sequence[Tree], out: Sequence[Tree]) -> Iterator[tuple[Tree, T
     for tree in into:
         waiting[tree.root].append(tree)
     for tree in out:
-        left = tree.count
-        while left:
+        unpaired = tree.count
+        while unpaired:
             other = waiting[tree.root].pop()
-            count = min(left, other.count)
+            count = min(unpaired, other.count)
             if other.count > count:
                 waiting[tree.root].append(replace(other, count=other.count - count))
-            left -= count
+            unpaired -= count
             yield replace(other, count=count), replace(tree, count=count)
 
 
@@ -222,5 +222,5 @@ def _depth(stream: Stream) -> int:
     """The longest chain of dependent arcs."""
     depth: list[int] = []
     for waited in stream.after:
-        depth.append(1 + max((depth[place] for place in waited), default=0))
+        depth.append(1 + max((depth[index] for index in waited), default=0))
     return max(depth, default=0)
