@@ -167,11 +167,11 @@ def _advance(
     v, key = search.node[0], search.key[0]
     size = pop(search, size)
     if key > search.distance[v] or other.distance[v] <= other_radius:
-        return size, touched, best, middle  # outdated, or the way on from v is known
+        return size, touched, best, middle  # outdated, or the rest of the path from v is known
     for i in range(channels.start[v], channels.start[v + 1]):
         reach = key + channels.arc[i].length
         if reach + other_radius >= best:
-            break  # the other channels are longer still
+            break  # channels are sorted by length
         u = channels.arc[i].end
         if reach < search.distance[u]:
             if search.distance[u] == np.inf:
@@ -181,7 +181,7 @@ def _advance(
             search.channel[u] = channels.arc[i].channel
             if reach + other.distance[u] < best:
                 best, middle = reach + other.distance[u], u
-            # no use in settling u if even its shortest channel would lead too far
+            # prune u if even its shortest channel exceeds the bound
             shortest = channels.start[u]
             if shortest < channels.start[u + 1] and reach + channels.arc[shortest].length + other_radius < best:
                 size = push(search, size, reach, u)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from flitlab.models.html import facts, interval
 from flitlab.models.topology.graph import Topology
 
-if TYPE_CHECKING:  # they bring compilers along, which a configuration alone does not need
+if TYPE_CHECKING:  # these import compilers, which reading a configuration does not need
     import numpy as np
 
     from flitlab.fluid.certificate import Certificate

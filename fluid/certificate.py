@@ -56,7 +56,7 @@ class Certificate:
     def capacity_worth(self, topology: Topology) -> float:
         """What all capacity is worth at these prices: sum of capacity * z over all channels, per tick."""
         hosts = float(self.injection.sum() + self.ejection.sum())
-        # an infinite host capacity times no length is nothing
+        # an infinite capacity at price 0 is worth 0, not nan
         return float(topology.capacity @ self.network) + (topology.host_capacity * hosts if hosts else 0.0)
 
 
@@ -320,7 +320,7 @@ def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
     hidden[np.arange(len(hidden)), problem.demand.target] = 0
     load: np.ndarray = flow.sum(axis=0)
     use, remainder = load / graph.capacity, np.maximum(shortfall, 0).sum()
-    # so little may as well cross every channel
+    # a negligible remainder is put on every channel
     if (use + (remainder + hidden.sum()) / graph.capacity).max() <= (1 + NEGLIGIBLE) * use.max():
         whole: Floats = load + remainder
         return whole
@@ -395,7 +395,7 @@ def _remainder(graph: Graph, demand: Demand, flow: SparseFlow) -> tuple[Floats, 
         j, end = flow.start[i], flow.start[i + 1]
         while j < end:
             u, begin, sent = graph.src[flow.channel[j]], j, 0.0
-            while j < end and graph.src[flow.channel[j]] == u:  # as a rule, all that leaves a node is listed together
+            while j < end and graph.src[flow.channel[j]] == u:  # channels out of a node are usually adjacent
                 a, amount = flow.channel[j], flow.amount[j]
                 load[a] += amount
                 inflow[graph.dst[a]] += amount
@@ -593,7 +593,7 @@ def _check_via_paths(problem: Problem, paths: Paths) -> None:
     target = problem.demand.destination[paths.commodity[real]]
     allowed = np.zeros(len(real), bool)
     for hop in range(int(hops.max(initial=0))):
-        # as if the intermediate switch were that before the channel ``hop``, or before the last
+        # candidate intermediate switch: the tail of the channel ``hop``, or of the last one
         middle = graph.src[paths.channel[begin + np.minimum(hop, hops - 1)]]
         toward = np.where(position < hop, middle[path], target[path])
         whole = np.logical_and.reduceat(_allowed(problem, toward, paths.channel), begin)

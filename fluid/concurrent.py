@@ -41,7 +41,7 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
     if problem.compact_demand.size == 0:
         return _host_ceiling(instance, kind, at_hosts, "closed form", "no demand leaves its switch")
     solution = solve(problem, gap, method, at_hosts)
-    # where hosts bind, the network carries the part of its flow that they let through
+    # where host channels are the bottleneck, they scale the flow of the network
     load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
         note = join_notes(_host_bottleneck_note(instance, at_hosts), solution.note)

@@ -40,7 +40,7 @@ class Context:
         gap : float
             Relative gap.
         """
-        from flitlab.fluid.concurrent import concurrent_flow  # which brings compilers along
+        from flitlab.fluid.concurrent import concurrent_flow  # imports compilers
 
         key = (kind, method, gap)
         if key not in self._flows:

@@ -114,7 +114,7 @@ class Demand(NamedTuple):
         """A demand from pairs of different switches that are sorted by target and source."""
         count = np.bincount(target)
         present = np.flatnonzero(count)
-        # of numpy's pairs, each end is every other number; compiled code would need a version of its own for that
+        # a strided array would need another compilation of the kernels
         source = np.ascontiguousarray(source)
         return cls(present, np.concatenate([[0], np.cumsum(count[present])]), source, amount)
 

@@ -199,7 +199,7 @@ class _Work:
         """For every kind of step, the mean over its occurrences of the largest bound."""
         program = self.program
         kinds, of = step_kinds(program)
-        if len(program.steps) == 1:  # which is the program, perhaps a very long one
+        if len(program.steps) == 1:  # the whole program, which may be very long
             yield StepBound(kinds[0], max(self.volume(), self.times.makespan, self.processor()), 1)
             return
         receive = program.partner[self.send]

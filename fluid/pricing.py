@@ -70,7 +70,7 @@ def price(
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _within_hops(graph, demand, dags.hops, length, limit, low, high)
     else:
-        # nothing but searches from both ends reads these
+        # only bidirectional searches use the stars
         least = (demand.start[1:] - demand.start[:-1]).min(initial=len(graph.in_start))
         ends = length if _from_both_ends(graph, dags, least) else length[:0]
         out = star(graph.out_start, np.arange(len(ends)), graph.dst, ends)

@@ -15,7 +15,7 @@ from flitlab.models.files import replacing
 from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
 
-if TYPE_CHECKING:  # a certificate is read without what made it
+if TYPE_CHECKING:  # reading a certificate needs no solver
     from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
     from flitlab.fluid.worst import Worst
@@ -171,7 +171,7 @@ class Saved:
             with np.load(path, allow_pickle=False) as file:
                 parts = {name: file[name] for name in cls.__dataclass_fields__ if name in file or name not in LATER}
             scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
-        except Exception as error:  # an archive can be damaged in many ways, each with an error of its own
+        except Exception as error:  # damaged archives raise many kinds of errors
             raise BadCertificate(f"{path.name} is not a valid certificate: {error}") from None
         return cls(**{**parts, **scalars})
 

@@ -72,7 +72,7 @@ class _Offer:
             sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
             if max(sent.max(), received.max()) > most * (1 + 1e-12):
                 pools = [np.bincount(switch, np.minimum(host_totals, most), n) for host_totals in (sent, received)]
-                # a switch may send to itself: over its host channels
+                # demand within a switch uses its host channels
                 demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
                 graph, channel_index = _with_host_channels(topology, pools)
                 return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0)
@@ -123,7 +123,7 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
     src = np.concatenate([topology.src, n + switch, switch])
     dst = np.concatenate([topology.dst, switch, 2 * n + switch])
     capacity = np.concatenate([topology.capacity, *pools])
-    # a switch without hosts has a channel that nothing uses; logarithms and LPs want it positive
+    # switches without hosts: unused channels, but logarithms and LPs need positive capacities
     capacity[capacity == 0] = capacity.mean()
     order = np.lexsort((dst, src))
     return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
@@ -176,7 +176,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     lp: Attempts = {"arc LP": by_lp}
     first_order: Attempts = {"multipliers": by_multipliers}
     suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
-    # host channels are pooled at their switches: no method narrows the gap that this may leave
+    # pooling host channels may leave a gap that no method closes
     target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
     bounds: Total = best_of((lp if suits else {}) | first_order, {}, target_gap)
     return bounds

@@ -54,7 +54,7 @@ class Verified:
     def unproven(self, saved: Saved) -> str:
         """The claims of a certificate that are not proven, '' if all are."""
         missed = []
-        # written so that no comparison with nan is a proof
+        # comparisons with nan are False, so nan proves nothing
         if not (np.isnan(saved.lower) or self.lower >= saved.lower * (1 - TOLERANCE)):
             missed.append(f"lower end {saved.lower:.9g} ({_proven_text(self.lower)})")
         if not (np.isnan(saved.upper) or self.upper <= saved.upper * (1 + TOLERANCE)):
@@ -268,9 +268,9 @@ def _at_hosts(instance: Instance) -> float:
 def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
     topology = instance.topology
     network, injection, ejection = saved.network, saved.injection, saved.ejection
-    if saved.ceiling != "total":  # of which the bound is the same for every multiple
+    if saved.ceiling != "total":  # the bound is the same for every multiple of the prices
         network, injection, ejection = _rescaled(network, injection, ejection)
-    with np.errstate(over="ignore"):  # then there is room for anything
+    with np.errstate(over="ignore"):  # an infinite worth bounds nothing
         at_hosts = float(injection.sum() + ejection.sum())
         worth = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
     source, target, amount = instance.traffic.pairs()
@@ -279,10 +279,10 @@ def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
     distance = _distances(topology, network, routes)[host_switch[source], host_switch[target]]
     cost = injection[source] + distance + ejection[target]
     if saved.ceiling == "total":
-        # a pair pays its distance and keeps the rest of its offer, which no host channel exceeds
+        # a pair pays its distance or gets 1 per undelivered flit of its offer
         offer = np.minimum(saved.load * amount, topology.host_capacity)
         return min(worth + float(offer @ np.maximum(0, 1 - cost)), float(offer.sum())) / topology.hosts
-    if np.isinf(cost).any():  # a demand that nothing can carry
+    if np.isinf(cost).any():  # a demand without a path
         return 0.0
     with np.errstate(over="ignore"):
         needed = float(amount @ cost)
@@ -499,7 +499,7 @@ def _theta_by_destination(
             )
         _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
     (leaving, hidden), demand_to = _leaving(topology, saved, flow), demand[:, saved.node].T
-    # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
+    # share of the demand: all of it in the scale of the file, or the mean share that is delivered
     parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / demand_to.sum()), 0.0)
     remainders = (np.maximum(part * demand_to - leaving + hidden, 0) for part in parts)
     loads = [_delivering(topology, saved, flow, routes, amount) for amount in remainders]
@@ -565,7 +565,7 @@ def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: s
         hops += switch != t
         switch = after[switch]
     load, carried = np.zeros(topology.channels), amount.copy()
-    # by hops: distances that are far apart may be equal in doubles
+    # in the order of hops: different distances may be equal in doubles
     for depth in range(int(hops[reached].max(initial=0)), -1, -1):
         going = reached[hops[reached] == depth]
         load[channel[going]] = carried[going]

@@ -103,7 +103,7 @@ def tree_time(topology: Topology, saved: Saved) -> Fraction:
     load: Counter[tuple[int, int]] = Counter()
     roots: tuple[Counter[int], Counter[int]] = Counter(), Counter()
     for (outward, root, count), paths in _trees(saved):
-        # without copying or combining in switches, data can only branch, or meet, at a rank
+        # without multicast or reduction in switches, trees branch at ranks only
         free = ("multicast" if outward else "reduce") in saved.able.split()
         _check_tree(saved, root, paths, rank_vertex, None if free else set(rank_vertex))
         if outward not in (0, 1) or count <= 0:

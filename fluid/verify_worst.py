@@ -151,7 +151,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
         share = _weighed(topology, allowed, routes.port_threshold[t], port)
     step = sparse.csr_array((share, (tail, topology.dst)), (n, n))
     visits, moving = np.eye(n), np.eye(n)
-    for _ in range(n):  # rows are where a packet is after so many hops, columns where it came from
+    for _ in range(n):  # rows: switch of a packet after this many hops; columns: its source
         moving = step.T @ moving
         if not moving.any():
             break

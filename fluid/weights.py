@@ -268,7 +268,9 @@ def select_paths(paths: Paths, selected: Bools) -> Paths:
     bare = np.bincount(paths.commodity[selected], minlength=commodities) == 0
     selected = selected | (bare[paths.commodity] & _of_most_flow(paths, 1))
     commodity, lengths, flow = paths.commodity[selected], paths.hops[selected], paths.flow[selected]
-    flow = np.where(np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0)  # equal where none is left
+    flow = np.where(
+        np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0
+    )  # equal weights where no flow is left
     whole = np.bincount(paths.commodity, paths.flow, commodities) / np.bincount(commodity, flow, commodities)
     first = np.searchsorted(commodity, np.arange(commodities + 1))
     return Paths(first, starts(lengths), paths.channel[np.repeat(selected, paths.hops)], flow * whole[commodity])
@@ -357,7 +359,7 @@ def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, 
         if topology.switches <= most:
             try:
                 other = make("traffic", kind=kind).build(topology)
-            except SpecError:  # a pattern that these hosts cannot have
+            except SpecError:  # the pattern is not defined for these hosts
                 continue
             theta = float(fixed_split(Instance(topology, other, routes)).lower)
             promises[f"split_{kind}"] = theta if math.isfinite(theta) else None

@@ -46,7 +46,7 @@ def plan_around_centres(network: CollectiveNetwork) -> ArcPlan:
 def _around_centres(network: CollectiveNetwork, program: PlanProgram, flows: SeparationFlows) -> Iterator[ArcPlan]:
     """Plans around the centres, the most central one first."""
     arcs = csr_array((np.ones(len(network.tail)), (network.tail, network.head)), shape=2 * (network.vertices,))
-    hops = np.minimum(shortest_path(arcs, unweighted=True), network.vertices)  # some switch may lead nowhere
+    hops = np.minimum(shortest_path(arcs, unweighted=True), network.vertices)  # distances may be infinite
     round_trip = hops + hops.T
     order = np.lexsort((round_trip[network.is_rank].sum(axis=0), round_trip[network.is_rank].max(axis=0)))
     for centre in order[:CENTRES].tolist():
@@ -56,7 +56,7 @@ def _around_centres(network: CollectiveNetwork, program: PlanProgram, flows: Sep
         program.prefer(round_trip[centre], detour + draw)
         try:
             yield solve_plan(program, flows, None)
-        except FluidError:  # the least time, given as a double, leaves nothing to choose from
+        except FluidError:  # infeasible because of the rounding of the least time
             return
 
 

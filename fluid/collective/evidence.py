@@ -12,7 +12,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.collective.tree import Tree
 from flitlab.models.instance import Instance
 
-if TYPE_CHECKING:  # they bring compilers along, which reading a certificate does without
+if TYPE_CHECKING:  # these import compilers, which reading a certificate does not need
     from flitlab.fluid.certificate import Certificate
     from flitlab.fluid.mcf.paths import Paths
 

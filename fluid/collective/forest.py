@@ -96,7 +96,7 @@ PartCapacities = tuple[int, Ints]
 
 def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacities]) -> tuple[int, tuple[Tree, ...]]:
     """Parts and trees of the first capacities that suffice; raises the last error if none do."""
-    error: Exception = AssertionError("no room")
+    error: Exception = AssertionError("no capacities to try")
     for parts, arc_parts in candidates:
         try:
             return parts, tuple(packed(replace(network, capacity=arc_parts), parts * network.weight))

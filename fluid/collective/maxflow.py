@@ -178,7 +178,7 @@ def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> in
             length += 1
         elif v == source:
             break
-        else:  # a dead end: leave it and its last slot out
+        else:  # dead end: remove it and the slot to it
             distance[v] = -1
             length -= 1
             v = head[residual.mate[path[length]]]

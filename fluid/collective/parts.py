@@ -122,7 +122,7 @@ def all_reduce_parts(network: CollectiveNetwork, least_cut: int, counted: Counte
     if singles.count < 2:
         return singles
     if network.ranks_only:
-        if singles.out <= singles.count * least_cut:  # no parts can have less out of each of them
+        if singles.out <= singles.count * least_cut:  # every part has at least the least cut out of it
             return replace(singles, best=True)
         return _strongest(network, singles) if _affordable(network) else singles
     families = [singles, _switches(network, counted)]

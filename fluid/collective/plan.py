@@ -112,7 +112,9 @@ class PlanProgram:
             self.highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
         root_shares, uses = np.array(shares or (), float), len(directions) * len(network.tail)
         roots = network.is_rank * 1.0 if shares is None else root_shares
-        most = np.concatenate([[np.inf], roots, np.full(uses, float(network.ranks))])  # sent once to every rank
+        most = np.concatenate(
+            [[np.inf], roots, np.full(uses, float(network.ranks))]
+        )  # every part reaches each rank once
         self.highs.addVars(
             len(most), np.concatenate([[0], root_shares, np.zeros(len(most) - len(root_shares) - 1)]), most
         )

@@ -61,7 +61,7 @@ def rooted_trees(network: CollectiveNetwork) -> RootedForest:
     :class:`~flitlab.fluid.problem.FluidError` if ranks are cut off from each other, or HiGHS finds no optimum.
     """
     network = with_hosts_as_vertices(network)
-    cuts.all_reduce(network)  # refuses ranks that are cut off
+    cuts.all_reduce(network)  # rejects ranks that are cut off
     plan = plan_around_centres(network)
     inward, outward = (replace(network, capacity=use) for use in plan.uses)
     trees = tuple(_paired(_by_root(inward.reversed(), plan.roots), _by_root(outward, plan.roots)))

@@ -36,7 +36,7 @@ class _Subsets:
         first = min(len(self._matrix), FIRST_SWITCHES)
         self._among_first = np.zeros(1)
         for v in range(first):
-            # v is sent to by the set if it is outside, and sends to what is outside if it belongs to it
+            # outside, v receives from the set; inside, it sends to switches outside
             sent, sends = subset_sums(self._matrix[:v, v]), subset_sums(self._matrix[v, :v])
             self._among_first = np.concatenate([self._among_first + sent, self._among_first + sends[::-1]])
         self._first = slice(0, first)

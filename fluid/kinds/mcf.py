@@ -24,4 +24,4 @@ class Mcf(Concurrent):
     quantities: ClassVar[Quantities] = {"mean": ("MCF", PER_FLOW)}
     share = "Of the load that any routing could carry on the same network"
     of_one_flow = True
-    growth = 0.72  # from 64 switches to 10,000: little of the former is searching for paths
+    growth = 0.72  # measured from 64 to 10,000 switches: in small networks path search is a small part

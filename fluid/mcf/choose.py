@@ -204,7 +204,7 @@ class _Methods:
         prices, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
             part = self._part(verify_flow(problem, flow))
-        else:  # only the sum over destinations is known: the load is taken on trust
+        else:  # only the load is known, so the flow cannot be verified
             part = float(1 / (load / problem.graph.capacity).max())
         return _certified(problem, part, prices, "Garg-Koenemann", flow if keep else None, load)
 

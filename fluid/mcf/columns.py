@@ -172,7 +172,7 @@ def _advance(problem: Problem, point: _Point, best: _Best, gap: float) -> float:
     mean: float = newton.mean
     move = newton.step(0.0)
     predicted = newton.complementarity(move, *newton.longest(move, 1.0)) / mean
-    # no further towards the boundary than the gap asks for: there the system is hardly solvable
+    # stay as far from the boundary as the gap allows: near it the system is ill-conditioned
     least = 0.2 * gap * point.scale / newton.size / mean
     move = newton.step(max(predicted**3, min(1.0, least)) * mean, move)
     primal, dual = newton.longest(move, 0.99)

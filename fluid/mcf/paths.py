@@ -140,7 +140,7 @@ def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Float
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
         if mark[a] == stamp:
-            mark[a] = stamp + 1  # shared by both paths: nothing changes there
+            mark[a] = stamp + 1  # shared by both paths: its load does not change
         else:
             gain += z[a]
             curvature += z[a] * scale[a]

@@ -67,7 +67,7 @@ def _shortest_dags(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tu
             v = order[j]
             for a in range(graph.out_start[v], graph.out_start[v + 1]):
                 far = search.distance[graph.dst[a]]
-                # sums of equal lengths in another order differ by rounding; no branch, as none could be foreseen
+                # tolerance: sums in another order differ by rounding; no branch, since it would be mispredicted
                 shortest = (far < search.distance[v]) & (far + length[a] <= search.distance[v] * (1 + 1e-12))
                 channel[size] = a
                 size += shortest & allows(graph, dags, t, v, a)
@@ -221,15 +221,15 @@ def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) 
         Limit of the iterations.
     """
     capacity = split.problem.graph.capacity
-    logs, steps = [np.zeros(len(capacity))], []  # of weights, and by what each channel alone would change them
+    logs, steps = [np.zeros(len(capacity))], []  # logarithms of weights, and their steps
     excess = [np.inf] * 3
     best = Scaled(np.ones(len(capacity)), 0.0, np.inf)
     for _ in range(rounds):
         weight = np.exp(logs[-1])
         use = split.load(weight) / capacity
         if not np.isfinite(use).all():
-            break  # products of weights along very long paths
-        # shortest paths use as much in all, however it is split: no flow at all has a lower mean
+            break  # products of weights along long paths overflow
+        # all splits over shortest paths have the same mean use, the least of any flow
         mean = use.mean()
         excess.append(float(use.max() / mean) - 1)
         if excess[-1] < best.excess:

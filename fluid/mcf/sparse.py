@@ -120,7 +120,7 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
     if fixed_paths is None:
         paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
     else:
-        paths = fixed_paths._replace(flow=fixed_paths.flow.copy())  # which is changed in place
+        paths = fixed_paths._replace(flow=fixed_paths.flow.copy())  # updated in place
     bias = np.zeros(graph.channels)
     best = 1 / capacity
     upper = bound_by(problem, best, problem.distances(best))

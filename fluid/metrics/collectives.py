@@ -39,7 +39,7 @@ class Collectives(MetricSpec):
     gap: float | None = Field(default=None, gt=0, lt=1)
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        from flitlab.fluid.collective.bounds import bounds  # which brings compilers along
+        from flitlab.fluid.collective.bounds import bounds  # imports compilers
 
         if self.ranks == "hosts" and topology.hosts < 2:
             raise ValueError("collectives: with ranks: hosts there must be two hosts or more")

@@ -25,7 +25,7 @@ from flitlab.sim.exit import INTERRUPTED
 from flitlab.sim.experiment.store import Memory, Store
 from flitlab.sim.measure.columns.registry import Column
 
-if TYPE_CHECKING:  # what takes longest to import waits until it is used
+if TYPE_CHECKING:  # slow imports are deferred
     import pandas as pd
     import xarray
     from matplotlib.axes import Axes
@@ -406,7 +406,7 @@ def _column() -> "Axes":
 
     from flitlab.sim.report.figures.style import in_style
 
-    # not within the style: the first figure chooses the backend, and what that sets in a notebook would end with it
+    # outside of the style context, which would reset what the first figure's backend sets in a notebook
     figure = pyplot.figure(figsize=COLUMN, layout="constrained", dpi=200)
     return in_style(figure.add_subplot)()
 

@@ -229,10 +229,10 @@ def graph_of(topology: Any) -> Topology | None:
     if graph is not None:
         return graph
     try:
-        with recorded_warnings():  # they are issued where it is read
+        with recorded_warnings():  # issued again when the configuration is read
             built: Topology = make("topology", **plain(component("topology", topology))).build()
     except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
-        return None  # what is wrong with it is said where it is read
+        return None  # reading the configuration reports the error
     return built
 
 

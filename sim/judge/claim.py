@@ -186,7 +186,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     for change in sets:
         root = apply_set(root, change, errors)
     root = _plain(root, errors)
-    if errors:  # what follows from a value that could not be read would only confuse
+    if errors:  # do not report consequences of these errors
         raise ConfigError(errors)
     page, base = Page(root, errors), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
@@ -297,7 +297,7 @@ class _Reader:
         kind = entry.native or "csv"
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
-        if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # of a name too long pathlib raises
+        if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # pathlib raises for too long names
             self.page.refuse(key, "is no regular file: it may never end")
             return []
         try:

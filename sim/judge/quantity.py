@@ -280,6 +280,6 @@ def quantity(text: str, unit: Unit, error: float) -> Quantity:
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     last = min(exponent, number.adjusted() - LEAST_DIGITS + 1)
-    # a digit beyond those of a double is far below any slack; the power of ten would be long to compute
+    # limit the exponent: digits beyond a double are irrelevant, and a large power of ten is slow
     slack = float(Fraction(10) ** max(last, -2 * MAX_EXPONENT) / 2)
     return Quantity(text.strip(), unit, float(number) * unit.factor, slack * unit.factor, error)

@@ -223,7 +223,7 @@ class _Judge:
         self.claim, self.instance = claim, claim.instance
         traffic, topology = claim.instance.traffic, claim.instance.topology
         self.senders = claim.senders
-        self.share = float(traffic.rate.sum()) / self.senders  # flits per tick that a sender creates at load 1, in mean
+        self.share = float(traffic.rate.sum()) / self.senders  # flits/tick of a sender at load 1, mean
         self.gap = GAP if topology.switches <= FINE_SWITCHES else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
         self.slips = unit_errors(claim.flits, self.senders, topology.switches)

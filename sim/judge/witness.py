@@ -107,8 +107,9 @@ def _simple_witnesses(instance: Instance, claimed: Quantity) -> Iterator[Witness
             smaller, verb = (inside, "leave") if len(inside) <= len(outside) else (outside, "enter")
             crossing = np.flatnonzero(cut.certificate.network)
             statement = (
-                f"{at_load} {unit.flow(cut.demand * load)} {verb} the {len(smaller)} switches {_listed(names, smaller)}, "
-                f"over channels of {unit.flow(cut.capacity)} together: no load above {unit.at_most(cut.upper)} crosses."
+                f"{at_load} {unit.flow(cut.demand * load)} {verb} the {len(smaller)} switches "
+                f"{_listed(names, smaller)}, over channels of {unit.flow(cut.capacity)} together: "
+                f"no load above {unit.at_most(cut.upper)} crosses."
             )
             facts = {
                 "capacity": cut.capacity, "demand": cut.demand, "side": names.values(inside),
