@@ -15,7 +15,7 @@ FIRST_ORDER = ("scaled shortest paths", "multipliers", "Garg-Koenemann")
 """First-order methods, which may leave a gap."""
 
 
-class Bounds(Protocol):
+class CertifiedBounds(Protocol):
     """A lower and an upper bound, each with its proof; the method, and which methods failed before it, and why."""
 
     lower: float
@@ -28,7 +28,7 @@ class Bounds(Protocol):
 
 
 Attempts = dict[str, Callable[[], Any]]
-"""Name of a method -> function that returns :class:`Bounds`, or None if the method does not apply."""
+"""Name of a method -> function that returns :class:`CertifiedBounds`, or None if the method does not apply."""
 
 
 def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = math.inf) -> Any:
@@ -47,7 +47,7 @@ def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = m
 
     Returns
     -------
-    Bounds
+    CertifiedBounds
         Its ``note`` lists the methods that failed or left a gap.
 
     Raises

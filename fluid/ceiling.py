@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # these import compilers, which reading a configuration does 
     from flitlab.fluid.certificate import Certificate
     from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
-    from flitlab.fluid.worst import Worst
+    from flitlab.fluid.worst import WorstDemand
 
 
 Method = Literal["auto", "exact", "approx"]
@@ -54,7 +54,7 @@ class Ceiling:
     note: str = ""
     certificate: "Certificate | None" = None
     channel_load: "np.ndarray | None" = None
-    flow: "np.ndarray | Paths | Worst | Evidence | None" = None
+    flow: "np.ndarray | Paths | WorstDemand | Evidence | None" = None
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: a table of the certified interval."""

@@ -17,7 +17,7 @@ NO_LOAD = "no flow crosses the network"
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class ThroughputFactors:
     """The factors of throughput = capacity * utilisation / (distance * stretch).
 
     throughput: flits/tick that cross the network. capacity: of all network channels, flits/tick. utilisation: used
@@ -32,7 +32,7 @@ class Decomposition:
     stretch: float
 
 
-def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition:
+def decomposition(problem: Problem, theta: float, load: Floats) -> ThroughputFactors:
     """The factors of a flow that serves theta * demand.
 
     Parameters
@@ -48,7 +48,7 @@ def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition
     hops = problem.volume(np.ones(problem.graph.channels))
     used, throughput = float(load.sum()), theta * amount
     distance = hops / amount
-    return Decomposition(throughput, capacity, used / capacity, distance, used / (theta * hops))
+    return ThroughputFactors(throughput, capacity, used / capacity, distance, used / (theta * hops))
 
 
 def link_classes(topology: Topology) -> dict[str, np.ndarray]:

@@ -176,7 +176,7 @@ class Product(NamedTuple):
     """
 
     sent: Floats
-    taken: Floats
+    received: Floats
     target: Ints
 
     @classmethod
@@ -198,7 +198,7 @@ class Product(NamedTuple):
     @property
     def total(self) -> float:
         """The total demand in flits/tick."""
-        return float(self.sent.sum() * self.taken.sum() - (self.sent * self.taken).sum())
+        return float(self.sent.sum() * self.received.sum() - (self.sent * self.received).sum())
 
     def listed(self) -> Demand:
         """The demand as a list, with an entry for every pair."""
@@ -208,11 +208,11 @@ class Product(NamedTuple):
 
     def part(self, low: int, high: int) -> Demand:
         """The demand for target[low:high] only, with an entry for every pair."""
-        return Demand(self.target[low:high], *_listed(self.sent, self.taken, self.target[low:high]))
+        return Demand(self.target[low:high], *_listed(self.sent, self.received, self.target[low:high]))
 
 
 @njit
-def _listed(sent: Floats, taken: Floats, target: Ints) -> tuple[Ints, Ints, Floats]:
+def _listed(sent: Floats, received: Floats, target: Ints) -> tuple[Ints, Ints, Floats]:
     """Start, source and amount of a demand sent[s] * taken[t] for some targets."""
     senders = np.flatnonzero(sent > 0.0)
     start = np.zeros(len(target) + 1, np.int64)
@@ -221,7 +221,7 @@ def _listed(sent: Floats, taken: Floats, target: Ints) -> tuple[Ints, Ints, Floa
     for i in range(len(target)):
         for s in senders:
             if s != target[i]:
-                source[size], amount[size] = s, sent[s] * taken[target[i]]
+                source[size], amount[size] = s, sent[s] * received[target[i]]
                 size += 1
         start[i + 1] = size
     return start, source[:size], amount[:size]

@@ -18,7 +18,7 @@ from flitlab.models.topology.graph import Topology
 if TYPE_CHECKING:  # reading a certificate needs no solver
     from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
-    from flitlab.fluid.worst import Worst
+    from flitlab.fluid.worst import WorstDemand
 
 
 class BadCertificate(ValueError):
@@ -97,7 +97,7 @@ class Saved:
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
         """The certificate of a row of ``ceilings(..., keep_flow=True)``; an end without proof is not claimed."""
         if row.ceiling == WORST:
-            return cls._of_demand(instance, row, cast("Worst", row.flow))
+            return cls._of_demand(instance, row, cast("WorstDemand", row.flow))
         if of_collective(row.ceiling):
             return cls._of_collective(instance, row, cast("Evidence", row.flow))
         z, real = row.certificate, np.zeros(0)
@@ -114,7 +114,7 @@ class Saved:
         )  # fmt: skip
 
     @classmethod
-    def _of_demand(cls, instance: Instance, row: Ceiling, worst: "Worst") -> "Saved":
+    def _of_demand(cls, instance: Instance, row: Ceiling, worst: "WorstDemand") -> "Saved":
         """The worst demand of the routes, which proves the upper end, and the prices that prove the lower one."""
         assert instance.routes is not None
         none, real = np.zeros(0, np.int64), np.zeros(0)

@@ -28,7 +28,7 @@ from flitlab.models.traffic.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
+class TotalBounds:
     """Bounds on the total accepted, in flits/tick.
 
     flow: proof of the lower bound, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are part of
@@ -42,7 +42,7 @@ class Total:
     flow: np.ndarray | Paths | None = None
     note: str = ""
 
-    def tightened(self, other: "Total") -> "Total":
+    def tightened(self, other: "TotalBounds") -> "TotalBounds":
         """The larger lower bound and the smaller upper one, each with its proof."""
         below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
         method, lower = both_methods(below.method, above.method), min(below.lower, above.upper)
@@ -129,7 +129,7 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
     return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
 
 
-def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
+def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> TotalBounds:
     """Bounds on the largest total accepted at a load.
 
     Parameters
@@ -160,14 +160,14 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     problem = offer.problem
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
-        return Total(offer.local, offer.local, "local", none)
+        return TotalBounds(offer.local, offer.local, "local", none)
 
-    def by_lp() -> Total:
+    def by_lp() -> TotalBounds:
         solution = arcs.total_flow(problem)
         served = verify_flow(problem, solution.flow, solution.amount)
         return _certified(offer, solution.prices, served, f"arc LP ({solution.solver})", solution.flow)
 
-    def by_multipliers() -> Total:
+    def by_multipliers() -> TotalBounds:
         if problem.demand.size > MAX_PATH_PAIRS:
             raise FluidError(f"{problem.demand.size} commodities are too many (at most {MAX_PATH_PAIRS})")
         z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
@@ -178,11 +178,11 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
     # pooling host channels may leave a gap that no method closes
     target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
-    bounds: Total = best_of((lp if suits else {}) | first_order, {}, target_gap)
+    bounds: TotalBounds = best_of((lp if suits else {}) | first_order, {}, target_gap)
     return bounds
 
 
-def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
+def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> TotalBounds:
     """Both bounds: from prices, and from what a flow serves within the capacities."""
     topology, traffic, load = offer.topology, offer.traffic, offer.load
     certificate = offer.certificate(z)
@@ -190,7 +190,7 @@ def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: 
     lower = min(offer.accepted(served), upper)
     if not 0 <= lower <= upper < np.inf:
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
-    return Total(lower, upper, method, certificate, None if offer.pooled else flow)
+    return TotalBounds(lower, upper, method, certificate, None if offer.pooled else flow)
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Floats, Paths]:

@@ -16,7 +16,7 @@ from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.mcf.choose import DENSE, MAX_PATH_PAIRS, Solution, solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, flow_thresholds, nearest_weights, port_thresholds
+from flitlab.fluid.mcf.shortest import PathSplit, flow_thresholds, nearest_weights, port_thresholds
 from flitlab.fluid.problem import Problem, check_numbers
 from flitlab.fluid.split import split_load, split_theta
 from flitlab.fluid.trees import dag_order
@@ -143,7 +143,7 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
     capacity, degree = topology.capacity, int(topology.out_degree.max())
     if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
         return None
-    split = Split(problem)
+    split = PathSplit(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)
     if scaled.excess > max(plan.gap, NEAR_OPTIMAL) and problem.demand.size <= MAX_PATH_PAIRS:
         return None
@@ -175,7 +175,7 @@ def _weights_into(
     topology: Topology, plan: HopPlan, problem: Problem, ports: Masks, threshold: Bytes
 ) -> tuple[float, str]:
     """Write the weights of next hops; returns an upper bound on theta of any flow, and the method."""
-    graph, demand, split = problem.graph, problem.demand, Split(problem)
+    graph, demand, split = problem.graph, problem.demand, PathSplit(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)
     upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
     if upper > (1 + plan.gap) * scaled.theta and demand.size <= SOLVED_MOST:

@@ -33,7 +33,7 @@ MAX_VISITS = 1e11
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
+class WorstDemand:
     """The worst demand of a split, and the proof that none is worse.
 
     channel: the bottleneck, -1 if no demand crosses the network. source, target: int64 [pairs], switches; amount:
@@ -142,7 +142,7 @@ class Shares:
             yield a, Share(visits.source[crossing], visits.target[crossing], part[crossing])
 
 
-def worst_case(topology: Topology, routes: Routes) -> Worst:
+def worst_case(topology: Topology, routes: Routes) -> WorstDemand:
     """The worst demand of the fixed split of routes, which must be oblivious.
 
     If translations preserve the routes, the channels out of one switch represent all. Only channels whose bound exceeds
@@ -170,7 +170,7 @@ def worst_case(topology: Topology, routes: Routes) -> Worst:
     return search.worst(group)
 
 
-def _via_intermediate(topology: Topology, shares: Shares) -> Worst:
+def _via_intermediate(topology: Topology, shares: Shares) -> WorstDemand:
     hosts, n = topology.host_count / 1, topology.switches
     middle, most, channel = hosts / topology.hosts, 0.0, -1
     for v in range(n):
@@ -183,7 +183,7 @@ def _via_intermediate(topology: Topology, shares: Shares) -> Worst:
         n, host_switch, np.roll(host_switch, topology.hosts // 2), np.ones(topology.hosts)
     )
     theta = 1 / most if most > 0 else np.inf
-    return Worst(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
+    return WorstDemand(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
 
 
 class _Search:
@@ -236,10 +236,10 @@ class _Search:
             s, t = s[crossing], t[crossing]
             self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
 
-    def worst(self, group: Translations | None) -> Worst:
+    def worst(self, group: Translations | None) -> WorstDemand:
         """The worst demand with its proof."""
         lower, upper = (1 / most if most > 0 else np.inf for most in (self.proven, self.most))
-        return Worst(self.channel, *self.demand, lower, upper, *self._proof(group))
+        return WorstDemand(self.channel, *self.demand, lower, upper, *self._proof(group))
 
     def _proof(self, group: Translations | None) -> tuple[Ints, Floats | None]:
         """The channels that have prices, and the prices; translations copy them to all channels."""

@@ -27,7 +27,7 @@ from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, eq=False)
-class Balanced:
+class BalancedTrees:
     """Trees of every root, stored as the trees of root 0 and the translations to other roots.
 
     root_trees: the trees of root 0. reached: time of an all-gather over all trees, in units over a channel of capacity
@@ -70,7 +70,7 @@ class Balanced:
             yield from self.trees_of(root)
 
 
-def balanced_trees(topology: Topology) -> Balanced | None:
+def balanced_trees(topology: Topology) -> BalancedTrees | None:
     """Balanced trees of every switch; None if no translations are known, or shortest paths do not suffice.
 
     Every switch is a rank, and all have equally much data. Raises :class:`~flitlab.fluid.problem.FluidError` for
@@ -82,7 +82,7 @@ def balanced_trees(topology: Topology) -> Balanced | None:
     return None
 
 
-def _balanced(topology: Topology, group: Translations) -> Balanced | None:
+def _balanced(topology: Topology, group: Translations) -> BalancedTrees | None:
     """The trees of a group; None if it has none over shortest paths."""
     n, degree = topology.switches, group.generators
     whole, scale = integer_capacities(topology.capacity[:degree].tolist())
@@ -97,7 +97,7 @@ def _balanced(topology: Topology, group: Translations) -> Balanced | None:
     choice = _parents(shortest[:, 1:], (n - 1) * count * capacity // total, count)
     if choice is None:
         return None
-    return Balanced(group, _trees(choice, into, level), Fraction(n - 1, total) * scale)
+    return BalancedTrees(group, _trees(choice, into, level), Fraction(n - 1, total) * scale)
 
 
 def _levels(topology: Topology, group: Translations) -> tuple[Ints, Ints]:

@@ -16,7 +16,7 @@ import numpy as np
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.collective import cuts
 from flitlab.fluid.collective.collective import ROOTED, Collective
-from flitlab.fluid.collective.cuts import Cut
+from flitlab.fluid.collective.cuts import CollectiveCut
 from flitlab.fluid.collective.evidence import Evidence
 from flitlab.fluid.collective.latency import Latency
 from flitlab.fluid.collective.network import CollectiveNetwork
@@ -81,7 +81,7 @@ class AllToAllFlow:
         return f"maximum concurrent flow, {self.row.method}"
 
 
-Proof = Cut | Parts | AllToAllFlow
+Proof = CollectiveCut | Parts | AllToAllFlow
 """Proof of a time over bandwidth."""
 
 
@@ -126,9 +126,9 @@ class CollectiveBounds:
         return HOSTS_BIND_NOTE if alike else ""
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> CollectiveCut:
         """The cut of the proofs; all collectives but an all-to-all have one. Raises ``KeyError`` for an all-to-all."""
-        return cast(Cut, self.proofs["cut"])
+        return cast(CollectiveCut, self.proofs["cut"])
 
     @property
     def evidence(self) -> Evidence:
@@ -169,7 +169,7 @@ def linear_bounds(collective_bounds: CollectiveBounds, latency: Latency) -> tupl
     table += [
         LinearBound("cut with latency", bound.proof, bound.per_unit, latency.cut_latency(network, bound.proof))
         for bound in table
-        if isinstance(bound.proof, Cut) and bound.proof.units
+        if isinstance(bound.proof, CollectiveCut) and bound.proof.units
     ]
     longest = latency.longest(network, *needs(collective_bounds.collective, network))
     return (*table, LinearBound("latency", None, none, longest))
@@ -207,7 +207,7 @@ def _proofs(
         return {"flow": _all_to_all(topology, collective, network, gap)}
     if collective.kind in ROOTED:
         return {"cut": getattr(cuts, collective.kind)(network, collective.root)}
-    cut: Cut = getattr(cuts, collective.kind)(network)
+    cut: CollectiveCut = getattr(cuts, collective.kind)(network)
     proofs: dict[By, Proof] = {"cut": cut}
     counted = _counted(collective)
     if collective.kind == "all_reduce" and counted is not None:

@@ -24,7 +24,7 @@ Leaving = Literal["inside", "outside", "vector"]
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class CollectiveCut:
     """A side S of a network, which may separate ranks from their switches, and the data that must leave it.
 
     side: bool [vertices], the vertices in S. inside: bool [ranks], the ranks in S. units: what must leave. capacity: of
@@ -38,7 +38,7 @@ class Cut:
     scale: Fraction
 
     @classmethod
-    def of(cls, network: CollectiveNetwork, side: Bools, inside: Bools, leaving: Leaving) -> "Cut":
+    def of(cls, network: CollectiveNetwork, side: Bools, inside: Bools, leaving: Leaving) -> "CollectiveCut":
         """The cut of a side.
 
         Parameters
@@ -65,7 +65,7 @@ class Cut:
         return cls(side, inside, units, capacity + separated * (network.host or 0), network.scale)
 
     @classmethod
-    def between_vertices(cls, network: CollectiveNetwork, side: Bools, leaving: Leaving) -> "Cut":
+    def between_vertices(cls, network: CollectiveNetwork, side: Bools, leaving: Leaving) -> "CollectiveCut":
         """The cut of a set of vertices with all their ranks.
 
         Parameters
@@ -99,47 +99,51 @@ class Cut:
         """int64 [vertices] and [ranks]: 0 in S, -1 outside."""
         return self.side.astype(np.int64) - 1, self.inside.astype(np.int64) - 1
 
-    def reversed(self) -> "Cut":
+    def reversed(self) -> "CollectiveCut":
         """A cut of the reversed network as a cut of the network: the other side."""
         return replace(self, side=~self.side, inside=~self.inside)
 
 
-def all_gather(network: CollectiveNetwork) -> Cut:
+def all_gather(network: CollectiveNetwork) -> CollectiveCut:
     """The cut of λ, the greatest w(S) / B+(S) over the sides that lack some rank."""
     at_host = int(network.amount.argmin())
     return _gathering(network, network.sinks, at_host)
 
 
-def reduce_scatter(network: CollectiveNetwork) -> Cut:
+def reduce_scatter(network: CollectiveNetwork) -> CollectiveCut:
     """The cut of a reduce-scatter: the results of ranks outside S need the data of ranks inside."""
     return all_gather(network.reversed()).reversed()
 
 
-def gather(network: CollectiveNetwork, root: int) -> Cut:
+def gather(network: CollectiveNetwork, root: int) -> CollectiveCut:
     """The cut of a gather to a rank: the units inside S must reach the root outside."""
     return _gathering(network, network.rank_vertex[[root]], root)
 
 
-def scatter(network: CollectiveNetwork, root: int) -> Cut:
+def scatter(network: CollectiveNetwork, root: int) -> CollectiveCut:
     """The cut of a scatter from a rank: the units of ranks outside S come from the root inside."""
     return gather(network.reversed(), root).reversed()
 
 
-def broadcast(network: CollectiveNetwork, root: int) -> Cut:
+def broadcast(network: CollectiveNetwork, root: int) -> CollectiveCut:
     """The cut of a broadcast from a rank: its vector must leave every S that contains the root and lacks some rank."""
     others = network.is_rank.copy()
     others[network.rank_vertex[root]] = False
     root_only = np.arange(network.ranks) == root
-    at_host = None if network.host is None else Cut.of(network, np.zeros(network.vertices, bool), root_only, "vector")
+    at_host = (
+        None
+        if network.host is None
+        else CollectiveCut.of(network, np.zeros(network.vertices, bool), root_only, "vector")
+    )
     return _longest(at_host, _narrowest(network, int(network.rank_vertex[root]), np.flatnonzero(others)), network)
 
 
-def reduce(network: CollectiveNetwork, root: int) -> Cut:
+def reduce(network: CollectiveNetwork, root: int) -> CollectiveCut:
     """The cut of a reduction to a rank: a vector must leave every S that has some rank and lacks the root."""
     return broadcast(network.reversed(), root).reversed()
 
 
-def all_reduce(network: CollectiveNetwork) -> Cut:
+def all_reduce(network: CollectiveNetwork) -> CollectiveCut:
     """The cut of an all-reduce: a vector must leave every S that has some rank and lacks some.
 
     Rank 0 is on one side of the narrowest cut, so broadcasts from it or reductions to it have that cut.
@@ -147,14 +151,14 @@ def all_reduce(network: CollectiveNetwork) -> Cut:
     return _longest(broadcast(network, 0), reduce(network, 0), network)
 
 
-def _longest(one: Cut | None, other: Cut | None, network: CollectiveNetwork) -> Cut:
+def _longest(one: CollectiveCut | None, other: CollectiveCut | None, network: CollectiveNetwork) -> CollectiveCut:
     """The cut that proves the longer time, the first of equal ones; an empty cut if there are none."""
     cuts = [cut for cut in (one, other) if cut is not None]
     nowhere = np.zeros(network.vertices, bool), np.zeros(network.ranks, bool)
-    return max(cuts, key=lambda cut: cut.time, default=Cut(*nowhere, 0, 0, network.scale))
+    return max(cuts, key=lambda cut: cut.time, default=CollectiveCut(*nowhere, 0, 0, network.scale))
 
 
-def _gathering(network: CollectiveNetwork, sinks: Ints, at_host: int) -> Cut:
+def _gathering(network: CollectiveNetwork, sinks: Ints, at_host: int) -> CollectiveCut:
     """The cut of the longest time for units of S to reach a rank outside, at one of the vertices ``sinks``.
 
     Where ranks have channels of their own, the best side that separates a rank from its switch has all ranks but one,
@@ -163,11 +167,11 @@ def _gathering(network: CollectiveNetwork, sinks: Ints, at_host: int) -> Cut:
     host_cut = None
     if network.host is not None:
         every = np.ones(network.vertices, bool)
-        host_cut = Cut.of(network, every, np.arange(network.ranks) != at_host, "inside")
+        host_cut = CollectiveCut.of(network, every, np.arange(network.ranks) != at_host, "inside")
     return _longest(host_cut, _densest(network, sinks), network)
 
 
-def _densest(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
+def _densest(network: CollectiveNetwork, sinks: Ints) -> CollectiveCut | None:
     """The set of vertices with the greatest w(S) / B+(S) that lacks a sink; None where all units are at the sinks.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` where units cannot leave a set.
@@ -186,12 +190,12 @@ def _densest(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
         if done == len(sinks):
             return cut
         mark_reachable(residual, n, reached)
-        cut = Cut.between_vertices(network, reached[:-1].copy(), "inside")
+        cut = CollectiveCut.between_vertices(network, reached[:-1].copy(), "inside")
         if cut.capacity == 0:
             raise _cut_off(sinks[done])
 
 
-def _all_but_one(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
+def _all_but_one(network: CollectiveNetwork, sinks: Ints) -> CollectiveCut | None:
     """The greatest w(S) / B+(S) of sets that lack just one sink; None where all units are at the sinks."""
     into = np.zeros(network.vertices, np.int64)
     np.add.at(into, network.head, network.capacity)
@@ -202,10 +206,10 @@ def _all_but_one(network: CollectiveNetwork, sinks: Ints) -> Cut | None:
     if not ratios:
         return None
     first = candidates[ratios.index(max(ratios))]
-    return Cut.between_vertices(network, np.arange(network.vertices) != first, "inside")
+    return CollectiveCut.between_vertices(network, np.arange(network.vertices) != first, "inside")
 
 
-def _narrowest(network: CollectiveNetwork, root: int, sinks: Ints) -> Cut | None:
+def _narrowest(network: CollectiveNetwork, root: int, sinks: Ints) -> CollectiveCut | None:
     """The set of vertices with the least B+(S) that has the root and lacks a sink; None if there are no sinks.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` where a sink is unreachable.
@@ -216,7 +220,7 @@ def _narrowest(network: CollectiveNetwork, root: int, sinks: Ints) -> Cut | None
     residual = Residual.of(network.vertices, network.tail, network.head)
     done = 0
     while True:
-        cut = Cut.between_vertices(network, side, "vector")
+        cut = CollectiveCut.between_vertices(network, side, "vector")
         if cut.capacity == 0:
             raise _cut_off(sinks[done])
         done = first_unreached(residual, network.capacity, root, sinks, done, cut.capacity)

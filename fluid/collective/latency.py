@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from flitlab.fluid.collective.cuts import Cut
+from flitlab.fluid.collective.cuts import CollectiveCut
 from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.switching.discipline import Discipline
@@ -82,7 +82,7 @@ class Latency:
         distance = dijkstra(self.hop_ticks, indices=beginning)[:, np.unique(network.rank_vertex[targets])]
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
-    def cut_latency(self, network: CollectiveNetwork, cut: Cut) -> Fraction:
+    def cut_latency(self, network: CollectiveNetwork, cut: CollectiveCut) -> Fraction:
         """The least time before the first flit crosses a cut and after the last one has, minus the time of one flit.
 
         The volume over the capacity of the cut may be added, because it crosses in between.

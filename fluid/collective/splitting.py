@@ -26,7 +26,7 @@ class SplittingError(FluidError):
 
 
 @dataclass(frozen=True, eq=False)
-class Logical:
+class LogicalArcs:
     """Arcs between ranks, each a path of the network.
 
     tail, head, capacity: int64 [arcs], sorted by (tail, head). paths: the vertices of each arc's path, from its tail to
@@ -39,7 +39,7 @@ class Logical:
     paths: tuple[tuple[int, ...], ...]
 
 
-def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bools) -> Logical:
+def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bools) -> LogicalArcs:
     """Arcs between ranks over which as many trees can be packed as over the network.
 
     Parameters
@@ -71,7 +71,7 @@ def split_off(tail: Ints, head: Ints, capacity: Ints, count: Ints, is_rank: Bool
         .reshape(-1, 3)
         .T
     )
-    return Logical(arcs[0], arcs[1], arcs[2], tuple(path for _, _, path, _ in sorted_paths))
+    return LogicalArcs(arcs[0], arcs[1], arcs[2], tuple(path for _, _, path, _ in sorted_paths))
 
 
 class _ArcPaths:

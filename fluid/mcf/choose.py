@@ -17,7 +17,7 @@ from flitlab.fluid.mcf import arcs, columns
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.path_lp import path_flow
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, scaled_weights
+from flitlab.fluid.mcf.shortest import PathSplit, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
 from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, Problem, require_memory
@@ -188,7 +188,7 @@ class _Methods:
     def shortest_paths(self) -> Solution | None:
         """A flow on shortest paths within the gap of the hop bound; None if none is found."""
         graph, targets = self.problem.graph, len(self.problem.compact_demand.target)
-        split = Split(self.problem)
+        split = PathSplit(self.problem)
         weight = scaled_weights(split, self.gap, self.enough)
         if weight is None:
             return None

@@ -34,14 +34,14 @@ HALVINGS = 30
 """Limit of the halvings of a dual step."""
 
 
-class Shared(NamedTuple):
+class SharedCapacity(NamedTuple):
     """Shared capacities: channel a counts in row[a], int64 [channels]; capacity: float64 [rows]."""
 
     row: np.ndarray
     capacity: Floats
 
     @classmethod
-    def by_nothing(cls, graph: Graph) -> "Shared":
+    def separate(cls, graph: Graph) -> "SharedCapacity":
         """Separate capacities of all channels."""
         return cls(np.arange(graph.channels), graph.capacity)
 
@@ -72,11 +72,11 @@ class _Point:
 class _Best:
     """The best bounds so far: prices, and path flows that serve the whole demand."""
 
-    def __init__(self, problem: Problem, shared: Shared) -> None:
+    def __init__(self, problem: Problem, shared: SharedCapacity) -> None:
         self.problem, self.shared = problem, shared
         self.lower, self.upper = 0.0, np.inf
 
-    def see_flow(self, paths: Paths) -> None:
+    def update_lower(self, paths: Paths) -> None:
         demand = self.problem.demand
         served = np.bincount(paths.commodity, paths.flow, demand.size)
         whole = paths._replace(flow=paths.flow * (demand.amount / served)[paths.commodity])
@@ -84,7 +84,7 @@ class _Best:
         if lower > self.lower:
             self.lower, self.paths = lower, whole
 
-    def see_lengths(self, z: Floats, distance: np.ndarray) -> None:
+    def update_upper(self, z: Floats, distance: np.ndarray) -> None:
         upper = self.shared.capacity @ z / (self.problem.demand.amount @ distance)
         if upper < self.upper:
             self.upper, self.hops = upper, z
@@ -94,7 +94,7 @@ class _Best:
 
 
 def generate(
-    problem: Problem, paths: Paths, prices: np.ndarray, gap: float, shared: Shared | None = None
+    problem: Problem, paths: Paths, prices: np.ndarray, gap: float, shared: SharedCapacity | None = None
 ) -> tuple[np.ndarray, Paths]:
     """Prices and path flows whose bounds differ by ``gap``, starting from approximate ones.
 
@@ -120,14 +120,14 @@ def generate(
     Paths
         Flows of the whole demand.
     """
-    shared = shared or Shared.by_nothing(problem.graph)
+    shared = shared or SharedCapacity.separate(problem.graph)
     capacity, amount = shared.capacity, problem.demand.amount
     z = floored(prices, capacity, FLOOR)
     z = z / (capacity @ z)
     distance, paths = _priced(problem, paths, z[shared.row])
     best = _Best(problem, shared)
-    best.see_flow(paths)
-    best.see_lengths(z, distance)
+    best.update_lower(paths)
+    best.update_upper(z, distance)
     scale = (1 + max(best.upper / best.lower - 1, gap)) / best.lower
     slack = scale * capacity - shared.load(paths)
     centre = 0.1 * (slack @ z) / len(z)
@@ -179,11 +179,11 @@ def _advance(problem: Problem, point: _Point, best: _Best, gap: float) -> float:
     point.paths = point.paths._replace(flow=newton.flow + primal * move.flow)
     point.slack = newton.slack + primal * move.slack
     point.scale += primal * move.scale
-    best.see_flow(point.paths)
+    best.update_lower(point.paths)
     for _ in range(HALVINGS):
         z, u = point.z + dual * move.z, point.u + dual * move.u
         distance, point.paths = _priced(problem, point.paths, z[best.shared.row])
-        best.see_lengths(z, distance)
+        best.update_upper(z, distance)
         margin = 0.01 * mean * np.diff(point.paths.first) / problem.demand.amount
         if (distance - u >= margin).all():
             break
@@ -211,7 +211,7 @@ class _Newton:
     mean of f r and s z, over ``size`` products.
     """
 
-    def __init__(self, problem: Problem, shared: Shared, point: _Point) -> None:
+    def __init__(self, problem: Problem, shared: SharedCapacity, point: _Point) -> None:
         self.capacity = shared.capacity
         paths, rows, commodities = point.paths, len(shared.capacity), problem.demand.size
         self.commodity, self.commodities, self.z = paths.commodity, commodities, point.z

@@ -108,7 +108,7 @@ def _spread(graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, lo
                     flow[j] = amount
 
 
-class Split:
+class PathSplit:
     """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights define on them."""
 
     def __init__(self, problem: Problem) -> None:
@@ -173,7 +173,7 @@ def _sum(loads: Iterable[Floats], channels: int) -> Floats:
     return total
 
 
-def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
+def scaled_weights(split: PathSplit, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
     """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity; None if not found.
 
     Parameters
@@ -206,7 +206,7 @@ class Scaled(NamedTuple):
     excess: float
 
 
-def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
+def nearest_weights(split: PathSplit, gap: float, enough: float, rounds: int = 100) -> Scaled:
     """The channel weights of the largest theta in an iteration, which ends when three rounds hardly improve it.
 
     Parameters
@@ -258,7 +258,7 @@ def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
     return mixed
 
 
-def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
+def port_thresholds(split: PathSplit, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
     """Write the split by channel weights to tables of next hops, for every target of the demand.
 
     Parameters

@@ -8,7 +8,7 @@ solves it exactly.
 
 import numpy as np
 
-from flitlab.fluid.mcf.columns import Shared, generate
+from flitlab.fluid.mcf.columns import SharedCapacity, generate
 from flitlab.fluid.mcf.paths import Paths, extend
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
@@ -22,7 +22,7 @@ def solve_orbit(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     """Prices float64 [channels], and path flows of the commodities of ``problem.orbit``."""
     orbit = problem.orbit
     assert orbit is not None
-    shared, one = Shared(orbit.row, orbit.capacity), Problem(problem.graph, orbit.demand)
+    shared, one = SharedCapacity(orbit.row, orbit.capacity), Problem(problem.graph, orbit.demand)
     prices, paths = generate(one, _first_paths(one, shared), 1 / orbit.capacity, gap, shared)
     return prices[orbit.row], paths
 
@@ -39,7 +39,7 @@ def translated_flow(problem: Problem, paths: Paths) -> Floats:
     return flow
 
 
-def _first_paths(problem: Problem, shared: Shared) -> Paths:
+def _first_paths(problem: Problem, shared: SharedCapacity) -> Paths:
     """Equal shares of every demand on shortest paths that avoid fuller classes, with random ties."""
     graph, demand = problem.graph, problem.demand
     rng = np.random.default_rng(1)

@@ -129,7 +129,7 @@ class Delays:
 
 
 @dataclass(frozen=True)
-class Point:
+class ClaimPoint:
     """Numbers that are reported together; None where not reported.
 
     entry: index of its entry of ``reported``. where: its position, ``file:line``.
@@ -159,7 +159,7 @@ class Claim:
     flits: float
     vcs: int | None
     delays: Delays | None
-    points: list[Point]
+    points: list[ClaimPoint]
     assumed: list[str]
     capacity: Ceiling | None
 
@@ -279,7 +279,7 @@ class _Reader:
         )
         self.skipped: list[str] = []
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[ClaimPoint]:
         """The points of all entries, in order."""
         for i, entry in enumerate(self.config.reported):
             key: Place = ("reported", i)
@@ -329,7 +329,7 @@ class _Reader:
             return None
         return str(value) if isinstance(value, str) else repr(value)
 
-    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
+    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> ClaimPoint | None:
         before = len(self.page.mistakes)
         units = self._units(entry, place, texts)
         quantities: dict[str, Quantity] = {}
@@ -351,7 +351,7 @@ class _Reader:
             self.page.refuse((*place, "throughput"), why)
         if len(self.page.mistakes) > before:
             return None
-        return Point(
+        return ClaimPoint(
             int(place[1]), where, quantities.get("load"), quantities.get("throughput"), quantities.get("latency")
         )
 
@@ -431,7 +431,7 @@ def _random_assumptions(draft: Draft) -> Iterator[str]:
             )
 
 
-def _delay_assumptions(delays: Delays | None, points: list[Point]) -> Iterator[str]:
+def _delay_assumptions(delays: Delays | None, points: list[ClaimPoint]) -> Iterator[str]:
     if delays is not None and not delays.source and any(point.latency is not None for point in points):
         yield (
             f"No delays are given: latencies are compared with flitlab's default network, {delays.hop:g} cycles a hop "
@@ -439,7 +439,7 @@ def _delay_assumptions(delays: Delays | None, points: list[Point]) -> Iterator[s
         )
 
 
-def _mean_assumptions(points: list[Point]) -> Iterator[str]:
+def _mean_assumptions(points: list[ClaimPoint]) -> Iterator[str]:
     errors = {each.error for point in points for each in (point.throughput, point.latency) if each is not None}
     if errors:
         percentages = ", ".join(f"{100 * error:g} %" for error in sorted(errors))

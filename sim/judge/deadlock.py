@@ -10,14 +10,14 @@ from flitlab.models.routing.routes import ANY
 
 
 @dataclass(frozen=True)
-class Deadlock:
+class DeadlockRisk:
     """Result of the deadlock analysis. prone: no proof of deadlock freedom. note: the cycle, or the proof."""
 
     prone: bool
     note: str
 
 
-def deadlock(instance: Instance, vcs: int | None) -> Deadlock | None:
+def deadlock(instance: Instance, vcs: int | None) -> DeadlockRisk | None:
     """Whether the routes may deadlock with ``vcs`` virtual channels; None where either is unknown.
 
     Without a ``vc_policy`` of the routing, a policy with a certificate is searched; if there is none, packets may use
@@ -32,10 +32,10 @@ def deadlock(instance: Instance, vcs: int | None) -> Deadlock | None:
         reason = str(error)
     else:
         free = routes.vc_policy is None and not certificate.note.startswith("any") and not routes.deflection
-        return Deadlock(False, f"safe if VCs are used as {certificate.note}" if free else certificate.note)
+        return DeadlockRisk(False, f"safe if VCs are used as {certificate.note}" if free else certificate.note)
     try:
         policy = ANY if routes.vc_policy is None else routes.vc_policy
         certificate = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
     except SpecError:
-        return Deadlock(True, reason)
-    return Deadlock(True, certificate.note if not certificate.acyclic else reason)
+        return DeadlockRisk(True, reason)
+    return DeadlockRisk(True, certificate.note if not certificate.acyclic else reason)

@@ -13,8 +13,8 @@ from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
-from flitlab.sim.judge.claim import Claim, Point
-from flitlab.sim.judge.deadlock import Deadlock, deadlock
+from flitlab.sim.judge.claim import Claim, ClaimPoint
+from flitlab.sim.judge.deadlock import DeadlockRisk, deadlock
 from flitlab.sim.judge.delivery import Delivery, unit_errors, unit_explanation
 from flitlab.sim.judge.quantity import ROUNDING, Quantity, Unit
 from flitlab.sim.judge.witness import Witness, witness_of_theta, witness_of_total
@@ -44,7 +44,7 @@ class Check:
     reported: Quantity
     possible: bool
     limit: float
-    which: str
+    limit_name: str
     efficiency: float
     note: str = ""
     witness: Witness | None = None
@@ -57,7 +57,7 @@ class Check:
         return POSSIBLE if self.possible else IMPOSSIBLE
 
     @property
-    def words(self) -> str:
+    def verdict_text(self) -> str:
         """The verdict, and whether the load is delivered."""
         is_short = self.possible and self.delivery is not None and self.delivery.is_short
         return f"{self.verdict}, not carried" if is_short else self.verdict
@@ -81,7 +81,8 @@ class Check:
             "where": self.where, "quantity": self.what, "reported": number.text, "unit": number.unit.name,
             "value": number.value / factor, "at_least": number.low / factor, "at_most": number.high / factor,
             "native_unit": "ticks" if self.what == "latency" else "load" if self.what == "load" else "flits/tick/host",
-            "native_per_unit": factor, "verdict": self.verdict, "limit": self.limit / factor, "limited_by": self.which,
+            "native_per_unit": factor, "verdict": self.verdict, "limit": self.limit / factor,
+            "limited_by": self.limit_name,
             "share": self.share, "efficiency": self.efficiency,
             "delivered": None if self.delivery is None else self.delivery.share,
             "carried": None if self.delivery is None else self.delivery.carried, "note": self.note or None,
@@ -101,7 +102,7 @@ class Verdict:
     ceiling: Ceiling
     mean: float
     checks: list[Check]
-    deadlock: Deadlock | None
+    deadlock: DeadlockRisk | None
     unit_explanation: str = ""
 
     @property
@@ -234,7 +235,7 @@ class _Judge:
         assert self.claim.delays is not None
         return ZeroLoad(self.instance, self.claim.delays, self.claim.flits)
 
-    def checks(self, point: Point) -> list[Check]:
+    def checks(self, point: ClaimPoint) -> list[Check]:
         """The checks of all numbers of a point."""
         checks = []
         if point.load is not None and point.throughput is None:
@@ -253,13 +254,13 @@ class _Judge:
                 return unit_explanation(deliveries, self.slips, self.ceiling.lower * self.share)
         return ""
 
-    def _delivery(self, point: Point) -> Delivery | None:
+    def _delivery(self, point: ClaimPoint) -> Delivery | None:
         """The load and throughput of a point; None unless it has both."""
         if point.load is None or point.throughput is None:
             return None
         return Delivery(point.load, point.throughput, self.share, self.ceiling.upper)
 
-    def _of_load(self, point: Point, load: Quantity) -> Check:
+    def _of_load(self, point: ClaimPoint, load: Quantity) -> Check:
         """Check a load that is carried: every demand is met."""
         claimed = load.low
         self._solve_for(claimed)
@@ -271,7 +272,7 @@ class _Judge:
             point.where, "load", load, possible, limit, self.ceiling.ceiling, load.value / limit, "", witness, hints
         )  # fmt: skip
 
-    def _of_throughput(self, point: Point, throughput: Quantity) -> Check:
+    def _of_throughput(self, point: ClaimPoint, throughput: Quantity) -> Check:
         """Check a mean throughput of hosts, which may exceed the ceiling if demands are served unequally."""
         ceiling, delivery = self.ceiling.upper * self.share, self._delivery(point)
         efficiency = throughput.value / ceiling
@@ -302,14 +303,14 @@ class _Judge:
             delivery,
         )  # fmt: skip
 
-    def _shortfall_note(self, delivery: Delivery, point: Point) -> str:
+    def _shortfall_note(self, delivery: Delivery, point: ClaimPoint) -> str:
         """The meaning of a shortfall, '' if there is none."""
         if not delivery.is_short:
             return ""
         text = delivery.shortfall_text(self.ceiling.upper * self.share)
         return text if point.latency is None else f"{text} {delivery.run_length_text(point.latency)}"
 
-    def _beyond_total(self, row: Ceiling, claimed: Quantity, point: Point) -> Witness:
+    def _beyond_total(self, row: Ceiling, claimed: Quantity, point: ClaimPoint) -> Witness:
         """The proof that less is delivered than claimed: hosts create less, or a cut or prices prove it."""
         assert row.load is not None
         offer, hosts = row.load * self.share, self.instance.topology.hosts
@@ -324,7 +325,7 @@ class _Judge:
         )
         return Witness("offer", statement, "offer", offer, "flits/tick/host", {"load": row.load})
 
-    def _of_latency(self, point: Point, latency: Quantity) -> Check:
+    def _of_latency(self, point: ClaimPoint, latency: Quantity) -> Check:
         """Check a mean latency: of all demands, or of the nearest ones if not all are served."""
         share = 1.0
         if point.throughput is not None and point.load is not None:

@@ -43,7 +43,7 @@ class SimGridFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Times:
+class ProgramTimes:
     """Completion times of a program and of each of its ranks, float64 [ranks], in nanoseconds; wall_s: seconds of
     the run.
     """
@@ -67,7 +67,7 @@ def python_with_simgrid(path: str | None = None) -> str:
     raise SimGridMissing(MISSING if path is None else f"--python {path}: has no module 'simgrid'")
 
 
-def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
+def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> ProgramTimes:
     """Times of the program in mode ``flow``."""
     began, run = time.perf_counter(), start("compiled", scenario, 1.0, seed)
     run_to_end(run, scenario, None)
@@ -78,7 +78,7 @@ def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
 
 def by_simgrid(
     scenario: Scenario[Flow, Workload], seed: int, python: str, by_latency: bool = False, folder: Path | None = None
-) -> Times:
+) -> ProgramTimes:
     """Times of the program in SimGrid.
 
     Parameters
@@ -122,9 +122,9 @@ def by_simgrid(
     return _times(scenario, np.array(finish) * 1e9, began)
 
 
-def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> Times:
+def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> ProgramTimes:
     """Times of the ranks from those of the operations."""
     program = scenario.work.program
     ranks = np.zeros(program.ranks)
     np.maximum.at(ranks, program.rank, finish)
-    return Times(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)
+    return ProgramTimes(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)

@@ -15,7 +15,7 @@ from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs, shortest
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, nearest_weights, scaled_weights
+from flitlab.fluid.mcf.shortest import PathSplit, nearest_weights, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
@@ -175,7 +175,7 @@ def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
 @pytest.mark.parametrize("name, value", [("hypercube", 2.0), ("torus", 2.0), ("hyperx", 4.0)])
 def test_splits_over_shortest_paths_reach_the_hop_bound(name, value):
     problem = Problem.of(TOPOLOGIES[name](), all_to_all(TOPOLOGIES[name]()))
-    split = Split(problem)
+    split = PathSplit(problem)
     weight = scaled_weights(split, 1e-6, INF)
     assert weight is not None
     flow = np.concatenate([rows.dense(problem.graph.channels) for rows in split.flow(weight)])
@@ -249,7 +249,7 @@ def test_trees_of_equal_lengths_are_as_long_as_those_of_dijkstra():
 
 def test_what_rows_of_a_flow_leave_short_is_sent_on_its_way():
     problem = Problem.of(*demanded(hypercube(3)))
-    split, graph = Split(problem), problem.graph
+    split, graph = PathSplit(problem), problem.graph
     (rows,) = split.flow(np.ones(graph.channels))
     whole = delivering_load_sparse(problem, problem.demand, rows)
     np.testing.assert_allclose(whole, rows.dense(graph.channels).sum(axis=0), rtol=1e-12)
@@ -262,19 +262,19 @@ def test_what_rows_of_a_flow_leave_short_is_sent_on_its_way():
 
 def test_splits_balance_a_random_graph_and_own_up_where_they_cannot():
     random = Problem.of(*demanded(built("rrg", n=128, degree=10)))
-    weight = scaled_weights(Split(random), GAP, INF)
+    weight = scaled_weights(PathSplit(random), GAP, INF)
     assert weight is not None and weight.std() > 0.01
-    assert scaled_weights(Split(Problem.of(*demanded(two_clusters()))), GAP, INF) is None
+    assert scaled_weights(PathSplit(Problem.of(*demanded(two_clusters()))), GAP, INF) is None
 
 
 def test_steps_that_learn_from_those_before_reach_the_gap_in_few_rounds(monkeypatch):
     problem = Problem.of(*demanded(built("rrg", n=128, degree=8)))
-    found = nearest_weights(Split(problem), 1e-3, INF, rounds=16)
+    found = nearest_weights(PathSplit(problem), 1e-3, INF, rounds=16)
     upper = problem.graph.channels / problem.volume(1 / problem.graph.capacity)
     assert found.excess <= 1e-3
     assert found.theta * (1 + found.excess) == pytest.approx(upper, rel=1e-12)
     monkeypatch.setattr(shortest, "_mixed", lambda points, steps: points[-1] + steps[-1])
-    assert nearest_weights(Split(problem), 1e-3, INF, rounds=16).excess > 3e-3
+    assert nearest_weights(PathSplit(problem), 1e-3, INF, rounds=16).excess > 3e-3
 
 
 def demanded(topology):
@@ -284,10 +284,10 @@ def demanded(topology):
 def test_splits_by_blocks_are_the_same_as_at_once(monkeypatch):
     problem = Problem.of(*demanded(hypercube(5)))
     weight = np.random.default_rng(3).uniform(0.5, 2, problem.graph.channels)
-    whole = Split(problem).load(weight)
+    whole = PathSplit(problem).load(weight)
     monkeypatch.setattr("flitlab.fluid.graph.ROWS", 7)
     monkeypatch.setattr("flitlab.fluid.mcf.shortest.LISTED", 0)
-    split = Split(problem)
+    split = PathSplit(problem)
     np.testing.assert_allclose(split.load(weight), whole, rtol=1e-12)
     parts = [rows.dense(problem.graph.channels) for rows in split.flow(weight)]
     assert [len(flow) for flow in parts] == [7, 7, 7, 7, 4]

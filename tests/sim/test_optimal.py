@@ -10,7 +10,7 @@ import pytest
 from flitlab.fluid.ceilings import ceilings
 from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.mcf.shortest import Split, nearest_weights
+from flitlab.fluid.mcf.shortest import PathSplit, nearest_weights
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
@@ -271,7 +271,7 @@ def test_dense_demand_takes_weighted_next_hops(never_listed, entries):
     routes = optimal(DENSE, demand, entries=entries)
     carried = 1 / (hop_loads(DENSE, demand, routes) / DENSE.capacity).max()
     assert routes.notes["theta"] == pytest.approx(min(carried, 1), rel=1e-9)
-    aimed = nearest_weights(Split(Problem.of(DENSE, demand)), 1e-3, np.inf).theta
+    aimed = nearest_weights(PathSplit(Problem.of(DENSE, demand)), 1e-3, np.inf).theta
     assert carried >= (0.85 if entries else 0.985) * aimed
     alike = replace(routes, port_threshold=equal_thresholds(routes.ports, 6))
     assert alike.content_hash != routes.content_hash

@@ -29,7 +29,7 @@ def figure_of(verdict: Verdict) -> Figure:
     ax = figure.add_subplot()
     shares = [check.share for check in shown]
     for place, (check, share) in enumerate(zip(shown, shares, strict=True)):
-        colour = IMPOSSIBLE if not check.possible else POSSIBLE if check.words == check.verdict else NOT_CARRIED
+        colour = IMPOSSIBLE if not check.possible else POSSIBLE if check.verdict_text == check.verdict else NOT_CARRIED
         ax.barh(place, share, color=colour, hatch=HATCH[check.possible], edgecolor="white", height=0.66)
         ax.annotate(
             f"{100 * share:.3g} %{_delivered(check)}", (share, place), (4, 0), textcoords="offset points",

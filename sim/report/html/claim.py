@@ -63,7 +63,7 @@ def _numbers(checks: Sequence[Check]) -> str:
     head = ("reported", "verdict", "limit", "limited by", "share", "delivered", "where", "note")
     rows = [
         (
-            f"{check.what} {check.reported}", check.words, check.shown_limit, check.which,
+            f"{check.what} {check.reported}", check.verdict_text, check.shown_limit, check.limit_name,
             f"{100 * check.share:.3g} %", "" if check.delivery is None else f"{100 * check.delivery.share:.3g} %",
             check.where,
             "; ".join(filter(None, (check.note, *check.hints))),
