@@ -250,7 +250,15 @@ class TwoClusters:
 
     @classmethod
     def of(cls, topology: Topology, side: Bools) -> "TwoClusters":
-        """The bounds of a topology. side: bool [switches], one of the clusters."""
+        """The bounds of a topology.
+
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        side : bool [switches]
+            One of the clusters.
+        """
         counts = distance_counts(topology, topology.host_count)
         across = topology.capacity[side[topology.src] != side[topology.dst]].sum()
         sizes = int(topology.host_count[side].sum()), int(topology.host_count[~side].sum())

@@ -100,7 +100,13 @@ class Orbit:
         return cls(classes.channel, _of_rows(classes.channel, topology.capacity), _orbit_demand(traffic, classes))
 
     def invariant(self, z: Floats) -> bool:
-        """Whether all channels of a class have the same price. z: float64 [channels]."""
+        """Whether all channels of a class have the same price.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+        """
         of_row = np.zeros(len(self.capacity))
         of_row[self.row] = z
         return np.array_equal(of_row[self.row], z)
@@ -211,13 +217,33 @@ class Problem:
         return self.dags if self.paths is None else self.paths
 
     def distances(self, z: Floats) -> Floats:
-        """float64 [commodities]: shortest distance of each under prices z (float64 [channels]); inf where there is no
-        path.
+        """Shortest distance of every commodity under channel prices.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+
+        Returns
+        -------
+        float64 [commodities]
+            inf where there is no path.
         """
         return shortest_distances(self.graph, self.demand, z, self.allowed)
 
     def volume(self, z: Floats) -> float:
-        """Sum of demand * distance under prices z (float64 [channels]); inf where there is no path."""
+        """Sum of demand * distance under channel prices.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+
+        Returns
+        -------
+        float
+            inf where there is no path.
+        """
         return network_cost(self.graph, self.compact_demand, z, self.allowed)
 
 

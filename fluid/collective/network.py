@@ -137,11 +137,23 @@ class CollectiveNetwork:
         return all(np.array_equal(getattr(self, name), getattr(turned, name)) for name in ("tail", "head", "capacity"))
 
     def out_of(self, side: Bools) -> int:
-        """B+, the integer capacity of all arcs out of a side (bool [vertices])."""
+        """B+, the integer capacity of all arcs out of a side.
+
+        Parameters
+        ----------
+        side : bool [vertices]
+            Vertices of the side.
+        """
         return int(self.capacity[side[self.tail] & ~side[self.head]].sum())
 
     def units_in(self, side: Bools) -> int:
-        """The units of the ranks on a side (bool [vertices])."""
+        """The units of the ranks on a side.
+
+        Parameters
+        ----------
+        side : bool [vertices]
+            Vertices of the side.
+        """
         return int(self.weight[side].sum())
 
     def reversed(self) -> "CollectiveNetwork":

@@ -166,7 +166,18 @@ class PlanProgram:
         self.highs.addRow(low, high, len(columns), columns, np.repeat([1.0, -factor], [len(positive), len(negative)]))
 
     def add(self, violated: Iterator[tuple[int, Bools]]) -> int:
-        """Add the rows of sets of vertices (direction, bool [vertices]) that have none yet; returns their number."""
+        """Add the rows of violated sets that have none yet.
+
+        Parameters
+        ----------
+        violated : iterator of (int, bool [vertices])
+            Direction and set of vertices.
+
+        Returns
+        -------
+        int
+            Number of added rows.
+        """
         before = len(self.known)
         for direction, side in violated:
             if (direction, side.tobytes()) not in self.known:

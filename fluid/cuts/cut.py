@@ -80,7 +80,18 @@ class Crossing:
         return cls(share * (count.sum() - count), (share.sum() - share) * count, (share, count))
 
     def leaving(self, inside: np.ndarray) -> Floats:
-        """float64 [cuts]: what leaves the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
+        """What leaves sets of switches.
+
+        Parameters
+        ----------
+        inside : float64 [cuts, switches]
+            Sets: 0 or 1.
+
+        Returns
+        -------
+        float64 [cuts]
+            Sum of the matrix from inside to outside.
+        """
         outside = 1 - inside
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
@@ -90,7 +101,18 @@ class Crossing:
         return crossing
 
     def across(self, inside: np.ndarray) -> Floats:
-        """float64 [2, cuts]: what leaves, and what enters, the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
+        """What leaves, and what enters, sets of switches.
+
+        Parameters
+        ----------
+        inside : float64 [cuts, switches]
+            Sets: 0 or 1.
+
+        Returns
+        -------
+        float64 [2, cuts]
+            Out of the sets, and into them.
+        """
         if isinstance(self.matrix, tuple) or not self._alike:
             return np.array([self.leaving(inside), self.leaving(1 - inside)])
         sent = inside @ self.matrix
@@ -198,7 +220,18 @@ class CutNetwork:
         return self.ratio(self.capacity.across(inside), self.demand.across(inside))
 
     def ratio(self, capacity: Floats, demand: np.ndarray) -> np.ndarray:
-        """Elementwise capacity / demand of two float64 arrays, inf where there is no demand."""
+        """Elementwise capacity / demand.
+
+        Parameters
+        ----------
+        capacity, demand : float64
+            Arrays of equal shape.
+
+        Returns
+        -------
+        float64
+            inf where there is no demand.
+        """
         no_demand = demand <= self._nothing
         return np.where(no_demand, np.inf, capacity / np.where(no_demand, 1.0, demand))
 
@@ -232,7 +265,15 @@ class CutNetwork:
         return side
 
     def cut(self, name: str, side: np.ndarray) -> Cut:
-        """The cut of a side. side: bool [switches], the sending switches. name: of the heuristic."""
+        """The cut of a side.
+
+        Parameters
+        ----------
+        name : str
+            Name of the heuristic.
+        side : bool [switches]
+            Sending switches.
+        """
         inside = side[None].astype(float)
         capacity, demand = (float(what.leaving(inside)[0]) for what in (self.capacity, self.demand))
         upper = float(self.ratio(np.array(capacity), np.array(demand)))

@@ -90,11 +90,31 @@ class Conductor:
             column.pop()
 
     def schedule(self, time: float, operation: int, what: int) -> None:
-        """Schedule an event of an operation. time: seconds. what: kind of event."""
+        """Schedule an event of an operation.
+
+        Parameters
+        ----------
+        time : float
+            Seconds.
+        operation : int
+            The operation.
+        what : int
+            Kind of event.
+        """
         heapq.heappush(self.events, (time, operation, what))
 
     def handle(self, o: int, what: int, now: float) -> None:
-        """Handle an event of an operation and its consequences (docs/applications.md, The model)."""
+        """Handle an event of an operation and its consequences (docs/applications.md, The model).
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        what : int
+            Kind of event.
+        now : float
+            Seconds.
+        """
         plan = self.plan
         if what == READY:
             self.ready[o] = True
@@ -151,7 +171,22 @@ class Conductor:
         return local
 
     def occupy_processor(self, o: int, hold: float, now: float) -> tuple[float, float]:
-        """Begin and end of the work of a processor for an operation, in seconds."""
+        """Reserve the processor of an operation.
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        hold : float
+            Seconds of work.
+        now : float
+            Seconds.
+
+        Returns
+        -------
+        begin, end : float
+            Seconds.
+        """
         processor = self.plan["rank"][o], self.plan["cpu"][o]
         begin = max(now, self.free.get(processor, 0.0))
         self.free[processor] = begin + hold
@@ -162,7 +197,17 @@ class Conductor:
         self.schedule(self.occupy_processor(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
     def release(self, o: int, early: int, now: float) -> None:
-        """Release the operations that depend on the start (early) or the end of an operation."""
+        """Release the operations that depend on the start or the end of an operation.
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        early : int
+            1: its start; 0: its end.
+        now : float
+            Seconds.
+        """
         for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
@@ -170,7 +215,17 @@ class Conductor:
                     self.schedule(now, entry // 2, READY)
 
     def transfer(self, send: int, stage: int, now: float) -> None:
-        """Send the message, the request or the consent of a send. stage: which of them."""
+        """Send the message, the request or the consent of a send.
+
+        Parameters
+        ----------
+        send : int
+            The operation.
+        stage : int
+            DATA, REQUEST or CONSENT.
+        now : float
+            Seconds.
+        """
         self.stage[send] = stage
         plan = self.plan
         if self.is_local(send):
