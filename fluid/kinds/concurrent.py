@@ -11,7 +11,7 @@ from flitlab.models.instance import Instance
 
 
 class Concurrent(Solved):
-    """A maximum concurrent flow. per_flow: also the rates that flows get, as throughput models have them."""
+    """A maximum concurrent flow. per_flow: also the rates of flows, as in throughput models."""
 
     usual = True
     limit = True

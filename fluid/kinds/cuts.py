@@ -19,9 +19,9 @@ Heuristic = Literal["brute_force", "one_node", "two_node", "expanding", "eigenve
 
 @register("ceiling", "cuts")
 class Cuts(CeilingSpec):
-    """Sparse cuts, each heuristic's best and the best of all: what no flow can get across.
+    """Sparse cuts, the best of each heuristic and of all: upper bounds on any flow across them.
 
-    heuristics: those that are tried; by default all.
+    heuristics: names; by default all.
     """
 
     rank = 5

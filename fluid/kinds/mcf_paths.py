@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @register("ceiling", "mcf_paths")
 class McfPaths(Concurrent):
-    """Maximum concurrent flow over the paths of the routing, each demand being split over them as is best.
+    """Maximum concurrent flow over the paths of the routing, with the best split of each demand.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
-    per_flow: also the rates that flows get, as throughput models have them.
+    gap: relative gap of the two bounds at which an approximation may stop.
+    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 1

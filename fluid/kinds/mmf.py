@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @register("ceiling", "mmf")
 class Mmf(Sharing):
-    """Max-min fair rates of the flows over the paths of the routing: nobody gains but at a poorer one's cost.
+    """Max-min fair rates of the flows over the paths of the routing: none can grow without reducing a smaller one.
 
-    Without a routing they are over all paths there are.
+    Without a routing, all paths are allowed.
     """
 
     rank = 6

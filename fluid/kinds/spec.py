@@ -114,9 +114,9 @@ class CeilingSpec(Spec):
 class Solved(CeilingSpec):
     """A ceiling that a linear program gives.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
+    gap: relative gap of the two bounds at which an approximation may stop.
     """
 
     method: Method = "auto"

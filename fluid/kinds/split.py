@@ -14,8 +14,8 @@ from flitlab.models.registry import register
 class Split(CeilingSpec):
     """The largest load that the routing's fixed split of traffic can carry.
 
-    It is one number about this split, which no certificate proves.
-    per_flow: also the rates that flows get, as throughput models have them.
+    It is a single value of this split, without a certificate.
+    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 2

@@ -16,11 +16,11 @@ UNIT = "flits/tick/host"
 
 @register("ceiling", "total")
 class Total(Solved):
-    """The largest total that can be accepted at each load, no demand getting more than its offer.
+    """The largest total accepted at each load, where no demand gets more than its offer.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
+    gap: relative gap of the two bounds at which an approximation may stop.
     """
 
     rank = 3

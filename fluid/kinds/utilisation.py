@@ -12,7 +12,7 @@ from flitlab.models.registry import register
 
 @register("ceiling", "utilisation")
 class Utilisation(Solved):
-    """Mean use of the channels, and of each class of them, by the maximum concurrent flow.
+    """Mean utilisation of the channels, and of each class, by the maximum concurrent flow.
 
     method, gap: those of ``mcf``, whose flow it is.
     """

@@ -13,10 +13,10 @@ from flitlab.models.registry import register
 
 @register("algorithm", "hamiltonian_ring")
 class HamiltonianRing(AlgorithmSpec):
-    """A ring of ranks in an order in which each is next to the next one, or the least loaded order that is found.
+    """A ring of ranks in the order of a Hamiltonian cycle, or in the order of least channel load that the search finds.
 
     Where no channel is slower than a host, and the order is a Hamiltonian cycle, no algorithm is faster between hosts.
-    ``seed`` draws the search.
+    ``seed`` is that of the search.
 
     Example: ``algorithm: hamiltonian_ring``
 

@@ -50,7 +50,7 @@ def rounds(question: Question, algorithm: str | None, dims: Sequence[int] = (), 
 
 
 class LibraryAlgorithm(AlgorithmSpec):
-    """An algorithm in rounds of messages, as MPI libraries have it; see the table in docs/applications.md."""
+    """An algorithm of MPI libraries in rounds of messages; see the table in docs/applications.md."""
 
     def plan(self, question: Question, once: Once) -> Plan:
         return Plan(rounds(question, self.kind), in_order(question))
@@ -71,7 +71,7 @@ def of_library(name: str) -> Callable[[L], L]:
 
 @register("algorithm", "library")
 class Library(AlgorithmSpec):
-    """The algorithm that an MPI library would choose for so many ranks and bytes.
+    """The algorithm that an MPI library chooses for this number of ranks and bytes.
 
     Example: ``algorithm: library``
 
@@ -96,7 +96,7 @@ class RingAlgorithm(LibraryAlgorithm):
 
 @of_library("recursive_doubling")
 class RecursiveDoubling(LibraryAlgorithm):
-    """Ranks 1, 2, 4, ... apart exchange all that they have.
+    """Ranks 1, 2, 4, ... apart exchange all their data.
 
     Example: ``algorithm: recursive_doubling``
 
@@ -106,7 +106,7 @@ class RecursiveDoubling(LibraryAlgorithm):
 
 @of_library("recursive_halving")
 class RecursiveHalving(LibraryAlgorithm):
-    """Ranks ..., 4, 2, 1 apart exchange halves of what the other is to reduce.
+    """Ranks ..., 4, 2, 1 apart exchange the half of the data that the other one reduces.
 
     Example: ``algorithm: recursive_halving``
 
@@ -126,7 +126,7 @@ class Rabenseifner(LibraryAlgorithm):
 
 @of_library("bruck")
 class Bruck(LibraryAlgorithm):
-    """Every rank passes on, in ceil(log2 p) rounds, all that it has, or all that has the round's distance in its way.
+    """Every rank sends, in ceil(log2 p) rounds, all its data, or the data whose distance contains that of the round.
 
     Example: ``algorithm: bruck``
 
@@ -136,7 +136,7 @@ class Bruck(LibraryAlgorithm):
 
 @of_library("pairwise")
 class Pairwise(LibraryAlgorithm):
-    """Every rank exchanges, in p - 1 rounds, what it has for one other rank.
+    """Every rank exchanges data with one other rank in each of p - 1 rounds.
 
     Example: ``algorithm: pairwise``
 
@@ -156,7 +156,7 @@ class Linear(LibraryAlgorithm):
 
 @of_library("scattered")
 class Scattered(LibraryAlgorithm):
-    """Every rank has 32 of its messages under way at a time.
+    """Every rank has 32 messages in flight at a time.
 
     Example: ``algorithm: scattered``
 
@@ -166,7 +166,7 @@ class Scattered(LibraryAlgorithm):
 
 @of_library("binomial")
 class Binomial(LibraryAlgorithm):
-    """The root and the others are a binomial tree.
+    """A binomial tree of all ranks, with the root of the collective as its root.
 
     Example: ``algorithm: binomial``
 
@@ -176,7 +176,7 @@ class Binomial(LibraryAlgorithm):
 
 @of_library("van_de_geijn")
 class VanDeGeijn(LibraryAlgorithm):
-    """The root scatters the message, then a ring gathers it everywhere.
+    """The root scatters the message, then a ring all-gathers it.
 
     Example: ``algorithm: van_de_geijn``
 
@@ -186,7 +186,7 @@ class VanDeGeijn(LibraryAlgorithm):
 
 @of_library("scatter_doubling")
 class ScatterDoubling(LibraryAlgorithm):
-    """The root scatters the message, then recursive doubling gathers it everywhere.
+    """The root scatters the message, then recursive doubling all-gathers it.
 
     Example: ``algorithm: scatter_doubling``
 

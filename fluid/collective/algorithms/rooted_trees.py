@@ -15,7 +15,7 @@ MOST = 64
 
 @register("algorithm", "rooted_trees")
 class RootedTrees(Scheduled):
-    """Parts of the vector are reduced along trees to a root each, and spread from there along others.
+    """Parts of the vector are reduced along in-trees to their roots, and spread from there along out-trees.
 
     Roots, trees and their shares are those of a linear program. On meshes they are up to twice as fast as a
     reduce-scatter and then an all-gather; where all ranks are alike, they are the same.

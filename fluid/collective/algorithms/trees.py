@@ -55,9 +55,9 @@ class StreamPlan:
 class Scheduled(AlgorithmSpec):
     """An algorithm that follows a schedule of streams, see :meth:`stream_plan`.
 
-    chunks: into how many every part of the data is cut, by default as many as keep the program short. window: messages
-    to a peer of which the last is not sent before the first is done, which is when it has left its host or, with
-    ``messages: {confirmed: true}``, when it has been delivered. With 1, messages to a peer do not share channels.
+    chunks: per part of the data, by default as many as keep the program short. window: messages to a peer in flight at
+    a time; a message is done when it has left its host or, with ``messages: {confirmed: true}``, when it has been
+    delivered. With 1, messages to a peer do not share channels.
     """
 
     chunks: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -87,7 +87,7 @@ class Scheduled(AlgorithmSpec):
 
 @register("algorithm", "trees")
 class Trees(Scheduled):
-    """Parts of every rank's data follow spanning trees that load every channel as little as the bound allows.
+    """Parts of every rank's data follow spanning trees whose channel loads reach the bound.
 
     An all-reduce is a reduce-scatter and then an all-gather. Where translations of the network are known, the trees of
     one rank are moved to the others; else they are packed, which serves some hundred ranks. ``parts``: trees of each
