@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from flitlab.fluid.certificate import distances
 from flitlab.fluid.graph import Demand, Graph, Product
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.problem import LISTED_MOST, Problem
+from flitlab.fluid.problem import MAX_LISTED_PAIRS, Problem
 from flitlab.models.registry import make
 from flitlab.models.threads import set_thread_limit, threads
 
@@ -80,7 +80,7 @@ def one_each(target: np.ndarray) -> Demand:
 def all_to_all(nodes: int) -> Demand | Product:
     """A demand of 1 / nodes between any two switches, of many of them without a list as in scenarios."""
     product = Product(np.full(nodes, 1 / nodes), np.ones(nodes), np.arange(nodes))
-    return product if product.size > LISTED_MOST else product.listed()
+    return product if product.size > MAX_LISTED_PAIRS else product.listed()
 
 
 def problem(row: Row) -> Problem:

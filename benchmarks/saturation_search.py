@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.fluid.certain import certain_limit
+from flitlab.fluid.certified_limit import certified_limit
 from flitlab.models.scenario import Scenario
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.saturation import bisect
@@ -98,7 +98,7 @@ def scenario(name: str) -> tuple[Scenario, Measure, float]:
     case = read("benchmark.yaml", text=text).cases[0]
     assert case.scenario is not None and isinstance(case.measure.warmup, int)
     first = Measure(case.measure.warmup, case.measure.ticks, resolution=1.0, longest=LONGEST)
-    return case.scenario, first, min(certain_limit(case.scenario.instance), 1.0)
+    return case.scenario, first, min(certified_limit(case.scenario.instance), 1.0)
 
 
 def search(job: tuple[str, int, float, int]) -> Found:

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from flitlab.fluid.certain import certain_limit
+from flitlab.fluid.certified_limit import certified_limit
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
@@ -101,7 +101,7 @@ def verdicts(job: Job) -> tuple[bool | None, bool | None]:
     before = run.snapshot().created
     batches, backlog = measure_batches(run, case, load, first, measure)
     shown, _ = verdict(case, load, batches, run.snapshot().created - before, backlog)
-    return shown, True if load >= certain_limit(case) else shown
+    return shown, True if load >= certified_limit(case) else shown
 
 
 def told(found: Iterable[bool | None], truth: bool) -> str:

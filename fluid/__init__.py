@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is possible: fluid-flow ceilings of a scenario, each with a certificate that needs no solver."""
+"""Fluid-flow ceilings of a scenario: certified bounds that need no solver to be checked."""

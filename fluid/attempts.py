@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods tried in turn: where one fails, or ends with bounds too far apart, another may do."""
+"""Methods tried in order: where one fails, or leaves too wide a gap, the next one is tried."""
 
 import math
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import Any, Protocol, Self
 from flitlab.fluid.problem import FluidError, TooLargeError
 
 FAILURES = (ValueError, ArithmeticError, LookupError, MemoryError)
-"""Errors by which a method says that it cannot, or a certificate that it did not."""
+"""Errors by which a method, or the check of its certificate, fails."""
 
 FIRST_ORDER = ("scaled shortest paths", "multipliers", "Garg-Koenemann")
-"""Methods of which a gap is expected."""
+"""First-order methods, which may leave a gap."""
 
 
-class Bounds(Protocol):
-    """A lower and an upper bound, each with its proof, the method used, and which others gave up before, and why."""
+class CertifiedBounds(Protocol):
+    """A lower and an upper bound, each with its proof; the method, and which methods failed before it, and why."""
 
     lower: float
     upper: float
@@ -24,29 +24,48 @@ class Bounds(Protocol):
     note: str
 
     def tightened(self, other: Self) -> Self:
-        """The larger lower bound and the smaller upper one."""
+        """The larger lower bound and the smaller upper bound."""
 
 
 Attempts = dict[str, Callable[[], Any]]
-"""Name of a method -> what it comes to, :class:`Bounds`, or None if the problem is none for it."""
+"""Name of a method -> function that returns :class:`CertifiedBounds`, or None if the method does not apply."""
 
 
-def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float = math.inf) -> Any:
-    """The bounds of the first method that comes within a relative gap ``wanted``, or of all that it took.
+def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = math.inf) -> Any:
+    """Bounds of the first method that closes the gap, or the tightest of all methods tried.
 
-    enough: a lower bound that ends the search as well. others: tried only if none of the preferred comes to a bound.
-    Raises :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method does, and
-    :class:`~flitlab.fluid.problem.TooLargeError` if the first that would serve does not fit into memory.
+    Parameters
+    ----------
+    preferred : Attempts
+        Methods in the order in which they are tried.
+    others : Attempts
+        Methods that are tried only if no preferred one gives a bound.
+    gap : float
+        Relative gap between the two bounds at which the search ends.
+    enough : float
+        Lower bound at which the search ends, whatever the gap.
+
+    Returns
+    -------
+    CertifiedBounds
+        Its ``note`` lists the methods that failed or left a gap.
+
+    Raises
+    ------
+    FluidError
+        No method gives a bound; the message has all reasons.
+    TooLargeError
+        The first applicable method does not fit into memory.
     """
     best: Any = None
     notes = []
     for name, attempt in [*preferred.items(), *others.items()]:
-        if best is not None and (name in others or best.lower >= enough or best.upper <= (1 + wanted) * best.lower):
+        if best is not None and (name in others or best.lower >= enough or best.upper <= (1 + gap) * best.lower):
             break
         if best is not None and best.method not in FIRST_ORDER:
             notes.append(f"{best.method} left a gap of {best.upper / best.lower - 1:.2g}")
         try:
-            found = attempt()
+            bounds = attempt()
         except TooLargeError:
             if best is None:
                 raise
@@ -54,12 +73,12 @@ def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float 
         except FAILURES as error:
             notes.append(f"{name} gave up: {str(error) or type(error).__name__}")
             continue
-        best = best.tightened(found) if best and found else best or found
+        best = best.tightened(bounds) if best and bounds else best or bounds
     if best is None:
         raise FluidError("; ".join(notes))
     return replace(best, note="; ".join(dict.fromkeys(notes)))
 
 
 def both_methods(below: str, above: str) -> str:
-    """The method of a lower bound and that of an upper one, as one text."""
+    """The methods of a lower and of an upper bound as one text."""
     return below if below == above else f"{below}; upper bound: {above}"

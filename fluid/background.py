@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest concurrent flow of a demand that grows beside a background that does not, between certified bounds.
+"""The largest concurrent flow of a growing demand beside a fixed background, between certified bounds.
 
-Let B be the background and H what grows: asked for is the largest x for which B + x H can be carried. At any x, the
-concurrent flow of B + x H gives lengths z and a theta. *Above*: whatever is carried travels no more length than there
-is, so x H d(z) <= c z - B d(z), d being distances; that is Newton's step for the x at which theta is 1. *Below*: if
-theta >= 1, a flow of theta x H leaves room for B; if not, but B alone has a theta b >= 1, so has the mixture of both
-flows that still carries all of B.
+Let B be the background and H the growing demand. The largest x is sought for which B + x H is feasible. At any x, the
+concurrent flow of B + x H gives channel prices z and a theta.
+
+*Upper bound*: no flow costs more than the capacity is worth, so x H d(z) <= c z - B d(z), where d are the distances
+under z. This is Newton's step for the x at which theta is 1.
+
+*Lower bound*: if theta >= 1, theta x H is feasible beside B. Otherwise, if B by itself has b >= 1, the convex
+combination of the two flows that carries all of B is feasible.
 """
 
 import math
@@ -22,30 +25,32 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
-STEPS = 30
-"""Concurrent flows solved at most; Newton's method takes a few."""
+MAX_STEPS = 30
+"""Concurrent flows that are solved at most; Newton's method takes a few."""
 
-NEARER = 1e-9
-"""A step that improves the upper bound by less than this part of it is the last."""
+MIN_IMPROVEMENT = 1e-9
+"""Relative improvement of the upper bound below which the iteration ends."""
 
 
 @dataclass(frozen=True)
-class Growing:
-    """Bounds on the load of the growing part that network channels carry beside the background.
+class GrowthBounds:
+    """Bounds on the load of the growing demand that network channels carry beside the background.
 
-    lengths: float64 [channels], behind the upper bound; None where that is the one asked to begin with. method: that
-    solved the last flow.
+    lower, upper: loads. prices: float64 [channels], proof of the upper bound; None if it is the limit of the search.
+    method: that of the last concurrent flow.
     """
 
     lower: float
     upper: float
-    lengths: Floats | None
+    prices: Floats | None
     method: str
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What grows on a topology, beside its background, over the routes if they are given. gap: at which to stop."""
+class GrowthProblem:
+    """A growing demand beside its background. routes: restrict both, if given. gap: relative, at which the search
+    ends.
+    """
 
     topology: Topology
     traffic: Traffic
@@ -53,64 +58,75 @@ class Beside:
     gap: float
     method: Method
 
-    def growing(self, most: float) -> Growing:
-        """Bounds on the largest load of at most ``most``, where that is finite. Raises as :meth:`Problem.of`."""
-        lower, upper, lengths, how = 0.0, most, None, "closed form"
-        load = most if math.isfinite(most) else 1.0
-        for _ in range(STEPS):
-            found = self.solved(self.traffic.at(load)[0])
-            if found is None:  # nothing crosses the network
-                return Growing(upper, upper, lengths, how)
-            how = found.method
-            lower = min(max(lower, self.reached(load, found.lower)), upper)
-            step = self.allowed(found.lengths)
-            nearer = step < upper * (1 - NEARER)
+    def bounds(self, limit: float) -> GrowthBounds:
+        """Bounds on the largest feasible load, at most ``limit`` (may be inf). Raises as :meth:`Problem.of`."""
+        lower, upper, prices, method = 0.0, limit, None, "closed form"
+        load = limit if math.isfinite(limit) else 1.0
+        for _ in range(MAX_STEPS):
+            solution = self.solve(self.traffic.at(load)[0])
+            if solution is None:  # nothing crosses the network
+                return GrowthBounds(upper, upper, prices, method)
+            method = solution.method
+            lower = min(max(lower, self.reachable_load(load, solution.lower)), upper)
+            step = self.permitted_load(solution.prices)
+            improved = step < upper * (1 - MIN_IMPROVEMENT)
             if step < upper:
-                upper, lengths = step, found.lengths
+                upper, prices = step, solution.prices
             lower = min(lower, upper)
-            if upper <= lower * (1 + self.gap) or not nearer or not math.isfinite(upper):
+            if upper <= lower * (1 + self.gap) or not improved or not math.isfinite(upper):
                 break
             load = upper
-        return Growing(lower, upper, lengths, how)
+        return GrowthBounds(lower, upper, prices, method)
 
-    def reached(self, load: float, theta: float) -> float:
-        """A load of the growing part that some flow reaches, if all demand at ``load`` has a theta."""
+    def reachable_load(self, load: float, theta: float) -> float:
+        """A feasible load of the growing demand, where all demand at ``load`` has the throughput ``theta``."""
         if theta >= 1:
-            return load * theta if self.parts[1].wanted.size else math.inf
-        alone = self.theta_alone
-        if alone < 1:
+            return load * theta if self.problems[1].compact_demand.size else math.inf
+        background_theta = self.background_theta
+        if background_theta < 1:
             return 0.0
-        share = 1.0 if math.isinf(alone) else (alone - 1) / (alone - theta)
+        share = 1.0 if math.isinf(background_theta) else (background_theta - 1) / (background_theta - theta)
         return share * theta * load
 
-    def allowed(self, lengths: np.ndarray) -> float:
-        """What lengths of the network channels allow the growing part, at least 0; inf if it has no way to go."""
-        fixed, growing = self.parts
-        travelled = _length(growing, lengths)
-        room = float(self.topology.capacity @ lengths) - _length(fixed, lengths)
-        return max(room, 0.0) / travelled if travelled > 0 else 0.0 if room < 0 else math.inf
+    def permitted_load(self, prices: np.ndarray) -> float:
+        """Upper bound on the load that channel prices prove.
+
+        Parameters
+        ----------
+        prices : float64 [channels]
+            Any prices >= 0.
+
+        Returns
+        -------
+        float
+            At least 0; inf if the growing demand has a distance of 0.
+        """
+        fixed, growing = self.problems
+        growing_cost = _cost(growing, prices)
+        spare = float(self.topology.capacity @ prices) - _cost(fixed, prices)
+        return max(spare, 0.0) / growing_cost if growing_cost > 0 else 0.0 if spare < 0 else math.inf
 
     @cached_property
-    def parts(self) -> tuple[Problem, Problem]:
-        """The background and what grows, each as a problem of its own."""
+    def problems(self) -> tuple[Problem, Problem]:
+        """The flow problems of the background and of the growing demand."""
         assert self.traffic.background is not None
         return self._problem(self.traffic.background), self._problem(replace(self.traffic, background=None))
 
     @cached_property
-    def theta_alone(self) -> float:
-        """A theta that the background reaches without the rest; inf if none of it crosses the network."""
+    def background_theta(self) -> float:
+        """A theta that is feasible for the background by itself; inf if none of it crosses the network."""
         assert self.traffic.background is not None
-        found = self.solved(self.traffic.background)
-        return math.inf if found is None else found.lower
+        solution = self.solve(self.traffic.background)
+        return math.inf if solution is None else solution.lower
 
-    def solved(self, traffic: Traffic) -> Solution | None:
+    def solve(self, traffic: Traffic) -> Solution | None:
         """The concurrent flow of a demand; None if none of it crosses the network."""
         problem = self._problem(traffic)
-        return None if problem.wanted.size == 0 else solve(problem, self.gap / 2, self.method)
+        return None if problem.compact_demand.size == 0 else solve(problem, self.gap / 2, self.method)
 
     def _problem(self, traffic: Traffic) -> Problem:
         return Problem.of(self.topology, traffic, self.routes)
 
 
-def _length(problem: Problem, lengths: np.ndarray) -> float:
-    return problem.volume(lengths) if problem.wanted.size else 0.0
+def _cost(problem: Problem, prices: np.ndarray) -> float:
+    return problem.volume(prices) if problem.compact_demand.size else 0.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled shortest path between two nodes: Dijkstra's algorithm from both ends, cut off by a known bound.
+"""Compiled shortest path between two nodes: bidirectional Dijkstra search with an upper bound.
 
-Sources: Pohl, Machine Intelligence 6 (1971) (search from both ends); Goldberg and Werneck, ALENEX 2005
-(a node that the other search cannot reach within the bound is not kept).
+Sources: Pohl, Machine Intelligence 6 (1971) (bidirectional search); Goldberg and Werneck, ALENEX 2005 (pruning: a node
+that the opposite search cannot reach within the bound is not kept).
 """
 
 from typing import NamedTuple
@@ -14,13 +14,14 @@ from flitlab.models.arrays import Floats, Int, Integers, Ints, Ints32
 from flitlab.models.jit import kernel, njit
 
 ARC = np.dtype([("length", np.float64), ("end", np.int32), ("channel", np.int32)])
-"""A channel, its length, and the node at its other end."""
+"""Record of a channel: its length, the node at its other end, and its number."""
 
 
 class Star(NamedTuple):
-    """The channels out of (or into) every node v, shortest first: arc[start[v]:start[v + 1]].
+    """Forward (or reverse) star: the channels out of (into) node v, shortest first, are arc[start[v]:start[v + 1]].
 
-    arc: records of :data:`ARC`, so that one read from memory brings all that is asked of a channel.
+    start: int64 [nodes + 1]. arc: records of :data:`ARC` [channels], so that one cache line holds all data of a
+    channel.
     """
 
     start: Ints
@@ -28,10 +29,11 @@ class Star(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of a search from one node, over a heap of (key, node) in which outdated entries are left behind.
+    """State of a Dijkstra search: labels of the nodes, and a binary heap with lazy deletion.
 
-    distance: float64 [nodes], inf where not reached; of those that are, touched: int32 [nodes] is a list.
-    channel: int32 [nodes], the one over which a node was reached. key: float64, node: int32 [channels + 1].
+    distance: float64 [nodes], inf where not reached. touched: int32 [nodes], the list of reached nodes. channel: int32
+    [nodes], the channel by which a node was reached. key: float64, node: int32 [channels + 1], the heap; outdated
+    entries stay in it.
     """
 
     distance: Floats
@@ -43,7 +45,7 @@ class Search(NamedTuple):
 
 @njit
 def new_search(nodes: int, channels: int) -> Search:
-    """A search that has not reached anything."""
+    """A search that has reached no node."""
     heap = channels + 1
     return Search(
         np.full(nodes, np.inf), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
@@ -53,7 +55,19 @@ def new_search(nodes: int, channels: int) -> Search:
 
 @njit
 def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
-    """The :class:`Star` of channels grouped by node, with the other end and the length of every channel, if any."""
+    """The :class:`Star` of channels grouped by node, each group sorted by length.
+
+    Parameters
+    ----------
+    start : int64 [nodes + 1]
+        Group of node v: channel[start[v]:start[v + 1]].
+    channel : int64 [channels]
+        Channel numbers.
+    end : int [channels]
+        Node at the other end of a channel.
+    length : float64 [channels or 0]
+        Lengths; if empty, the star is empty.
+    """
     order = channel.copy()
     for v in range(len(start) - 1 if len(length) > 0 else 0):
         for i in range(start[v] + 1, start[v + 1]):
@@ -71,7 +85,24 @@ def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
 
 @kernel
 def push(search: Search, size: int, key: float, node: int) -> int:
-    """Add a node to a heap of ``size`` entries; the new size."""
+    """Insert a node into the heap.
+
+    Parameters
+    ----------
+    search : Search
+        Its heap has ``size`` entries.
+    size : int
+        Entries of the heap.
+    key : float
+        Distance of the node.
+    node : int
+        The node.
+
+    Returns
+    -------
+    int
+        The new size.
+    """
     i = size
     while i > 0:
         parent = (i - 1) >> 1
@@ -85,7 +116,7 @@ def push(search: Search, size: int, key: float, node: int) -> int:
 
 @kernel
 def pop(search: Search, size: int) -> int:
-    """Remove the first of ``size`` entries; the new size."""
+    """Remove the first of ``size`` entries of the heap; returns the new size."""
     size -= 1
     key, node = search.key[size], search.node[size]
     i = 0
@@ -104,36 +135,43 @@ def pop(search: Search, size: int) -> int:
 
 
 @kernel
-def begin(search: Search, v: int) -> None:
-    """Start at node v: a heap of one, and one node reached."""
+def start_search(search: Search, v: int) -> None:
+    """Start at node v: a heap of one entry, and one reached node."""
     search.distance[v] = 0.0
     search.touched[0] = v
     search.key[0], search.node[0] = 0.0, v
 
 
 @kernel
-def forget(search: Search, touched: int) -> None:
-    """Undo a search that reached so many nodes."""
+def reset_search(search: Search, touched: int) -> None:
+    """Clear the labels of the first ``touched`` reached nodes."""
     for i in range(touched):
         search.distance[search.touched[i]] = np.inf
 
 
 @kernel
 def _advance(
-    channels: Star, search: Search, size: int, touched: int, other: Search, beyond: float, best: float, middle: Int
+    channels: Star,
+    search: Search,
+    size: int,
+    touched: int,
+    other: Search,
+    other_radius: float,
+    best: float,
+    middle: Int,
 ) -> tuple[int, int, float, Int]:
-    """Settle the nearest node of ``search``; the ``other`` one has settled everything nearer than ``beyond``.
+    """Settle the next node of ``search``; the opposite search ``other`` has settled all nodes within ``other_radius``.
 
-    Returns (size of the heap, nodes touched, least length found and the node where both searches met on it).
+    Returns (heap size, touched nodes, length of the best path, node at which both searches meet on it).
     """
-    v, at = search.node[0], search.key[0]
+    v, key = search.node[0], search.key[0]
     size = pop(search, size)
-    if at > search.distance[v] or other.distance[v] <= beyond:
-        return size, touched, best, middle  # outdated, or the way on from v is known
+    if key > search.distance[v] or other.distance[v] <= other_radius:
+        return size, touched, best, middle  # outdated, or the rest of the path from v is known
     for i in range(channels.start[v], channels.start[v + 1]):
-        reach = at + channels.arc[i].length
-        if reach + beyond >= best:
-            break  # the other channels are longer still
+        reach = key + channels.arc[i].length
+        if reach + other_radius >= best:
+            break  # channels are sorted by length
         u = channels.arc[i].end
         if reach < search.distance[u]:
             if search.distance[u] == np.inf:
@@ -143,54 +181,93 @@ def _advance(
             search.channel[u] = channels.arc[i].channel
             if reach + other.distance[u] < best:
                 best, middle = reach + other.distance[u], u
-            # no use in settling u if even its shortest channel would lead too far
-            on = channels.start[u]
-            if on < channels.start[u + 1] and reach + channels.arc[on].length + beyond < best:
+            # prune u if even its shortest channel exceeds the bound
+            shortest = channels.start[u]
+            if shortest < channels.start[u + 1] and reach + channels.arc[shortest].length + other_radius < best:
                 size = push(search, size, reach, u)
     return size, touched, best, middle
 
 
 @kernel
-def meet(out: Star, into: Star, s: int, t: int, limit: float, ahead: Search, behind: Search) -> tuple[float, Int]:
-    """Length of the shortest path from s to t if that is less than ``limit``, else ``limit``.
+def shortest_path(
+    out: Star, into: Star, s: int, t: int, limit: float, forward: Search, backward: Search
+) -> tuple[float, Int]:
+    """Length of the shortest path from s to t if it is less than ``limit``, else ``limit``.
 
-    out, into: :class:`Star`. ahead, behind: searches from s and from t, left as new but for their channels.
-    Returns also the node in the middle of the path, -1 if there is none: behind.channel leads from there
-    to t, ahead.channel back to s.
+    Parameters
+    ----------
+    out, into : Star
+        Channels out of, and into, every node.
+    s, t : int
+        Source and destination node.
+    limit : float
+        Upper bound on the length.
+    forward, backward : Search
+        Searches from s and from t, both fresh. Their labels are reset at the end, but ``channel`` is kept.
+
+    Returns
+    -------
+    float
+        Length, at most ``limit``.
+    int
+        Node in the middle of the path, -1 if there is none: ``backward.channel`` leads from there to t,
+        ``forward.channel`` back to s. :func:`write_path` lists the channels.
     """
-    begin(ahead, s)
-    begin(behind, t)
-    here, there, near, far = 1, 1, 1, 1  # sizes of the heaps, nodes touched
+    start_search(forward, s)
+    start_search(backward, t)
+    forward_size, backward_size, forward_touched, backward_touched = 1, 1, 1, 1  # sizes of the heaps, nodes touched
     middle: Int
     best, middle = limit, np.int32(-1)
     if s == t and limit > 0.0:
         best, middle = 0.0, np.int32(s)
-    while here > 0 and there > 0 and ahead.key[0] + behind.key[0] < best:
-        if here <= there:
-            here, near, best, middle = _advance(out, ahead, here, near, behind, behind.key[0], best, middle)
+    while forward_size > 0 and backward_size > 0 and forward.key[0] + backward.key[0] < best:
+        if forward_size <= backward_size:
+            forward_size, forward_touched, best, middle = _advance(
+                out, forward, forward_size, forward_touched, backward, backward.key[0], best, middle
+            )
         else:
-            there, far, best, middle = _advance(into, behind, there, far, ahead, ahead.key[0], best, middle)
-    forget(ahead, near)
-    forget(behind, far)
+            backward_size, backward_touched, best, middle = _advance(
+                into, backward, backward_size, backward_touched, forward, forward.key[0], best, middle
+            )
+    reset_search(forward, forward_touched)
+    reset_search(backward, backward_touched)
     return best, middle
 
 
 @kernel
-def walk(graph: Graph, s: int, t: int, middle: Int, ahead: Search, behind: Search, channel: Ints32, size: int) -> int:
-    """Write the channels of the path that :func:`meet` found from ``channel[size]`` on; the new size."""
+def write_path(
+    graph: Graph, s: int, t: int, middle: Int, forward: Search, backward: Search, channel: Ints32, size: int
+) -> int:
+    """Write the channels of the path of :func:`shortest_path` to channel[size:]; returns the new size.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    s, t : int
+        Source and destination node.
+    middle : int
+        Node in the middle of the path.
+    forward, backward : Search
+        Searches from s and from t.
+    channel : int32
+        Output array.
+    size : int
+        Entries that are in use.
+    """
     hops, v = 0, middle
     while v != s:
         hops += 1
-        v = graph.src[ahead.channel[v]]
+        v = graph.src[forward.channel[v]]
     v = middle
     for i in range(hops):
-        a = ahead.channel[v]
+        a = forward.channel[v]
         channel[size + hops - 1 - i] = a
         v = graph.src[a]
     size += hops
     v = middle
     while v != t:
-        channel[size] = behind.channel[v]
+        channel[size] = backward.channel[v]
         v = graph.dst[channel[size]]
         size += 1
     return size

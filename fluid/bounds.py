@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds without optimisation: counted hops, the Moore bound, simple cuts, host channels.
+"""Bounds without optimisation: hop counts, Moore bound, simple cuts, host channels.
 
-The :class:`Bound` of a scenario is a certified upper bound on its theta, whatever the routing. What holds for a whole
-class of demands, or in expectation, stands at the end as functions of its own.
+The :class:`Bound` of a scenario is a certified upper bound on its theta, for any routing. Bounds for a class of
+demands, or in expectation, are functions at the end of the module.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.cuts import Cut, one_node
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
@@ -26,7 +26,7 @@ from flitlab.models.traffic.units import Units
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """One upper bound on theta, with the lengths that prove it, if lengths do."""
+    """An upper bound on theta. certificate: the prices that prove it; None if the proof is another one."""
 
     name: str
     upper: float
@@ -35,17 +35,17 @@ class Bound:
 
 
 def volumetric(topology: Topology, traffic: Traffic) -> Bound:
-    """Total capacity over total demand * hops: every flit uses a channel per hop."""
+    """Total capacity over total demand * hops: every flit uses one channel per hop."""
     z = Certificate.on_network(topology, np.ones(topology.channels))
     note = "total capacity / demand x hop distance"
     return Bound("volumetric", verify_upper(topology, traffic, z), note, z)
 
 
 def moore(topology: Topology, traffic: Traffic) -> Bound:
-    """The volumetric bound, with distances that no graph of this degree can beat (the demand-weighted Moore bound).
+    """The volumetric bound with the least distances of any graph of this degree (the demand-weighted Moore bound).
 
-    Per source the largest demands are put nearest. Source: Cerf, Cowan, Mullin and Stanton, Networks 4
-    (1974), doi:10.1002/net.3230040405 (average distance); here for the demand at hand.
+    The largest demands of each source get the least distances. Source: Cerf, Cowan, Mullin and Stanton, Networks 4
+    (1974), doi:10.1002/net.3230040405 (average distance); here for the demand of the scenario.
     """
     source, _, amount = traffic.switch_pairs()
     order = np.lexsort((-amount, source))
@@ -58,7 +58,22 @@ def moore(topology: Topology, traffic: Traffic) -> Bound:
 
 
 def moore_distances(switches: int, degree: int, directed: bool) -> Ints:
-    """int64 [switches - 1]: the least distances to all other switches from one, in increasing order."""
+    """Moore bound on the distances from one switch to all others.
+
+    Parameters
+    ----------
+    switches : int
+        Switches of the graph.
+    degree : int
+        Channels out of a switch to other switches.
+    directed : bool
+        Whether channels have no opposite.
+
+    Returns
+    -------
+    int64 [switches - 1]
+        Least distances in hops, ascending.
+    """
     growth = degree if directed else degree - 1
     distance = np.empty(switches - 1, np.int64)
     placed, layer, hops = 0, max(degree, 1), 1
@@ -69,24 +84,24 @@ def moore_distances(switches: int, degree: int, directed: bool) -> Ints:
 
 
 def cuts(topology: Topology, traffic: Traffic) -> Bound:
-    """The tightest cut around a single switch: its channels out (in) over its demand out (in)."""
-    network = Network.of(topology, traffic)
+    """The tightest cut around a single switch: capacity over demand, out of it or into it."""
+    network = CutNetwork.of(topology, traffic)
     side = one_node.search(network)
     assert side is not None, "some switch has demand"
     return _of_cut(network.cut("cuts", side))
 
 
 def two_cluster(topology: Topology, traffic: Traffic) -> Bound | None:
-    """The cut between the two clusters, in the direction in which it is tighter; None where there are no two.
+    """The cut between the two clusters, in its tighter direction; None unless there are two.
 
-    With the volumetric bound it is SIN's bound for two clusters (equation 5.1), for the demand at hand.
+    With the volumetric bound it is SIN's bound for two clusters (equation 5.1), for the demand of the scenario.
     """
     side = clusters(topology)
     if side is None:
         return None
-    network = Network.of(topology, traffic)
-    found = network.sparsest([side[None]])
-    return None if found is None else _of_cut(network.cut("two_cluster", found))
+    network = CutNetwork.of(topology, traffic)
+    sparsest = network.sparsest([side[None]])
+    return None if sparsest is None else _of_cut(network.cut("two_cluster", sparsest))
 
 
 def _of_cut(cut: Cut) -> Bound:
@@ -94,7 +109,9 @@ def _of_cut(cut: Cut) -> Bound:
 
 
 def clusters(topology: Topology) -> Bools | None:
-    """bool [switches]: the first of two clusters, which its ``notes`` give as two ``tiers`` with hosts in both."""
+    """bool [switches]: the first of two clusters, given as two ``tiers`` in the topology's ``notes``, both with
+    hosts.
+    """
     tiers = topology.notes.get("tiers", [])
     if len(tiers) != 2:
         return None
@@ -103,7 +120,7 @@ def clusters(topology: Topology) -> Bools | None:
 
 
 def hosts(topology: Topology, traffic: Traffic) -> Bound:
-    """The busiest host channel."""
+    """The bound by the busiest host channel."""
     upper = host_bound(topology, traffic)
     if np.isinf(upper):
         return Bound("hosts", upper, "host channels are infinite", None)
@@ -111,23 +128,36 @@ def hosts(topology: Topology, traffic: Traffic) -> Bound:
 
 
 def all_bounds(topology: Topology, traffic: Traffic) -> list[Bound]:
-    """Every bound on theta of this module that applies: the host channels alone if no demand leaves its switch."""
+    """All bounds on theta of this module that apply; only that of host channels if no demand leaves its switch."""
     if len(traffic.switch_pairs()[0]) == 0:
         return [hosts(topology, traffic)]
-    found = [bound(topology, traffic) for bound in (volumetric, moore, cuts, two_cluster, hosts)]
-    return [bound for bound in found if bound is not None]
+    bounds = [bound(topology, traffic) for bound in (volumetric, moore, cuts, two_cluster, hosts)]
+    return [bound for bound in bounds if bound is not None]
 
 
 # Over all demands, and in expectation
 
 
 def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: bool = False) -> float:
-    """A lower bound on theta: half of what all-to-all reaches on the same topology, whatever the hose demand.
+    """Lower bound on theta of any hose demand: half of the theta of all-to-all on the same topology.
 
-    Every demand can go over a random host's switch; either leg is all-to-all traffic. theta_all_to_all: theta (or a
-    lower bound) of ``all_to_all`` with that ``include_self``; with it, T[i, j] = 1 / hosts as in the theorem, without
-    it the same demand between different hosts is hosts / (hosts - 1) times as large. A traffic whose largest row or
-    column sum r is not 1 (``normalise: none``) reaches 1 / r times as much.
+    Every demand can go by way of the switch of a random host; both legs are all-to-all traffic.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        The demand. If its largest row or column sum r is not 1 (``normalise: none``), the bound is 1 / r times as
+        large.
+    theta_all_to_all : float
+        Theta of ``all_to_all``, or a lower bound on it.
+    include_self : bool
+        Whether that is with ``include_self``: then T[i, j] = 1 / hosts as in the theorem, else a demand between
+        different hosts is hosts / (hosts - 1) times as large.
+
+    Returns
+    -------
+    float
+        Load.
 
     Source: MUT Theorem 2.
     """
@@ -138,32 +168,36 @@ def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: 
     return bound
 
 
-TUB_MOST = 8192
-"""Groups of hosts up to which the longest matching is found for a bound: half a gigabyte, and seconds."""
+MAX_TUB_GROUPS = 8192
+"""Groups of hosts up to which the longest matching is computed for a bound: half a gigabyte, some seconds."""
 
 
 def tub(topology: Topology) -> Bound:
     """TUB, an upper bound on theta of the worst hose demand: total capacity over the distance of a longest matching.
 
-    To carry theta T, every demand takes a channel a hop: theta times the sum of T[s, t] * hops from s to t is at most
-    the total capacity of the channels between switches. Of all T in which no host sends or receives more than 1, a
-    permutation of the hosts with the largest sum of hops (a longest matching) allows the least theta. So that is what
-    the network carries at most of any longest matching, and guarantees at most for every demand of the hose model; of
-    another demand it may carry more. Host channels are left out.
+    Demand theta T uses one channel per hop: theta times the sum of T[s, t] * hops(s, t) is at most the total capacity
+    of the channels between switches. Among all T in which no host sends or receives more than 1, a permutation of the
+    hosts with the largest sum of hops (a longest matching) has the least such theta. So it bounds the throughput of any
+    longest matching, and what the network guarantees for every demand of the hose model; a particular demand may have a
+    larger theta. Host channels are ignored.
 
-    Hosts are matched in groups as large as divides their numbers at all switches, which changes no sum, so these may
-    differ; switches without hosts add their channels. Channels may be uni-directional, parallel, and of unequal
-    capacity. Raises :class:`~flitlab.fluid.problem.FluidError` where hosts are at one switch only or in over
-    ``TUB_MOST`` groups, or where no path joins two switches.
+    Hosts are matched in equal groups, as large as the greatest common divisor of the hosts per switch; this changes no
+    sum. Switches may have different numbers of hosts, or none. Channels may be uni-directional, parallel, and of
+    unequal capacity.
 
-    Source: Namyar et al., SIGCOMM 2021, doi:10.1145/3452296.3472913 (equally many hosts at all switches,
-    or at all that have some); MUT section II-C.
+    Raises
+    ------
+    FluidError
+        Hosts are at one switch only or form over ``MAX_TUB_GROUPS`` groups, or no path joins two switches.
+
+    Source: Namyar et al., SIGCOMM 2021, doi:10.1145/3452296.3472913 (equally many hosts at all switches, or at all that
+    have some); MUT section II-C.
     """
     if np.count_nonzero(topology.host_count) < 2:
         raise FluidError("needs hosts at two switches or more")
     units = Units.of(topology)
-    if units.count > TUB_MOST:
-        raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {TUB_MOST}")
+    if units.count > MAX_TUB_GROUPS:
+        raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {MAX_TUB_GROUPS}")
     if pair := topology.unreachable_pair():
         u, v = map(switch_names(topology).label, pair)
         raise FluidError(f"no path from switch {u} to switch {v}")
@@ -174,11 +208,26 @@ def tub(topology: Topology) -> Bound:
 
 
 def path_length_bound(switches: int, degree: int, flows: float, distance: float | None = None) -> float:
-    """N r / (<D> f): the most that each of ``flows`` equal flows gets in an r-regular network of unit links.
+    """N r / (<D> f): upper bound on the rate of each of f equal flows in an r-regular network of unit links.
 
-    distance: the mean distance of the flows, at least that of Cerf et al. for any graph of this size and degree,
-    which is taken if it is not given. It holds for all-to-all (<D> is then the ASPL), and for random permutations of
-    hosts on average over the permutations. Source: SIN Theorem 3 and section 4.3.
+    Parameters
+    ----------
+    switches : int
+        N.
+    degree : int
+        r, channels out of a switch.
+    flows : float
+        f, the number of flows.
+    distance : float or None
+        <D>, mean distance of the flows in hops; by default the least one of any such graph (Cerf et al.).
+
+    Returns
+    -------
+    float
+        Flits/tick/flow. The bound holds for all-to-all (<D> is then the ASPL), and for random permutations of hosts on
+        average over the permutations.
+
+    Source: SIN Theorem 3 and section 4.3.
     """
     mean = moore_aspl(switches, degree, directed=False) if distance is None else distance
     return switches * degree / (mean * flows)
@@ -188,9 +237,10 @@ def path_length_bound(switches: int, degree: int, flows: float, distance: float 
 class TwoClusters:
     """SIN's bounds on the throughput of two clusters under uniform traffic (equations 5.1 and 5.2).
 
-    They hold for ``all_to_all`` with a host channel's rate as 1, and for random permutations of the hosts but for how
-    many flows happen to cross. hosts: of both clusters. capacity: of all channels; crossing: of those between the
-    clusters, both directions. distance: mean over ordered pairs of different hosts, 0 within a switch.
+    They hold for ``all_to_all`` with a host channel of rate 1, and for random permutations of the hosts with the
+    expected number of flows between the clusters. hosts: of both clusters. capacity: of all channels; crossing: of the
+    channels between the clusters, both directions. distance: mean over ordered pairs of different hosts, 0 within a
+    switch.
     """
 
     hosts: tuple[int, int]
@@ -200,7 +250,15 @@ class TwoClusters:
 
     @classmethod
     def of(cls, topology: Topology, side: Bools) -> "TwoClusters":
-        """side: bool [switches], one of the clusters."""
+        """The bounds of a topology.
+
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        side : bool [switches]
+            One of the clusters.
+        """
         counts = distance_counts(topology, topology.host_count)
         across = topology.capacity[side[topology.src] != side[topology.dst]].sum()
         sizes = int(topology.host_count[side].sum()), int(topology.host_count[~side].sum())
@@ -210,29 +268,31 @@ class TwoClusters:
 
     @property
     def flows_across(self) -> float:
-        """Expected number of flows of a random permutation that cross between the clusters: 2 n1 n2 / (n1 + n2)."""
+        """Expected number of flows of a random permutation between the clusters: 2 n1 n2 / (n1 + n2)."""
         return 2 * self.hosts[0] * self.hosts[1] / sum(self.hosts)
 
     @property
     def by_paths(self) -> float:
-        """C / (<D> (n1 + n2))."""
+        """The path-length bound C / (<D> (n1 + n2))."""
         return self.capacity / (self.distance * sum(self.hosts))
 
     @property
     def by_cut(self) -> float:
-        """Capacity across / flows across; of both directions, of which the tighter one is no larger."""
+        """Capacity across over flows across, both directions together; the tighter direction is at most as large."""
         return self.crossing / self.flows_across
 
     @property
     def upper(self) -> float:
-        """The upper bound of equation 5.1: the lesser of those by paths and by the cut."""
+        """The upper bound of equation 5.1: the lesser of the path-length bound and the cut."""
         return min(self.by_paths, self.by_cut)
 
     @property
     def drop(self) -> float:
-        """The capacity across below which the cut limits the bound; C / (2 <D>) for equal clusters. Equation 5.2."""
+        """The capacity across below which the cut is the tighter bound; C / (2 <D>) for equal clusters. Equation
+        5.2.
+        """
         return self.by_paths * self.flows_across
 
     def threshold(self, peak: float) -> float:
-        """C*: the capacity across below which throughput must be less than a ``peak`` found with more of it."""
+        """C*: the capacity across below which throughput is certainly less than the throughput ``peak``."""
         return peak * self.flows_across

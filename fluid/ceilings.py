@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flitlab.fluid.ceiling import NO_THETA, Ceiling, theta_unit
 from flitlab.fluid.context import Context
-from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
+from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kind_of
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
@@ -28,20 +28,36 @@ def ceilings(
     program: Scenario[SwitchingMode, Workload] | None = None,
     keep_flow: bool = False,
 ) -> list[Ceiling]:
-    """The ceilings asked for, in order; ``total`` gives one per load, other kinds a row for each quantity.
+    """The ceilings of an instance, in the order of ``specs``.
 
-    Equal input gives equal results, ``seconds`` (of CPU) excepted. What needs the paths of a routing is omitted, with
-    the reason, where the instance has no routes or they do not fix the traffic split. program: the scenario whose
-    hosts run one, for ``makespan``. keep_flow: the rows keep the flows behind their lower bounds, which may be large.
-    Raises :class:`~flitlab.fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
+    Equal input gives equal results, except for ``seconds`` (of CPU).
+
+    Parameters
+    ----------
+    instance : Instance
+        Topology, traffic and routes. A ceiling that needs paths is omitted, with the reason, where the instance has no
+        routes or they do not fix the traffic split.
+    specs : sequence of CeilingSpec
+        Kinds and their keys; ``total`` gives one row per load, other kinds a row per quantity.
+    loads : sequence of float
+        Loads of ``total``.
+    program : Scenario or None
+        The scenario with a program, for ``makespan``.
+    keep_flow : bool
+        Keep the flows that prove lower bounds, which may be large.
+
+    Raises
+    ------
+    FluidError
+        The demand is zero, or no path joins two switches with demand.
     """
     context = Context(instance, loads, program)
-    found = [row for spec in specs for row in _timed(_rows(spec, instance, context))]
-    return found if keep_flow else [replace(row, flow=None) for row in found]
+    rows = [row for spec in specs for row in _timed(_rows(spec, instance, context))]
+    return rows if keep_flow else [replace(row, flow=None) for row in rows]
 
 
 def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
-    """Fill in the CPU seconds that every row took to compute, without those in which kernels were made ready."""
+    """Fill in the CPU seconds of every row, without the compilation of kernels."""
     spent = CpuTime()
     for row in rows:
         yield replace(row, seconds=spent.seconds)
@@ -49,9 +65,9 @@ def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
 
 
 def _rows(spec: CeilingSpec, instance: Instance, context: Context) -> Iterator[Ceiling]:
-    """The rows of a kind, or why it is omitted.
+    """The rows of a kind, or the omitted row with its reason.
 
-    Raises ``ValueError`` for what is no row of the kind, and for a kind of a user's own that changes the topology.
+    Raises ``ValueError`` for invalid rows, and for a third-party kind that changes the topology.
     """
     if reason := spec.absent(instance) or _grows_in_part(spec, instance):
         yield Ceiling.omitted(spec.kind, theta_unit(instance.topology), reason)
@@ -67,7 +83,7 @@ def _rows(spec: CeilingSpec, instance: Instance, context: Context) -> Iterator[C
 
 
 def _check(spec: CeilingSpec, row: Ceiling) -> None:
-    """Raise ``ValueError`` for what is no row of a kind: of another type or name, or with ends that enclose nothing."""
+    """Raise ``ValueError`` for an invalid row: wrong type or name, or an empty interval."""
     require_type(row, Ceiling, "rows")
     if row.ceiling.partition(":")[0] != spec.kind:
         raise ValueError(f"a row of ceiling {spec.kind} is called {row.ceiling!r}")
@@ -82,11 +98,28 @@ def _grows_in_part(spec: CeilingSpec, instance: Instance) -> str:
 
 
 def drawn_ceilings(session: Session, traffic: Traffic, kinds: Sequence[str]) -> dict[str, float]:
-    """The ceilings of some kinds over the very paths that were drawn for a datagram run, by column of results.csv.
+    """Ceilings over the paths that a datagram run drew.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large.
+    Parameters
+    ----------
+    session : Session
+        The run.
+    traffic : Traffic
+        Its demand.
+    kinds : sequence of str
+        Kinds of ceilings.
+
+    Returns
+    -------
+    dict
+        Column of results.csv -> value.
+
+    Raises
+    ------
+    FluidError
+        The LPs would be too large.
     """
     return {name: value for kind in kinds for name, value in kind_of(kind).drawn(session, traffic).items()}
 
 
-__all__ = ["Ceiling", "CeilingSpec", "FluidError", "asked", "ceilings", "drawn_ceilings"]
+__all__ = ["Ceiling", "CeilingSpec", "FluidError", "ceiling_spec", "ceilings", "drawn_ceilings"]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum concurrent flows, and the fixed split of a routing: what multiple of its demand an instance can have."""
+"""Maximum concurrent flows, and the fixed split of a routing: the largest feasible multiple of the demand."""
 
 import math
 from dataclasses import replace
 
-from flitlab.fluid.background import Beside
+from flitlab.fluid.background import GrowthProblem
 from flitlab.fluid.ceiling import Ceiling, Method, theta_unit
 from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.hosts import host_bound, host_certificate, hot_hosts
@@ -15,57 +15,78 @@ from flitlab.models.instance import Instance
 
 
 def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
-    """Maximum concurrent flow, over the routes for ``mcf_paths``: the network's or that of a host channel.
+    """Maximum concurrent flow of the network and host channels, over the routes for ``mcf_paths``.
 
-    method, gap: as for :func:`~flitlab.fluid.mcf.choose.solve`. Raises :class:`~flitlab.fluid.problem.FluidError` if
-    the demand is zero or joins switches that no path joins.
+    Parameters
+    ----------
+    instance : Instance
+        Topology, traffic and routes.
+    kind : str
+        ``mcf`` or ``mcf_paths``.
+    method : Method
+        See :func:`~flitlab.fluid.mcf.choose.solve`.
+    gap : float
+        Relative gap between both ends at which the search may end.
+
+    Raises
+    ------
+    FluidError
+        The demand is zero, or no path joins two switches with demand.
     """
     topology, traffic = instance.topology, instance.traffic
     if traffic.background is not None:
-        return _beside(instance, kind, method, gap)
+        return _with_background(instance, kind, method, gap)
     problem = Problem.of(topology, traffic, instance.routes if kind == "mcf_paths" else None)
     at_hosts = host_bound(topology, traffic)
-    if problem.wanted.size == 0:
+    if problem.compact_demand.size == 0:
         return _host_ceiling(instance, kind, at_hosts, "closed form", "no demand leaves its switch")
     solution = solve(problem, gap, method, at_hosts)
-    # where hosts bind, the network carries the part of its flow that they let through
+    # where host channels are the bottleneck, they scale the flow of the network
     load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
-        note = joined(_binding_hosts(instance, at_hosts), solution.note)
+        note = join_notes(_host_bottleneck_note(instance, at_hosts), solution.note)
         row = _host_ceiling(instance, kind, at_hosts, solution.method, note)
         return replace(row, channel_load=load, flow=solution.flow)
-    certificate = Certificate.on_network(topology, solution.lengths)
+    certificate = Certificate.on_network(topology, solution.prices)
     note = ""
     if at_hosts < solution.upper:
         certificate, note = host_certificate(topology, traffic), "upper bound: host channels"
-    upper = verify_upper(topology, traffic, certificate, problem.ways)
-    note = joined(note, solution.note, gap_note(solution.lower, upper, method, gap))
+    upper = verify_upper(topology, traffic, certificate, problem.allowed)
+    note = join_notes(note, solution.note, gap_note(solution.lower, upper, method, gap))
     lower, unit = min(solution.lower, upper), theta_unit(topology)
     return Ceiling(kind, None, lower, upper, unit, solution.method, 0.0, note, certificate, load, solution.flow)
 
 
-BESIDE = "the load is that of what grows beside the background"
-"""Note of ceilings of traffic with one."""
+BACKGROUND_NOTE = "the load is that of what grows beside the background"
+"""Note of ceilings of traffic with a background."""
 
 
-def _beside(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
-    """The most that what grows can have beside a background: in the network, or over a host channel."""
+def _with_background(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
+    """The largest load of the growing demand beside its background, of the network or of a host channel."""
     topology, traffic = instance.topology, instance.traffic
     at_hosts = host_bound(topology, traffic)
     routes = instance.routes if kind == "mcf_paths" else None
-    found = Beside(topology, traffic, routes, gap, method).growing(at_hosts)
-    if found.lower >= at_hosts:
-        return _host_ceiling(instance, kind, at_hosts, found.method, joined(_binding_hosts(instance, at_hosts), BESIDE))
-    certificate = None if found.lengths is None else Certificate.on_network(topology, found.lengths)
+    growth = GrowthProblem(topology, traffic, routes, gap, method).bounds(at_hosts)
+    if growth.lower >= at_hosts:
+        return _host_ceiling(
+            instance,
+            kind,
+            at_hosts,
+            growth.method,
+            join_notes(_host_bottleneck_note(instance, at_hosts), BACKGROUND_NOTE),
+        )
+    certificate = None if growth.prices is None else Certificate.on_network(topology, growth.prices)
     if certificate is None and math.isfinite(at_hosts):
         certificate = host_certificate(topology, traffic)
-    alone = "the background alone cannot be carried" if found.upper == 0 else ""
-    note = joined(alone, BESIDE, "" if alone else gap_note(found.lower, found.upper, method, gap))
+    overload_note = "the background alone cannot be carried" if growth.upper == 0 else ""
+    note = join_notes(
+        overload_note, BACKGROUND_NOTE, "" if overload_note else gap_note(growth.lower, growth.upper, method, gap)
+    )
     unit = theta_unit(topology)
-    return Ceiling(kind, None, found.lower, found.upper, unit, found.method, 0.0, note, certificate)
+    return Ceiling(kind, None, growth.lower, growth.upper, unit, growth.method, 0.0, note, certificate)
 
 
-def _binding_hosts(instance: Instance, at_hosts: float) -> str:
+def _host_bottleneck_note(instance: Instance, at_hosts: float) -> str:
     hot = hot_hosts(instance.topology, instance.traffic, at_hosts) if math.isfinite(at_hosts) else ""
     return hot or "host channels bind"
 
@@ -77,19 +98,33 @@ def _host_ceiling(instance: Instance, kind: str, at_hosts: float, method: str, n
     return Ceiling(kind, None, at_hosts, at_hosts, theta_unit(instance.topology), method, 0.0, note, certificate)
 
 
-def joined(*notes: str) -> str:
-    """Several notes as one."""
+def join_notes(*notes: str) -> str:
+    """Notes that are not empty, joined to one."""
     return "; ".join(note for note in notes if note)
 
 
 def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
-    """A note that says how much wider than asked for an interval is; '' if it is not."""
-    found, asked = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
-    return f"gap {found:.2g} where {asked:g} was asked" if found > asked * (1 + 1e-9) else ""
+    """A note of the gap where it exceeds the requested one; '' otherwise.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Ends of the interval.
+    method : Method
+        ``exact`` requests a gap of 1e-6.
+    gap : float
+        Requested relative gap of the other methods.
+    """
+    reached_gap, requested_gap = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
+    return (
+        f"gap {reached_gap:.2g} where {requested_gap:g} was asked" if reached_gap > requested_gap * (1 + 1e-9) else ""
+    )
 
 
 def fixed_split(instance: Instance) -> Ceiling:
-    """The fixed split of the routing: one number, no certificate (it bounds this split, not the network)."""
+    """Theta of the routing's fixed split: a single value without certificate, since it bounds the split, not the
+    network.
+    """
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
     assert routes is not None  # the kind is omitted without
     if traffic.background is not None:
@@ -97,8 +132,8 @@ def fixed_split(instance: Instance) -> Ceiling:
     else:
         network = split_theta(Problem.of(topology, traffic, routes), topology, traffic)
     at_hosts = host_bound(topology, traffic)
-    note = _binding_hosts(instance, at_hosts) if at_hosts <= network else ""
-    note = note if traffic.background is None else joined(note, BESIDE)
+    note = _host_bottleneck_note(instance, at_hosts) if at_hosts <= network else ""
+    note = note if traffic.background is None else join_notes(note, BACKGROUND_NOTE)
     theta = min(network, at_hosts)
     method = "split by weight" if routes.weighed else "equal split"
     return Ceiling("split", None, theta, theta, theta_unit(instance.topology), method, 0.0, note)

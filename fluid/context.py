@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ceilings of one instance have in common while they are computed."""
+"""State that the ceilings of one instance share while they are computed."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,14 +11,13 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
 
 ROUGH = 0.02
-"""Gap of a theta of which only the lower end is of interest."""
+"""Gap of a theta of which only the lower end is used."""
 
 
 class Context:
-    """The loads and the program that are asked about, and the maximum concurrent flows, each solved once.
+    """Loads and program of the ceilings of an instance, and its maximum concurrent flows, each solved once.
 
-    loads: those that kinds with a row for each load are drawn over. program: the scenario whose hosts run one, None if
-    they do not.
+    loads: for kinds with a row per load. program: the scenario with a program, None if there is none.
     """
 
     def __init__(
@@ -27,18 +26,28 @@ class Context:
         self.instance = instance
         self.loads = loads
         self.program = program
-        self._found: dict[tuple[str, Method, float], Ceiling] = {}
+        self._flows: dict[tuple[str, Method, float], Ceiling] = {}
 
     def flow(self, kind: Literal["mcf", "mcf_paths"], method: Method, gap: float) -> Ceiling:
-        """The maximum concurrent flow by any routing, or over the routes, by a method and to a gap."""
-        from flitlab.fluid.concurrent import concurrent_flow  # which brings compilers along
+        """The maximum concurrent flow by any routing, or over the routes.
+
+        Parameters
+        ----------
+        kind : str
+            ``mcf`` or ``mcf_paths``.
+        method : Method
+            How it is solved.
+        gap : float
+            Relative gap.
+        """
+        from flitlab.fluid.concurrent import concurrent_flow  # imports compilers
 
         key = (kind, method, gap)
-        if key not in self._found:
-            self._found[key] = concurrent_flow(self.instance, kind, method, gap)
-        return self._found[key]
+        if key not in self._flows:
+            self._flows[key] = concurrent_flow(self.instance, kind, method, gap)
+        return self._flows[key]
 
     def reached(self, method: Method, gap: float) -> float:
-        """A theta that some flow reaches: the best known, or one that is quickly found."""
-        known = [ceiling.lower for (kind, _, _), ceiling in self._found.items() if kind == "mcf"]
+        """A feasible theta: the best known one, or that of a quick solve."""
+        known = [ceiling.lower for (kind, _, _), ceiling in self._flows.items() if kind == "mcf"]
         return max(known) if known else self.flow("mcf", method, max(gap, ROUGH)).lower

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check that ties a simulation to a certificate, exact and free of noise."""
+"""Cross-check of a simulation against a certificate, exact and free of noise."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 
 @dataclass(frozen=True, eq=False)
 class FlowCount:
-    """Flits of a set of packets, counted three ways.
+    """Flits of a set of packets, counted in three ways.
 
     pairs: by source and destination switch. sources, destinations: int64 [hosts].
     """
@@ -26,16 +26,33 @@ class FlowCount:
 
 @lru_cache(maxsize=8)
 def _distances(topology: Topology, certificate: Certificate) -> np.ndarray:
-    """One table serves all points of a scenario."""
+    """Distances under the prices of a certificate; cached for all points of a scenario."""
     return switch_distances(topology, certificate.network)
 
 
 def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: FlowCount, present: FlowCount) -> float:
-    """How far a run stayed below what the lengths allow, relative to what they allow.
+    """Relative margin between what a run delivered and what channel prices allow.
 
-    Every flit delivered in a window of ``ticks`` covered at least its distance, within the window or, if it
-    was ``present`` in the network when the window began, partly before it; a tick offers capacity * z of
-    length. The result is negative only if the simulation or the certificate is wrong (allow -1e-9).
+    Every delivered flit cost at least its distance, within the window or, if it was ``present`` at the start of the
+    window, partly before. A tick provides capacity worth capacity * z.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    certificate : Certificate
+        Channel prices.
+    ticks : int
+        Length of the window.
+    delivered : FlowCount
+        Flits delivered in the window.
+    present : FlowCount
+        Flits in the network at the start of the window.
+
+    Returns
+    -------
+    float
+        Negative only if the simulation or the certificate is wrong (allow -1e-9).
     """
     distance = _distances(topology, certificate)
 
@@ -45,5 +62,5 @@ def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: F
         hosts = count.sources @ certificate.injection + count.destinations @ certificate.ejection
         return float(between + hosts)
 
-    allowed = ticks * certificate.capacity_length(topology) + travelled(present)
+    allowed = ticks * certificate.capacity_worth(topology) + travelled(present)
     return (allowed - travelled(delivered)) / allowed if allowed > 0 else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why the throughput is what it is: capacity, utilisation, distance and stretch, and where links are full.
+"""Decomposition of throughput into capacity, utilisation, distance and stretch, and utilisation by link class.
 
 Source: SIN section 5.4.1 (T = C * U / (<D> * AS)) and the link classes after it.
 """
@@ -13,16 +13,16 @@ from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 
 NO_LOAD = "no flow crosses the network"
-"""Why there is nothing to decompose."""
+"""Why there is no decomposition."""
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class ThroughputFactors:
     """The factors of throughput = capacity * utilisation / (distance * stretch).
 
-    throughput: what crosses the network, flits per tick. capacity: of all network channels, flits per tick.
-    utilisation: the part of it in use. distance: hops of a shortest path, mean over the demand. stretch: mean hops of
-    the flow over ``distance``.
+    throughput: flits/tick that cross the network. capacity: of all network channels, flits/tick. utilisation: used
+    share of it. distance: hops of a shortest path, mean over the demand. stretch: mean hops of the flow over
+    ``distance``.
     """
 
     throughput: float
@@ -32,31 +32,41 @@ class Decomposition:
     stretch: float
 
 
-def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition:
-    """The factors for the flow that serves theta * demand with loads float64 [channels] > 0."""
-    capacity, amount = float(problem.graph.capacity.sum()), problem.wanted.total
+def decomposition(problem: Problem, theta: float, load: Floats) -> ThroughputFactors:
+    """The factors of a flow that serves theta * demand.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    theta : float
+        Throughput.
+    load : float64 [channels]
+        Flits/tick, not all 0.
+    """
+    capacity, amount = float(problem.graph.capacity.sum()), problem.compact_demand.total
     hops = problem.volume(np.ones(problem.graph.channels))
     used, throughput = float(load.sum()), theta * amount
     distance = hops / amount
-    return Decomposition(throughput, capacity, used / capacity, distance, used / (theta * hops))
+    return ThroughputFactors(throughput, capacity, used / capacity, distance, used / (theta * hops))
 
 
 def link_classes(topology: Topology) -> dict[str, np.ndarray]:
-    """Class of links -> bool [channels], by the tiers of both ends and by capacity, as far as they differ.
+    """Link class -> bool [channels]: classes by the tiers of both ends and by capacity, where these differ.
 
-    Tiers are those of ``notes["tiers"]``; where there are groups (dragonfly) a channel is local or global. Both
-    directions of a link are in the same class. A uniform network has no classes.
+    Tiers are those of ``notes["tiers"]``. With groups (dragonfly) channels are local or global. Both directions of a
+    link are in the same class. A uniform network has no classes.
     """
     names = _by_tier(topology)
     if len(np.unique(topology.capacity)) > 1:
         names = [f"{name}@{capacity:g}".lstrip() for name, capacity in zip(names, topology.capacity, strict=True)]
     every = np.array(names)
-    found = dict.fromkeys(sorted(set(names)))
-    return {name: every == name for name in found if name}
+    classes = dict.fromkeys(sorted(set(names)))
+    return {name: every == name for name in classes if name}
 
 
 def _by_tier(topology: Topology) -> list[str]:
-    """A name for each channel; '' where the topology says nothing of its switches."""
+    """A name for each channel; '' where the topology has no tiers or groups."""
     notes = topology.notes
     if "tiers" in notes:
         tier = np.zeros(topology.switches, np.int64)
@@ -73,7 +83,15 @@ def _by_tier(topology: Topology) -> list[str]:
 
 
 def utilisation(topology: Topology, load: Floats) -> dict[str, float]:
-    """Mean of load / capacity over the channels of each class; ``""`` is all of them."""
+    """Mean load / capacity over the channels of each class; ``""`` is the class of all channels.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    load : float64 [channels]
+        Flits/tick.
+    """
     use = load / topology.capacity
     every = {"": np.ones(topology.channels, bool)} | link_classes(topology)
     return {name: float(use[members].mean()) for name, members in every.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph, a demand and next hops as named tuples of flat arrays, which compiled code and LPs both read."""
+"""Graph, demand and next hops as named tuples of flat arrays, for compiled code and LPs."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, summe
 
 
 class Graph(NamedTuple):
-    """Directed channels, sorted by source.
+    """Directed channels, sorted by source node.
 
-    src, dst: int64 [channels]. capacity: float64 [channels].
-    out_start, in_start: int64 [nodes + 1]; into v come in_channel[in_start[v]:in_start[v + 1]], from the nodes
-    in_node: int32 [channels] at the same places.
+    src, dst: int64 [channels]. capacity: float64 [channels], flits/tick. out_start, in_start: int64 [nodes + 1].
+    Channels out of v are out_start[v]:out_start[v + 1]; channels into v are in_channel[in_start[v]:in_start[v + 1]],
+    int64, from the nodes in_node, int32 [channels], at the same indices.
     """
 
     src: Ints
@@ -32,12 +32,22 @@ class Graph(NamedTuple):
 
     @classmethod
     def of(cls, topology: Topology) -> "Graph":
-        """The network channels of a topology."""
+        """The graph of the network channels of a topology."""
         return cls.from_channels(topology.switches, topology.src, topology.dst, topology.capacity)
 
     @classmethod
     def from_channels(cls, nodes: int, src: npt.ArrayLike, dst: npt.ArrayLike, capacity: npt.ArrayLike) -> "Graph":
-        """A graph from channel arrays that are sorted by source."""
+        """A graph from channel arrays that are sorted by source.
+
+        Parameters
+        ----------
+        nodes : int
+            Number of nodes.
+        src, dst : int [channels]
+            Ends of the channels.
+        capacity : float [channels]
+            Flits/tick.
+        """
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         in_channel = np.argsort(dst, kind="stable")
         every = np.arange(nodes + 1)
@@ -51,7 +61,7 @@ class Graph(NamedTuple):
         return len(self.out_start) - 1
 
     def matrix(self) -> "scipy.sparse.csr_array":
-        """[nodes, nodes], an entry where there is a channel."""
+        """Sparse matrix [nodes, nodes] with an entry for every channel."""
         return scipy.sparse.csr_array((np.ones(self.channels), (self.src, self.dst)), (self.nodes, self.nodes))
 
     @property
@@ -62,7 +72,8 @@ class Graph(NamedTuple):
 class Demand(NamedTuple):
     """Commodities grouped by destination: those of target[i] are start[i]:start[i + 1].
 
-    target: int64 [targets]. start: int64 [targets + 1]. source: int64, amount: float64 [commodities].
+    target: int64 [targets], ascending. start: int64 [targets + 1]. source: int64 [commodities]. amount: float64
+    [commodities], flits/tick.
     """
 
     target: Ints
@@ -72,28 +83,38 @@ class Demand(NamedTuple):
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> "Demand":
-        """A demand from the positive entries [s, t], s != t, of a matrix; the diagonal needs no network."""
+        """The demand of a matrix. matrix: float [nodes, nodes]; positive entries [s, t], s != t, are commodities."""
         target, source = np.nonzero(matrix.T > 0)
-        apart = source != target
-        source, target = source[apart], target[apart]
+        different = source != target
+        source, target = source[different], target[different]
         return cls._sorted(source, target, np.asarray(matrix[source, target], float))
 
     @classmethod
     def of_traffic(cls, traffic: Traffic) -> "Demand":
-        """What is demanded between different switches; sparse patterns never become a matrix."""
+        """The demand between different switches; sparse patterns never become a matrix."""
         return cls._sorted(*traffic.switch_pairs())
 
     @classmethod
     def of_pairs(cls, nodes: int, source: Ints, target: Ints, amount: Floats) -> "Demand":
-        """A demand from pairs of nodes in any order; what several of them demand is added up."""
+        """A demand from pairs of nodes in any order; amounts of equal pairs are summed.
+
+        Parameters
+        ----------
+        nodes : int
+            Number of nodes.
+        source, target : int64 [pairs]
+            Different nodes.
+        amount : float64 [pairs]
+            Flits/tick.
+        """
         return cls._sorted(*summed_pairs(nodes, source, target, amount))
 
     @classmethod
     def _sorted(cls, source: Ints, target: Ints, amount: Floats) -> "Demand":
-        """From pairs of different switches by target and source."""
+        """A demand from pairs of different switches that are sorted by target and source."""
         count = np.bincount(target)
         present = np.flatnonzero(count)
-        # of numpy's pairs, each end is every other number; compiled code would need a version of its own for that
+        # a strided array would need another compilation of the kernels
         source = np.ascontiguousarray(source)
         return cls(present, np.concatenate([[0], np.cumsum(count[present])]), source, amount)
 
@@ -112,7 +133,20 @@ class Demand(NamedTuple):
         return np.repeat(np.arange(len(self.target)), np.diff(self.start))
 
     def find(self, nodes: int, source: Ints, target: Ints) -> Ints:
-        """int64: the commodity of each pair of different nodes, which must have one."""
+        """Commodities of pairs of nodes.
+
+        Parameters
+        ----------
+        nodes : int
+            Number of nodes.
+        source, target : int64 [pairs]
+            Pairs with demand.
+
+        Returns
+        -------
+        int64 [pairs]
+            Commodities.
+        """
         commodity: Ints = np.searchsorted(self.destination * nodes + self.source, target * nodes + source)
         return commodity
 
@@ -121,33 +155,33 @@ class Demand(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All that is demanded."""
+        """The total demand in flits/tick."""
         return float(self.amount.sum())
 
     def listed(self) -> "Demand":
-        """The demand itself, as it has an entry for every pair."""
+        """The demand itself: an entry for every pair."""
         return self
 
     def part(self, low: int, high: int) -> "Demand":
-        """The demand for target[low:high] alone."""
+        """The demand for target[low:high] only."""
         begin, end = self.start[low], self.start[high]
         start = self.start[low : high + 1] - begin
         return Demand(self.target[low:high], start, self.source[begin:end], self.amount[begin:end])
 
 
 class Product(NamedTuple):
-    """A demand of sent[s] * taken[t] between any two different nodes, of which no list is kept.
+    """A demand sent[s] * taken[t] between all different nodes, without a list of pairs.
 
     sent, taken: float64 [nodes]. target: int64 [targets], the nodes with taken > 0.
     """
 
     sent: Floats
-    taken: Floats
+    received: Floats
     target: Ints
 
     @classmethod
     def of_traffic(cls, traffic: Traffic) -> "Product | None":
-        """What is demanded between different switches where all hosts are sent the same; None elsewhere."""
+        """The demand between different switches where all hosts receive the same; None for other traffic."""
         if traffic.law not in (UNIFORM, UNIFORM_SELF):
             return None
         topology = traffic.topology
@@ -163,22 +197,22 @@ class Product(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All that is demanded."""
-        return float(self.sent.sum() * self.taken.sum() - (self.sent * self.taken).sum())
+        """The total demand in flits/tick."""
+        return float(self.sent.sum() * self.received.sum() - (self.sent * self.received).sum())
 
     def listed(self) -> Demand:
-        """The demand of the product as a list, with an entry for every pair."""
+        """The demand as a list, with an entry for every pair."""
         whole = self.part(0, len(self.target))
-        kept = np.diff(whole.start) > 0
-        return Demand(whole.target[kept], whole.start[np.append(True, kept)], whole.source, whole.amount)
+        with_demand = np.diff(whole.start) > 0
+        return Demand(whole.target[with_demand], whole.start[np.append(True, with_demand)], whole.source, whole.amount)
 
     def part(self, low: int, high: int) -> Demand:
-        """The demand for target[low:high] alone, with an entry for every pair."""
-        return Demand(self.target[low:high], *_listed(self.sent, self.taken, self.target[low:high]))
+        """The demand for target[low:high] only, with an entry for every pair."""
+        return Demand(self.target[low:high], *_listed(self.sent, self.received, self.target[low:high]))
 
 
 @njit
-def _listed(sent: Floats, taken: Floats, target: Ints) -> tuple[Ints, Ints, Floats]:
+def _listed(sent: Floats, received: Floats, target: Ints) -> tuple[Ints, Ints, Floats]:
     """Start, source and amount of a demand sent[s] * taken[t] for some targets."""
     senders = np.flatnonzero(sent > 0.0)
     start = np.zeros(len(target) + 1, np.int64)
@@ -187,32 +221,31 @@ def _listed(sent: Floats, taken: Floats, target: Ints) -> tuple[Ints, Ints, Floa
     for i in range(len(target)):
         for s in senders:
             if s != target[i]:
-                source[size], amount[size] = s, sent[s] * taken[target[i]]
+                source[size], amount[size] = s, sent[s] * received[target[i]]
                 size += 1
         start[i + 1] = size
     return start, source[:size], amount[:size]
 
 
 ROWS = 32
-"""Targets of which the demand is listed at a time where it is not listed as a whole."""
+"""Destinations whose demand is listed together where it is not listed as a whole."""
 
 
 def blocks(demand: Demand | Product) -> Iterator[tuple[int, int]]:
-    """(low, high), places of targets that are handled together."""
+    """Ranges (low, high) of target indices that are processed together."""
     for low in range(0, len(demand.target), ROWS):
         yield low, min(low + ROWS, len(demand.target))
 
 
 class Dags(NamedTuple):
-    """The next hops a routing allows, per destination; all arrays empty: every channel is allowed.
+    """The next hops that a routing allows, per destination; with empty arrays every channel is allowed.
 
-    ports: uint64 [nodes, nodes], as in :class:`~flitlab.models.routing.routes.Routes`.
-    order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
-    via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
-    from it by those toward the destination. Sources and destinations of the demand are among them.
-    hops: the most channels of a way where every channel is allowed; 0: any number. threshold: uint8 [nodes, nodes,
-    ports], by which next hops are drawn, ``port_threshold`` of :class:`~flitlab.models.routing.routes.Routes`; empty:
-    alike.
+    ports: uint64 [nodes, nodes], as in :class:`~flitlab.models.routing.routes.Routes`. order: int32 [nodes, nodes], row
+    t: nodes in topological order, each after all its next hops toward t; -1 pads. via: int64 [switches]; if not empty,
+    every path leads by next hops to one of these switches, and from there to its destination. Sources and destinations
+    of the demand are among them. hops: most channels of a path where every channel is allowed; 0: no limit. threshold:
+    uint8 [nodes, nodes, ports], the weights of next hops, ``port_threshold`` of
+    :class:`~flitlab.models.routing.routes.Routes`; empty: equal weights.
     """
 
     ports: npt.NDArray[np.uint64]

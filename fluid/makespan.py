@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds on the time that a program takes on a network, by any routing, and on that of its steps.
+"""Lower bounds on the time of a program on a network, by any routing, and on the time of its steps.
 
-All bounds are in ticks of the scenario. What is proved of each stands in docs/applications.md.
+All bounds are in ticks of the scenario. docs/applications.md has the proofs.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,18 +35,19 @@ from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic
 
 GAP = 0.01
-"""Distance of the two ends of a concurrent flow at which the search for it may stop; the upper one counts."""
+"""Relative gap of concurrent flows; their upper ends are used."""
 
 MOST_FLOWS = 24
-"""Demands of a program that are solved; of more, those of the least volume are bounded by hops and cuts alone."""
+"""Demands of a program for which concurrent flows are solved; others are bounded by hops and cuts, the smallest
+first."""
 
 SOLVED_PART = 0.02
-"""Parts of a program that are alike, and together less than this of all its parts, are not worth a concurrent flow."""
+"""Share of a program's volume below which a group of equal demands is not worth a concurrent flow."""
 
 
 @dataclass(frozen=True)
 class StepBound:
-    """A lower bound on the time of a kind of step: the mean of the bounds over all its occurrences, in ticks."""
+    """A lower bound on the time of a kind of step: the mean of the bounds over all occurrences, in ticks."""
 
     kind: StepKind
     ticks: float
@@ -57,9 +58,9 @@ class StepBound:
 class MakespanBounds:
     """Lower bounds on the time of a program, in ticks.
 
-    volume: every message must pass through the network. path: the longest chain of operations in an empty network.
-    processor: what the busiest processor does. phases: parts of the program that cannot overlap, added up; 0 where
-    there are no such parts. steps: of each kind of step alone. tick_ns: nanoseconds of a tick.
+    volume: all messages pass the network. path: the longest chain of operations in an empty network. processor: work of
+    the busiest processor. phases: parts of the program that cannot overlap, summed; 0 where there are no such parts.
+    steps: of each kind of step, isolated. tick_ns: nanoseconds of a tick.
     """
 
     volume: float
@@ -76,12 +77,12 @@ class MakespanBounds:
 
     @property
     def binding(self) -> str:
-        """The name of the largest."""
+        """The name of the largest bound."""
         return max(("volume", "path", "processor", "phases"), key=lambda name: getattr(self, name))
 
 
 def makespan_bounds(scenario: Scenario[SwitchingMode, Workload]) -> MakespanBounds:
-    """The bounds on a scenario with a workload."""
+    """The bounds of a scenario with a workload."""
     work = _Work.of(scenario)
     return MakespanBounds(
         volume=work.volume(), path=work.times.makespan, processor=work.processor(),
@@ -91,11 +92,11 @@ def makespan_bounds(scenario: Scenario[SwitchingMode, Workload]) -> MakespanBoun
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """A program on a network: what its operations cost at least, in ticks.
+    """A program on a network, with the least costs of its operations in ticks.
 
     hold, latency, request, consent, leaving: as for :func:`~flitlab.models.application.order.earliest`. send: int64,
-    the sends whose messages cross the network. flits: float64 [sends], of each, the requests and consents of a
-    rendezvous not counted.
+    the sends whose messages cross the network. flits: float64 [sends], of each, without the requests and consents of a
+    rendezvous.
     """
 
     scenario: Scenario[SwitchingMode, Workload]
@@ -107,11 +108,11 @@ class _Work:
     times: Times
     send: Ints
     flits: Floats
-    flows: "_Flows"
+    flows: "_MessageFlows"
 
     @classmethod
     def of(cls, scenario: Scenario[SwitchingMode, Workload]) -> "_Work":
-        """Of a scenario with a workload."""
+        """The costs of a scenario with a workload."""
         workload, discipline, topology = scenario.work, scenario.switching, scenario.topology
         program, messages, host = workload.program, workload.messages, workload.host
         tick = messages.tick_ns
@@ -130,35 +131,39 @@ class _Work:
         flits, count = scratch(count, float), 0  # from here on, of those that cross the network
         for send in program.sends():
             ends = host[program.rank[send]], host[program.peer[send]]
-            there, back = between(*ends), between(*ends[::-1])
+            forward, backward = between(*ends), between(*ends[::-1])
             length = total_flits(program.amount[send], messages)
-            apart = ends[0] != ends[1]
-            for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
-                into[send] = np.where(apart, first + discipline.serialization_ticks(topology, size * unit), 1.0)
+            crosses = ends[0] != ends[1]
+            for into, first, size in (
+                (latency, forward, length),
+                (request, forward, control),
+                (consent, backward, control),
+            ):
+                into[send] = np.where(crosses, first + discipline.serialization_ticks(topology, size * unit), 1.0)
             if messages.confirmed:
                 leaving[send] = latency[send]
             elif not messages.buffered and discipline.send_ends_at_injection:
-                leaving[send] = np.where(apart, discipline.serialization_ticks(topology, length) + 1, 0.0)
-            some = slice(count, count + int(apart.sum()))
+                leaving[send] = np.where(crosses, discipline.serialization_ticks(topology, length) + 1, 0.0)
+            block = slice(count, count + int(crosses.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
-                array[some] = values[apart]
-            count = some.stop
+                array[block] = values[crosses]
+            count = block.stop
         times = earliest(program, messages.rendezvous, hold, latency, request, consent, leaving)
-        flows = _Flows(scenario, source[:count], target[:count])
+        flows = _MessageFlows(scenario, source[:count], target[:count])
         return cls(scenario, hold, latency, request, consent, leaving, times, sends[:count], flits[:count], flows)
 
     @property
     def program(self) -> Program:
-        """Of the scenario."""
+        """The program of the scenario."""
         return self.scenario.work.program
 
     @property
     def messages(self) -> Messages:
-        """What its messages have in common."""
+        """Common parameters of the messages."""
         return self.scenario.work.messages
 
     def volume(self) -> float:
-        """All messages pass between the first moment at which one can, and the last that lets the program end."""
+        """The volume bound: all messages pass between the first possible injection and the last useful delivery."""
         if not len(self.send):
             return 0.0
         head = tail = np.inf
@@ -170,11 +175,11 @@ class _Work:
         return float(head + tail + self.flows.ticks(slice(len(self.send)), self.flits, exact=True))
 
     def processor(self) -> float:
-        """What the busiest processor does."""
+        """The work of the busiest processor."""
         return busiest(self.program, self.hold, self.times)
 
     def in_phases(self) -> float:
-        """The largest sum over phases of which no two overlap: those with a separator between them."""
+        """The largest sum of bounds over phases that do not overlap: those with a separator between them."""
         phase = phases(self.program)
         last = int(phase.max(initial=0))
         if last == 0:
@@ -191,10 +196,10 @@ class _Work:
         return float(best[-1])
 
     def of_steps(self) -> Iterator[StepBound]:
-        """Of every kind of step, the mean over its occurrences of the largest bound on one."""
+        """For every kind of step, the mean over its occurrences of the largest bound."""
         program = self.program
         kinds, of = step_kinds(program)
-        if len(program.steps) == 1:  # which is the program, perhaps a very long one
+        if len(program.steps) == 1:  # the whole program, which may be very long
             yield StepBound(kinds[0], max(self.volume(), self.times.makespan, self.processor()), 1)
             return
         receive = program.partner[self.send]
@@ -209,16 +214,16 @@ class _Work:
                 yield StepBound(kind, float(value[mine].mean()), int(mine.sum()))
 
     def _paths_within(self) -> Floats:
-        """float64 [steps]: the longest chain of operations of one step, 0 where its messages leave it."""
+        """float64 [steps]: the longest chain of operations within a step; 0 where its messages leave the step."""
         program, steps = self.program, len(self.program.steps)
         source = np.repeat(np.arange(program.operations), np.diff(program.after))
         target = program.successor >> 1
         inside = program.step[source] == program.step[target]
         after = np.concatenate([[0], np.cumsum(np.bincount(source[inside], minlength=program.operations))])
         need = np.bincount(target[inside], minlength=program.operations).astype(np.int32)
-        alone = replace(program, after=after, successor=program.successor[inside], need=need)
+        within_steps = replace(program, after=after, successor=program.successor[inside], need=need)
         costs = (self.hold, self.latency, self.request, self.consent, self.leaving)
-        finish = earliest(alone, self.messages.rendezvous, *costs).finish
+        finish = earliest(within_steps, self.messages.rendezvous, *costs).finish
         longest = np.zeros(steps)
         np.maximum.at(longest, program.step, finish)
         message = np.flatnonzero(program.kind == SEND)
@@ -229,24 +234,24 @@ class _Work:
         return longest
 
     def _volumes(self, group: Ints, groups: int) -> Floats:
-        """float64 [groups]: ticks for the messages of each group; group: int64 [sends], -1 of those in none."""
+        """float64 [groups]: ticks of the messages of each group. group: int64 [sends], -1 of those in none."""
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
-        found = np.zeros(groups)
+        ticks = np.zeros(groups)
         for g in np.flatnonzero(np.diff(bounds)):
-            found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=False)
-        simple, all_of_them = found.copy(), found.sum()
+            ticks[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=False)
+        simple, all_of_them = ticks.copy(), ticks.sum()
         for g in np.argsort(-simple, kind="stable"):
             alike = np.isclose(simple, simple[g], rtol=1e-9).sum()  # equal groups are solved once
             if simple[g] * alike >= SOLVED_PART * all_of_them > 0:
-                found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=True)
-        return found
+                ticks[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=True)
+        return ticks
 
 
-class _Flows:
-    """Ticks that sets of messages take in the network; equal demands are solved once.
+class _MessageFlows:
+    """Lower bounds on the ticks of sets of messages in the network; equal demands are solved once.
 
-    source, target: int64 [sends], hosts of the messages, different.
+    source, target: int64 [sends], different hosts of the messages.
     """
 
     def __init__(self, scenario: Scenario[SwitchingMode, Workload], source: Ints, target: Ints):
@@ -256,11 +261,13 @@ class _Flows:
         self._solved = 0
 
     def ticks(self, chosen: np.ndarray | slice, flits: np.ndarray, exact: bool) -> float:
-        """At least so many for those messages. exact: by a concurrent flow, as long as there are not too many."""
+        """Lower bound on the ticks of the messages ``chosen``. exact: by a concurrent flow, while there are not too
+        many.
+        """
         hosts = self.topology.hosts
         demand = sparse.csr_array((hosts, hosts))
-        for some in _pieces(chosen):
-            demand += sparse.coo_array((flits[some], (self.source[some], self.target[some])), (hosts, hosts)).tocsr()
+        for block in _pieces(chosen):
+            demand += sparse.coo_array((flits[block], (self.source[block], self.target[block])), (hosts, hosts)).tocsr()
         busiest_host = max(demand.sum(axis=0).max(), demand.sum(axis=1).max())
         traffic = table_traffic("application", self.topology, demand)
         key = (content_hash(traffic.start, traffic.column, np.round(traffic.weight, 12)), exact)
@@ -271,7 +278,7 @@ class _Flows:
 
 
 def _pieces(chosen: np.ndarray | slice) -> Iterator[np.ndarray | slice]:
-    """The same, in pieces that are not too long; a slice is from 0 on."""
+    """The indices ``chosen`` in pieces of limited length; a slice starts at 0."""
     if isinstance(chosen, np.ndarray):
         yield from (chosen[first : first + BLOCK] for first in range(0, len(chosen), BLOCK))
     else:
@@ -279,7 +286,17 @@ def _pieces(chosen: np.ndarray | slice) -> Iterator[np.ndarray | slice]:
 
 
 def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
-    """A certified upper end of theta. exact: that of the maximum concurrent flow, else of hops, hosts and cuts."""
+    """A certified upper bound on theta.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    exact : bool
+        Solve the maximum concurrent flow; else use hops, hosts and cuts.
+    """
     at_hosts = host_bound(topology, traffic)
     problem = Problem.of(topology, traffic)
     if problem.demand.size == 0:
@@ -287,29 +304,35 @@ def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
     simple = min(at_hosts, volumetric(topology, traffic).upper, switch_cuts(topology, traffic).upper)
     if not exact:
         return simple
-    found = solve(problem, GAP, "auto", at_hosts)
-    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, found.lengths)))
+    solution = solve(problem, GAP, "auto", at_hosts)
+    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, solution.prices)))
 
 
 def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> Floats:
-    """float64 [groups]: the most that one processor does of a group of operations. group: [operations].
+    """float64 [groups]: the most work of one processor in a group of operations. group: int [operations].
 
-    A send that nobody waits for may be of another time than those around it.
+    Sends without a successor are ignored: they may run at another time than the operations around them.
     """
     counts = np.diff(program.after) > 0
-    some = (hold > 0) & ((program.kind != SEND) | counts)
-    processor = (group[some].astype(np.int64) * program.ranks + program.rank[some]) * program.cpus + program.cpu[some]
-    keys, place = np.unique(processor, return_inverse=True)
-    found = np.zeros(groups)
-    np.maximum.at(found, keys // (program.ranks * program.cpus), np.bincount(place, hold[some], len(keys)))
-    return found
+    counted = (hold > 0) & ((program.kind != SEND) | counts)
+    processor = (group[counted].astype(np.int64) * program.ranks + program.rank[counted]) * program.cpus + program.cpu[
+        counted
+    ]
+    keys, index = np.unique(processor, return_inverse=True)
+    work = np.zeros(groups)
+    np.maximum.at(work, keys // (program.ranks * program.cpus), np.bincount(index, hold[counted], len(keys)))
+    return work
 
 
 def empty_latencies(scenario: Scenario[SwitchingMode, Workload]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Gives the ticks from hosts to hosts, by the quickest ways, of what takes no time itself, float64."""
+    """A function of hosts (source, target: int64) that returns the latency of the fastest path between them, float64
+    ticks.
+    """
     topology = scenario.topology
-    place = topology.host_switch
+    host_switch = topology.host_switch
     between, ends = scenario.switching.crossing(topology)
     quickest = quickest_channels(topology, between + topology.delay)
     distance, access = dijkstra(quickest), topology.access_delay
-    return lambda source, target: ends + access[source] + access[target] + distance[place[source], place[target]]
+    return lambda source, target: (
+        ends + access[source] + access[target] + distance[host_switch[source], host_switch[target]]
+    )

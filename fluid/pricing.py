@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The price of a demand: the shortest allowed way of every commodity under lengths of the channels."""
+"""Pricing of a demand: the shortest allowed path of every commodity under channel lengths."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import Star, forget, meet, new_search, star, walk
+from flitlab.fluid.bidirectional import Star, new_search, reset_search, shortest_path, star, write_path
 from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.trees import alike, dag_tree, tree
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
@@ -15,16 +15,19 @@ from flitlab.models.jit import kernel, njit
 from flitlab.models.threads import parallel_map
 
 BLOCKS = 8
-"""Blocks of destinations that are priced side by side; the results do not depend on their number."""
-ALONE = 100_000
-"""Demands times nodes below which one thread prices them all sooner than several."""
+"""Blocks of destinations that are priced in parallel; results do not depend on their number."""
+SINGLE_THREAD_WORK = 100_000
+"""Commodities times nodes up to which one thread is faster than several."""
 
 
 T = TypeVar("T")
 
 
-class Found(NamedTuple):
-    """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
+class PricedPaths(NamedTuple):
+    """One path per commodity k, channel[start[k]:start[k + 1]], from source to target; it may be empty.
+
+    start: int64 [commodities + 1]. channel: int32.
+    """
 
     start: Ints
     channel: Ints32
@@ -32,25 +35,42 @@ class Found(NamedTuple):
 
 def price(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, limit: Floats | None = None
-) -> tuple[Floats, Found]:
-    """Shortest allowed paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
+) -> tuple[Floats, PricedPaths]:
+    """Shortest allowed paths of all commodities that are shorter than a limit.
 
-    Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
-    without a limit there are only the distances, inf where no path leads. Paths need lengths > 0.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    dags : Dags
+        Next hops that are allowed.
+    length : float64 [channels]
+        Lengths >= 0; > 0 if paths are returned.
+    limit : float64 [commodities], optional
+        Without it, only distances are computed.
+
+    Returns
+    -------
+    float64 [commodities]
+        Distances, at most the limit; without a limit, inf where there is no path.
+    PricedPaths
+        Paths of the commodities whose distance is less than the limit.
     """
     limit = np.zeros(0) if limit is None else limit
-    alone = len(demand.source) * (len(graph.in_start) - 1) <= ALONE
+    single_threaded = len(demand.source) * (len(graph.in_start) - 1) <= SINGLE_THREAD_WORK
     if len(dags.via) > 0:
-        legs = _legs(graph, dags, length, alone)
+        legs = _legs(graph, dags, length, single_threaded)
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _over(graph, demand, dags.via, legs, limit, low, high)
+            return _via_switches(graph, demand, dags.via, legs, limit, low, high)
     elif dags.hops > 0:
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _within(graph, demand, dags.hops, length, limit, low, high)
+            return _within_hops(graph, demand, dags.hops, length, limit, low, high)
     else:
-        # nothing but searches from both ends reads these
+        # only bidirectional searches use the stars
         least = (demand.start[1:] - demand.start[:-1]).min(initial=len(graph.in_start))
         ends = length if _from_both_ends(graph, dags, least) else length[:0]
         out = star(graph.out_start, np.arange(len(ends)), graph.dst, ends)
@@ -59,101 +79,114 @@ def price(
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _direct(graph, demand, dags, length, out, into, limit, low, high)
 
-    found = _in_blocks(block, len(demand.target), alone)
-    distance = np.concatenate([part[0] for part in found])
-    start: Ints = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[1]) for part in found)]).cumsum()
-    return distance, Found(start, np.concatenate([part[2] for part in found]))
+    parts = _in_blocks(block, len(demand.target), single_threaded)
+    distance = np.concatenate([part[0] for part in parts])
+    start: Ints = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[1]) for part in parts)]).cumsum()
+    return distance, PricedPaths(start, np.concatenate([part[2] for part in parts]))
 
 
 def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
-    """``length``, raised where its price, capacity times length, is less than ``least`` times the mean price."""
+    """Lengths with a lower bound on capacity * length.
+
+    Parameters
+    ----------
+    length, capacity : float64 [channels]
+        Lengths and capacities.
+    least : float
+        Lower bound, relative to the mean of capacity * length.
+
+    Returns
+    -------
+    float64 [channels]
+        Lengths.
+    """
     worth = capacity * length
-    found: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
-    return found
+    raised: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
+    return raised
 
 
-def _in_blocks(block: Callable[[int, int], T], size: int, alone: bool) -> list[T]:
-    """block(low, high) for parts of range(size), in order: by several threads unless ``alone``."""
-    if alone:
+def _in_blocks(block: Callable[[int, int], T], size: int, single_threaded: bool) -> list[T]:
+    """Results of block(low, high) for parts of range(size), in order; in several threads unless ``single_threaded``."""
+    if single_threaded:
         return [block(0, size)]
     cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
     return list(parallel_map(lambda ends: block(*ends), pairwise(cut)))
 
 
 @njit
-def _from_both_ends(graph: Graph, dags: Dags, some: int) -> bool:
-    """Whether so many sources for a target are searched for one by one.
+def _from_both_ends(graph: Graph, dags: Dags, sources: int) -> bool:
+    """Whether bidirectional searches are used for the sources of a target, one by one.
 
-    A search from both ends settles about 100 times fewer nodes than a tree.
+    Such a search settles about 100 times fewer nodes than a tree.
     """
-    return len(dags.ports) == 0 and 100 * some <= len(graph.in_start) + 99
+    return len(dags.ports) == 0 and 100 * sources <= len(graph.in_start) + 99
 
 
 @njit
 def _direct(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, out: Star, into: Star, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """:func:`price` of the demands for target[low:high]: distance, start and channel of these alone."""
+    """:func:`price` for target[low:high]: distance, start and channel."""
     middle: Int
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
     start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
     channel = np.empty(8 * len(distance) + nodes if keep else 0, np.int32)
-    ahead, behind = new_search(nodes, len(length)), new_search(nodes, len(length))
+    forward, backward = new_search(nodes, len(length)), new_search(nodes, len(length))
     order = np.empty(nodes, np.int32)
     level = alike(length)
     size = 0
     for i in range(low, high):
-        t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
-        single = _from_both_ends(graph, dags, some)
+        t, sources = demand.target[i], demand.start[i + 1] - demand.start[i]
+        single = _from_both_ends(graph, dags, sources)
         if not single:
-            reached = tree(graph, dags, t, length, level, behind, order)
+            reached = tree(graph, dags, t, length, level, backward, order)
         for k in range(demand.start[i], demand.start[i + 1]):
             s, j, middle = demand.source[k], k - first, -1
-            most = limit[k] if keep else np.inf
+            bound = limit[k] if keep else np.inf
             if single:
-                distance[j], middle = meet(out, into, s, t, most, ahead, behind)
-            elif behind.distance[s] < most:
-                distance[j], middle = behind.distance[s], s
+                distance[j], middle = shortest_path(out, into, s, t, bound, forward, backward)
+            elif backward.distance[s] < bound:
+                distance[j], middle = backward.distance[s], s
             else:
-                distance[j] = most
+                distance[j] = bound
             if keep:
                 if middle >= 0:
                     if size + nodes > len(channel):
                         channel = np.concatenate((channel, np.empty_like(channel)))
-                    size = walk(graph, s, t, middle, ahead, behind, channel, size)
+                    size = write_path(graph, s, t, middle, forward, backward, channel, size)
                 start[j + 1] = size
         if not single:
-            forget(behind, reached)
+            reset_search(backward, reached)
     return distance, start, channel[:size].copy()
 
 
 @njit
-def _within(
+def _within_hops(
     graph: Graph, demand: Demand, hops: int, length: Floats, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """As :func:`_direct`, over at most so many channels: Bellman and Ford's rounds, one for each channel."""
+    """:func:`price` over at most ``hops`` channels, by Bellman and Ford's rounds; otherwise like :func:`_direct`."""
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
     start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
     channel = np.empty(hops * len(distance) if keep else 0, np.int32)
-    near, toward = np.empty((hops + 1, nodes)), np.empty((hops + 1, nodes), np.int32)
+    distances, toward = np.empty((hops + 1, nodes)), np.empty((hops + 1, nodes), np.int32)
     size = 0
     for i in range(low, high):
-        near[0] = np.inf
-        near[0, demand.target[i]] = 0.0
+        distances[0] = np.inf
+        distances[0, demand.target[i]] = 0.0
         for h in range(1, hops + 1):
             for v in range(nodes):
-                best, by = near[h - 1, v], np.int32(-1)
+                best, by = distances[h - 1, v], np.int32(-1)
                 for a in range(graph.out_start[v], graph.out_start[v + 1]):
-                    if length[a] + near[h - 1, graph.dst[a]] < best:
-                        best, by = length[a] + near[h - 1, graph.dst[a]], np.int32(a)
-                near[h, v], toward[h, v] = best, by
+                    if length[a] + distances[h - 1, graph.dst[a]] < best:
+                        best, by = length[a] + distances[h - 1, graph.dst[a]], np.int32(a)
+                distances[h, v], toward[h, v] = best, by
         for k in range(demand.start[i], demand.start[i + 1]):
             v, j = demand.source[k], k - first
-            distance[j] = near[hops, v]
+            distance[j] = distances[hops, v]
             if not keep:
                 continue
             if distance[j] < limit[k]:
@@ -172,8 +205,8 @@ def _within(
 class Legs(NamedTuple):
     """Shortest legs to the intermediate switches, numbered i.
 
-    row: int64 [nodes], the number i of a switch. near: float64 [nodes, i], the distance to each. far: float64
-    [i, i'], from i' to i. channel: int32 [i, nodes], the next one toward i.
+    row: int64 [nodes], the number i of a switch. near: float64 [nodes, i], distance to each. far: float64 [i, i'], from
+    i' to i. channel: int32 [i, nodes], the next channel toward i.
     """
 
     row: Ints
@@ -182,10 +215,10 @@ class Legs(NamedTuple):
     channel: Ints32
 
 
-def _legs(graph: Graph, dags: Dags, length: Floats, alone: bool) -> Legs:
+def _legs(graph: Graph, dags: Dags, length: Floats, single_threaded: bool) -> Legs:
     nodes, count = len(graph.in_start) - 1, len(dags.via)
     distance, channel = np.full((count, nodes), np.inf), np.full((count, nodes), -1, np.int32)
-    _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, alone)
+    _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, single_threaded)
     row = np.full(nodes, -1)
     row[dags.via] = np.arange(count)
     return Legs(row, np.ascontiguousarray(distance.T), np.ascontiguousarray(distance[:, dags.via]), channel)
@@ -193,7 +226,7 @@ def _legs(graph: Graph, dags: Dags, length: Floats, alone: bool) -> Legs:
 
 @njit
 def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distance: Floats, channel: Ints32) -> None:
-    """Fill rows low:high of distance and channel by the trees toward those intermediate switches."""
+    """Fill rows low:high of distance and channel with the trees toward these intermediate switches."""
     nodes = len(graph.in_start) - 1
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
     for i in range(low, high):
@@ -201,14 +234,14 @@ def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distan
         for j in range(reached):
             v = order[j]
             distance[i, v], channel[i, v] = search.distance[v], search.channel[v]
-        forget(search, reached)
+        reset_search(search, reached)
 
 
 @njit
-def _over(
+def _via_switches(
     graph: Graph, demand: Demand, via: Ints, legs: Legs, limit: Floats, low: int, high: int
 ) -> tuple[Floats, Ints, Ints32]:
-    """As :func:`_direct`, over the intermediate switch that makes both legs together shortest."""
+    """:func:`price` over the intermediate switch with the shortest legs; otherwise like :func:`_direct`."""
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -238,7 +271,7 @@ def _over(
 
 @kernel
 def _follow(graph: Graph, toward: Ints32, s: int, t: int, channel: Ints32, size: int) -> int:
-    """Append to channel[:size] the way from s to t by the next channels ``toward`` it; the new size."""
+    """Append the path from s to t by next channels ``toward`` t to channel[:size]; returns the new size."""
     while s != t:
         channel[size] = toward[s]
         s = graph.dst[toward[s]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow problem between switches, as flat arrays that both compiled code and LPs read."""
+"""A flow problem between switches as flat arrays, for compiled code and LPs."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,45 +23,55 @@ from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic
 
 
 class FluidError(ValueError):
-    """A ceiling is not defined for this scenario; the message says why."""
+    """A ceiling is not defined for a scenario; the message says why."""
 
 
 class TooLargeError(FluidError):
-    """What was asked for would not fit into memory; the message says how much it needs."""
+    """The problem does not fit into memory; the message says how much it needs."""
 
 
-MEMORY_MOST = 4 << 30
-"""Bytes that a solve may need."""
+MAX_MEMORY = 4 << 30
+"""Bytes that a solve may use."""
 PAIR_BYTES = 48
-"""Of every pair of switches with demand: its ends and amount, what is derived from them, and a distance."""
-LISTED_MOST = 1_500_000
-"""Pairs up to which a demand of all for all is listed: solvers over paths need a list."""
+"""Bytes per pair of switches with demand: its ends, amount, derived arrays and a distance."""
+MAX_LISTED_PAIRS = 1_500_000
+"""Pairs up to which a uniform demand is listed; solvers over paths need a list."""
 
-WRITTEN_MOST = 20_000_000
-"""Entries up to which a flow by destination and channel is written out (160 MB)."""
-STANDING_MOST = 200_000
-"""Pairs up to which destinations that stand for others are worth while."""
+MAX_DENSE_FLOW = 20_000_000
+"""Entries up to which a flow by destination and channel is stored (160 MB)."""
+MAX_ORBIT_PAIRS = 200_000
+"""Pairs up to which representatives of the destinations pay off."""
 
-RANGE = 1e12
-"""Ratio of the largest capacity to the least, and of demands, up to which every bound here is certified."""
+MAX_RANGE = 1e12
+"""Ratio of the largest to the least capacity, or demand, up to which bounds are certified."""
 
 
-def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
-    """Raise :class:`TooLargeError` if so many bytes are too many."""
-    if needed > MEMORY_MOST:
-        most = f"more than the {MEMORY_MOST / 2**30:g} GiB that a solve may use"
-        raise TooLargeError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
+def require_memory(needed: float, subject: str, advice: str = "") -> None:
+    """Raise :class:`TooLargeError` if a step would exceed ``MAX_MEMORY``.
+
+    Parameters
+    ----------
+    needed : float
+        Bytes that it needs.
+    subject : str
+        Subject of the message.
+    advice : str
+        End of the message: what needs less.
+    """
+    if needed > MAX_MEMORY:
+        most = f"more than the {MAX_MEMORY / 2**30:g} GiB that a solve may use"
+        raise TooLargeError(f"{subject} needs about {needed / 2**30:.2g} GiB of memory, {most}{advice}")
 
 
 @dataclass(frozen=True, eq=False)
 class Orbit:
-    """What symmetries leave of a problem: a demand for one destination of each class, which stands for all of it.
+    """A flow problem reduced by its symmetries: the demand for one destination of each class represents all demand.
 
-    The average of an optimal flow over all symmetries is optimal, too. So flows for these destinations are enough, each
-    demand times the size of its class; all channels of a class share what is put on any of them.
+    The average of an optimal flow over all symmetries is optimal, too. So flows for the representatives are enough,
+    with each demand multiplied by the size of its class; channels of a class share the load of any of them.
 
-    row: int64 [channels], the class of each. capacity: float64 [classes], of all its channels. demand: of those
-    destinations. translations: what the symmetries are, where they are those of a Cayley graph.
+    row: int64 [channels], class of each channel. capacity: float64 [classes], of all its channels. demand: of the
+    representatives. translations: the symmetries, if they are translations of a Cayley graph.
     """
 
     row: Ints
@@ -71,7 +81,9 @@ class Orbit:
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic) -> "Orbit | None":
-        """The orbit of the first translations that leave the demand as it is, else of all symmetries, or None."""
+        """The orbit by the first translations that preserve the demand, else by all symmetries; None if there are
+        none.
+        """
         for group in translations(topology):
             if (toward := group.common_demand(traffic)) is not None:
                 source = np.flatnonzero(toward)
@@ -80,34 +92,40 @@ class Orbit:
                 return cls(group.generator, _of_rows(group.generator, topology.capacity), demand, group)
         if traffic.law not in (UNIFORM, UNIFORM_SELF) or traffic.rate.min() < traffic.rate.max():
             return None
-        if topology.switches * topology.channels <= WRITTEN_MOST:
+        if topology.switches * topology.channels <= MAX_DENSE_FLOW:
             return None
-        found = symmetries(topology)
-        if found is None or topology.switches * len(found.switches) > STANDING_MOST:
+        classes = symmetries(topology)
+        if classes is None or topology.switches * len(classes.switches) > MAX_ORBIT_PAIRS:
             return None
-        return cls(found.channel, _of_rows(found.channel, topology.capacity), _standing(traffic, found))
+        return cls(classes.channel, _of_rows(classes.channel, topology.capacity), _orbit_demand(traffic, classes))
 
     def invariant(self, z: Floats) -> bool:
-        """Whether all channels of a class have the same z, float64 [channels]."""
+        """Whether all channels of a class have the same price.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+        """
         of_row = np.zeros(len(self.capacity))
         of_row[self.row] = z
         return np.array_equal(of_row[self.row], z)
 
 
 def _of_rows(row: Ints, capacity: Floats) -> Floats:
-    """float64 [classes]: the capacity of all channels of each."""
+    """float64 [classes]: the total capacity of each class."""
     return sums(row, capacity, int(row.max()) + 1)
 
 
-def _standing(traffic: Traffic, found: Symmetries) -> Demand:
-    """The demand of uniform traffic for the first switch with hosts of each class, times the size of the class."""
+def _orbit_demand(traffic: Traffic, classes: Symmetries) -> Demand:
+    """Uniform demand for the first switch with hosts of each class, times the size of the class."""
     hosts = traffic.topology.host_count
     each = traffic.rate[0] / (traffic.topology.hosts - (traffic.law == UNIFORM))
-    size, target = np.bincount(found.switch), found.switches
+    size, target = np.bincount(classes.switch), classes.switches
     target = np.sort(target[hosts[target] > 0])
     sources = [np.flatnonzero((hosts > 0) & (np.arange(len(hosts)) != t)) for t in target]
     amount = [
-        each * hosts[source] * hosts[t] * size[found.switch[t]] for source, t in zip(sources, target, strict=True)
+        each * hosts[source] * hosts[t] * size[classes.switch[t]] for source, t in zip(sources, target, strict=True)
     ]
     start = np.cumsum([0, *map(len, sources)])
     return Demand(target, start, np.concatenate(sources), np.concatenate(amount))
@@ -115,53 +133,67 @@ def _standing(traffic: Traffic, found: Symmetries) -> Demand:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Route a demand over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of flow by their shares).
+    """A demand to be routed over ``graph``, within ``dags`` or over ``paths``.
 
-    wanted: the demand, with a list of its pairs or without. orbit: what symmetries make of the whole problem, if they
-    leave it as it is and every channel is allowed.
+    compact_demand: the demand, listed or as a product. paths: the allowed paths, with the demand's shares as flow.
+    orbit: the problem reduced by symmetries, if they preserve it and every channel is allowed.
     """
 
     graph: Graph
-    wanted: Demand | Product
+    compact_demand: Demand | Product
     dags: Dags = UNRESTRICTED
     paths: Paths | None = None
     orbit: Orbit | None = None
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic, routes: Routes | None = None) -> "Problem":
-        """The switch-level problem of a scenario, restricted to the routes if they are given.
+        """The flow problem of a scenario between its switches.
 
-        Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at all, if capacities or demands
-        are no amounts or too far apart, or if the next hops toward some switch form a cycle or a dead end.
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        traffic : Traffic
+            The demand.
+        routes : Routes or None
+            Restrict the flow to these routes.
+
+        Raises
+        ------
+        FluidError
+            Nothing is demanded, a demand has no path, capacities or demands are not positive and finite or span too
+            wide a range, or next hops toward some switch form a cycle or a dead end.
         """
         check_numbers(topology, traffic)
         graph = Graph.of(topology)
-        wanted = demand_of(traffic, listed=routes is not None)
+        compact_demand = demand_of(traffic, listed=routes is not None)
         dags, paths = UNRESTRICTED, None
         if routes is not None and routes.paths is not None:
-            paths = paths_of(routes.paths, topology.switches, graph, wanted.listed())
+            paths = paths_of(routes.paths, topology.switches, graph, compact_demand.listed())
         elif routes is not None:
             dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None
-        problem = cls(graph, wanted, dags, paths, orbit)
+        problem = cls(graph, compact_demand, dags, paths, orbit)
         problem._check_reachable(switch_names(topology))
         return problem
 
     def _check_reachable(self, names: Names) -> None:
-        """Raise :class:`FluidError` for the first demand that cannot be met at all."""
+        """Raise :class:`FluidError` for the first demand without a path."""
         free = self.paths is None and not self.restricted
         if free and _is_joined(self.graph):
             return
-        lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
-        if len(lost):
-            s, t = map(names.label, (self.demand.source[lost[0]], self.demand.destination[lost[0]]))
+        unreachable = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
+        if len(unreachable):
+            s, t = map(names.label, (self.demand.source[unreachable[0]], self.demand.destination[unreachable[0]]))
             raise FluidError(f"switch {s} has demand for switch {t} but no {'path' if free else 'route'} to it")
 
     @cached_property
     def demand(self) -> Demand:
-        """The demand with an entry for every pair. Raises :class:`TooLargeError` where no list would fit."""
-        refuse_if_large(PAIR_BYTES * self.wanted.size, PAIRS)
-        return self.wanted.listed()
+        """The demand with an entry for every pair. Raises :class:`TooLargeError` if the list does not fit into
+        memory.
+        """
+        require_memory(PAIR_BYTES * self.compact_demand.size, PAIRS)
+        return self.compact_demand.listed()
 
     @property
     def restricted(self) -> bool:
@@ -169,61 +201,106 @@ class Problem:
 
     @property
     def by_path(self) -> bool:
-        """Whether a solution has to say how much goes along every path: given ones, or ways of so many channels."""
+        """Whether a solution must give the flow on every path: paths are given, or their number of channels is
+        limited.
+        """
         return self.paths is not None or self.dags.hops > 0
 
     @property
-    def over_others(self) -> bool:
-        """Whether every way leads over an intermediate switch (which may be one of its ends)."""
+    def via_intermediate(self) -> bool:
+        """Whether every path leads over an intermediate switch, which may be one of its ends."""
         return len(self.dags.via) > 0
 
     @property
-    def ways(self) -> "Dags | Paths":
-        """What restricts the flow."""
+    def allowed(self) -> "Dags | Paths":
+        """The restriction of the flow: next hops or paths."""
         return self.dags if self.paths is None else self.paths
 
     def distances(self, z: Floats) -> Floats:
-        """float64 [commodities]: the shortest way of each under lengths z; inf where there is none."""
-        return shortest_ways(self.graph, self.demand, z, self.ways)
+        """Shortest distance of every commodity under channel prices.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+
+        Returns
+        -------
+        float64 [commodities]
+            inf where there is no path.
+        """
+        return shortest_distances(self.graph, self.demand, z, self.allowed)
 
     def volume(self, z: Floats) -> float:
-        """Sum of demand * distance under lengths z; inf where there is no way."""
-        return network_length(self.graph, self.wanted, z, self.ways)
+        """Sum of demand * distance under channel prices.
+
+        Parameters
+        ----------
+        z : float64 [channels]
+            Prices.
+
+        Returns
+        -------
+        float
+            inf where there is no path.
+        """
+        return network_cost(self.graph, self.compact_demand, z, self.allowed)
 
 
 PAIRS = "the list of switch pairs with demand"
 
 
 def demand_of(traffic: Traffic, listed: bool = False) -> Demand | Product:
-    """What is demanded between different switches, of very many pairs without a list unless one is asked for.
+    """The demand between different switches, as a product where a list would be very long.
 
-    Raises :class:`TooLargeError` if a list would not fit into memory.
+    Parameters
+    ----------
+    traffic : Traffic
+        The demand between hosts.
+    listed : bool
+        Whether a list is required.
+
+    Raises
+    ------
+    TooLargeError
+        A list does not fit into memory.
     """
     product = None if listed else Product.of_traffic(traffic)
-    if product is not None and product.size > LISTED_MOST:
+    if product is not None and product.size > MAX_LISTED_PAIRS:
         return product
-    refuse_if_large(PAIR_BYTES * _pairs_most(traffic), PAIRS)
+    require_memory(PAIR_BYTES * _pairs_most(traffic), PAIRS)
     return Demand.of_traffic(traffic)
 
 
-def network_length(graph: Graph, wanted: Demand | Product, z: Floats, ways: "Dags | Paths" = UNRESTRICTED) -> float:
-    """Sum of demand * distance under lengths z, within the next hops or over the paths that are allowed.
+def network_cost(graph: Graph, demand: Demand | Product, z: Floats, allowed: "Dags | Paths" = UNRESTRICTED) -> float:
+    """Sum of demand * distance under channel prices.
 
-    Summed without BLAS, whose threads would change the last digits.
+    Sums do not use BLAS, whose threads would change the last digits.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand or Product
+        The demand.
+    z : float64 [channels]
+        Prices.
+    allowed : Dags or Paths
+        Restriction of the flow.
     """
-    whole = isinstance(wanted, Demand) or isinstance(ways, Paths)
-    listed = [wanted.listed()] if whole else (wanted.part(*ends) for ends in blocks(wanted))
-    return float(sum((part.amount * shortest_ways(graph, part, z, ways)).sum() for part in listed))
+    whole = isinstance(demand, Demand) or isinstance(allowed, Paths)
+    listed = [demand.listed()] if whole else (demand.part(*ends) for ends in blocks(demand))
+    return float(sum((part.amount * shortest_distances(graph, part, z, allowed)).sum() for part in listed))
 
 
 def check_joined(topology: Topology, traffic: Traffic) -> None:
-    """Raise :class:`FluidError` for demand between switches that no path joins."""
+    """Raise :class:`FluidError` for demand between switches without a path."""
     if not _is_joined(Graph.of(topology)):
         Problem.of(topology, traffic)
 
 
 def _is_joined(graph: Graph) -> bool:
-    """Whether a path leads from every node to every other one."""
+    """Whether the graph is strongly connected."""
     parts = scipy.sparse.csgraph.connected_components
     return bool(parts(graph.matrix(), connection="strong", return_labels=False) == 1)
 
@@ -241,22 +318,40 @@ def dags_of(topology: Topology, routes: Routes) -> Dags:
     return Dags(ports, order, via, threshold=threshold)
 
 
-def shortest_ways(graph: Graph, demand: Demand, z: Floats, ways: "Dags | Paths") -> Floats:
-    """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
-    return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
+def shortest_distances(graph: Graph, demand: Demand, z: Floats, allowed: "Dags | Paths") -> Floats:
+    """Distance of every commodity under channel prices.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Its commodities.
+    z : float64 [channels]
+        Prices.
+    allowed : Dags or Paths
+        Restriction of the flow.
+
+    Returns
+    -------
+    float64 [commodities]
+        Distances; inf where there is no path.
+    """
+    return cheapest(allowed, z) if isinstance(allowed, Paths) else price(graph, demand, allowed, z)[0]
 
 
 def _pairs_most(traffic: Traffic) -> int:
-    """Pairs of switches with demand, at most."""
+    """Upper bound on the pairs of switches with demand."""
     if traffic.law in (UNIFORM, UNIFORM_SELF):
         return int((traffic.topology.host_count > 0).sum()) ** 2
     return len(traffic.fixed) + len(traffic.column)
 
 
 def check_numbers(topology: Topology, traffic: Traffic) -> None:
-    """Raise :class:`FluidError` for capacities and entries of T that are no amounts, too far apart, or all zero.
+    """Raise :class:`FluidError` for invalid capacities and demands: negative, not finite, all zero, or over too wide a
+    range.
 
-    Also for a background, beside which no part of T as a whole can be asked for.
+    A demand with a background is rejected, too: it does not grow as a whole.
     """
     if traffic.background is not None:
         raise FluidError("a demand with a fixed background does not grow as a whole")
@@ -274,7 +369,7 @@ def check_numbers(topology: Topology, traffic: Traffic) -> None:
 
 
 def check_capacities(topology: Topology) -> None:
-    """Raise :class:`FluidError` for capacities of network channels that are no amounts, or too far apart."""
+    """Raise :class:`FluidError` for capacities that are not positive and finite, or span too wide a range."""
     capacity = topology.capacity
     wrong = np.flatnonzero(~((capacity > 0) & np.isfinite(capacity)))
     if len(wrong):
@@ -284,9 +379,9 @@ def check_capacities(topology: Topology) -> None:
     _check_range("channels have capacities", capacity)
 
 
-def _check_range(what: str, value: Floats) -> None:
-    if len(value) and value.max() > RANGE * value.min():
+def _check_range(subject: str, value: Floats) -> None:
+    if len(value) and value.max() > MAX_RANGE * value.min():
         raise FluidError(
-            f"{what} from {value.min():g} to {value.max():g}, more than a factor of {RANGE:g} apart: "
+            f"{subject} from {value.min():g} to {value.max():g}, more than a factor of {MAX_RANGE:g} apart: "
             "ceilings are certified within that"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
+"""Certificates on disk: the proof of a ceiling in a form that can be read without a solver."""
 
 import math
 import zipfile
@@ -15,35 +15,35 @@ from flitlab.models.files import replacing
 from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
 
-if TYPE_CHECKING:  # a certificate is read without what made it
+if TYPE_CHECKING:  # reading a certificate needs no solver
     from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
-    from flitlab.fluid.worst import Worst
+    from flitlab.fluid.worst import WorstDemand
 
 
 class BadCertificate(ValueError):
-    """A certificate that does not belong to the scenario or proves nothing; the message says why."""
+    """A certificate that does not belong to the scenario, or proves nothing; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What proves one ceiling of one scenario.
+    """The proof of one ceiling of one scenario.
 
     topology, traffic, routes: content hashes, the last '' unless the ceiling is one over the routes. ceiling, load,
-    lower, upper: as claimed; nan where there is no load, and for an end that is not claimed.
-    network, injection, ejection: float64, lengths of the channels, all empty if nothing is claimed from them.
-    Of path flows: source, target: int [commodities], switches; first, start, channel, flow as in
-    :class:`~flitlab.fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations],
-    switches; start: int [destinations + 1]; channel, flow: of each destination. Of a worst demand: source, target: int
-    [pairs], switches; amount: float64 [pairs]; channel: int [k], those with a price: float64 [k * switches], of their
-    sources. Of a collective: collective, ranks: its kind and what takes part; able: what switches can do besides
-    forwarding, of ``multicast`` and ``reduce``; units: int [ranks], root: int [1]; bound: the time as a fraction; part:
-    int [switches], of_rank: int [ranks], the sets that prove it, see
-    :class:`~flitlab.fluid.collective.evidence.Evidence`; of an all-to-all lengths and a flow in their place. Of its
-    trees, if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1 (from it), the
-    root, and how many parts follow it; first: int [trees + 1], their paths; start: int [paths + 1], the vertices of
-    each, which are in ``vertex``. The others are empty.
-    Raises :class:`BadCertificate` unless all of it is so.
+    lower, upper: as claimed; nan where there is no load, and for an end that is not claimed. network, injection,
+    ejection: float64, channel prices, all empty if they prove nothing. Path flows: source, target: int [commodities],
+    switches; first, start, channel, flow as in :class:`~flitlab.fluid.mcf.paths.Paths`, without empty paths. Flow by
+    destination: node, int [destinations], switches; start: int [destinations + 1]; channel, flow: toward each
+    destination. Worst demand: source, target: int [pairs], switches; amount: float64 [pairs]; channel: int [k],
+    channels with prices; price: float64 [k * switches], of their sources. Collective: collective, ranks: its kind and
+    who takes part; able: abilities of the switches, of ``multicast`` and ``reduce``; units: int [ranks], root: int [1];
+    bound: the time as a fraction; part: int [switches], of_rank: int [ranks], the sets that prove it, see
+    :class:`~flitlab.fluid.collective.evidence.Evidence`; of an all-to-all prices and a flow in their place. Its trees,
+    if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1 (from it), the root,
+    and its number of parts; first: int [trees + 1], their paths; start: int [paths + 1], the vertices of each path, in
+    ``vertex``. Other arrays are empty.
+
+    Raises :class:`BadCertificate` for arrays of wrong types or sizes.
     """
 
     topology: str
@@ -81,23 +81,23 @@ class Saved:
         for part in fields(self):
             _check_type(self, part.name)
         if not of_collective(self.ceiling) and any(len(getattr(self, name)) for name in OF_COLLECTIVES):
-            self._refuse("a collective, of which the ceiling is none")
+            self._reject("has arrays of a collective, but is not a ceiling of one")
         if self.ceiling == WORST:
             self._check_demand()
         elif len(self.amount) or len(self.price):
-            self._refuse("a worst demand, of which the ceiling is none")
+            self._reject("has a worst demand, but is not worst_case")
         elif len(self.tree) or len(self.vertex):
             self._check_trees()
         elif len(self.flow) or len(self.start):
             self._check_flow()
         elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
-            self._refuse("paths or destinations without a flow")
+            self._reject("has paths or destinations without a flow")
 
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
-        """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave; an end without proof is not claimed."""
+        """The certificate of a row of ``ceilings(..., keep_flow=True)``; an end without proof is not claimed."""
         if row.ceiling == WORST:
-            return cls._of_demand(instance, row, cast("Worst", row.flow))
+            return cls._of_demand(instance, row, cast("WorstDemand", row.flow))
         if of_collective(row.ceiling):
             return cls._of_collective(instance, row, cast("Evidence", row.flow))
         z, real = row.certificate, np.zeros(0)
@@ -114,7 +114,7 @@ class Saved:
         )  # fmt: skip
 
     @classmethod
-    def _of_demand(cls, instance: Instance, row: Ceiling, worst: "Worst") -> "Saved":
+    def _of_demand(cls, instance: Instance, row: Ceiling, worst: "WorstDemand") -> "Saved":
         """The worst demand of the routes, which proves the upper end, and the prices that prove the lower one."""
         assert instance.routes is not None
         none, real = np.zeros(0, np.int64), np.zeros(0)
@@ -129,8 +129,10 @@ class Saved:
 
     @classmethod
     def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
-        """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
-        asked, z, real = proof.collective, proof.lengths, np.zeros(0)
+        """The proofs that no algorithm is faster than the lower end, and of an all-to-all that a flow reaches the upper
+        one.
+        """
+        collective, z, real = proof.collective, proof.prices, np.zeros(0)
         proven = bool(proof.bound) or z is not None
         flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
         flow |= _tree_parts(proof)
@@ -139,19 +141,19 @@ class Saved:
             topology=instance.topology.content_hash, traffic="", routes="", ceiling=row.ceiling, load=np.nan,
             lower=float(row.lower) if proven else np.nan, upper=float(row.upper) if possible else np.nan,
             network=real if z is None else z.network, injection=real if z is None else z.injection,
-            ejection=real if z is None else z.ejection, **flow, collective=asked.kind, ranks=asked.ranks,
-            able=asked.able, bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
-            root=np.array([asked.root]), part=proof.part, of_rank=proof.of_rank,
+            ejection=real if z is None else z.ejection, **flow, collective=collective.kind, ranks=collective.ranks,
+            able=collective.able, bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
+            root=np.array([collective.root]), part=proof.part, of_rank=proof.of_rank,
             reached="" if proof.reached is None else str(proof.reached),
         )  # fmt: skip
 
     @property
     def claims(self) -> bool:
-        """Whether an end is claimed at all."""
+        """Whether at least one end is claimed."""
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """Write all arrays as an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
+        """Write all arrays to an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
         with replacing(path) as file:
             np.savez_compressed(file, **vars(self))
             if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(file.tell()):
@@ -161,18 +163,20 @@ class Saved:
 
     @classmethod
     def read(cls, path: Path) -> "Saved":
-        """Raises :class:`BadCertificate` if the file is no certificate, or unpacks to far more than its own size."""
+        """Read a certificate. Raises :class:`BadCertificate` for other files, and for a file that unpacks to far more
+        bytes.
+        """
         try:
             _check_sizes(path, set(cls.__dataclass_fields__))
             with np.load(path, allow_pickle=False) as file:
                 parts = {name: file[name] for name in cls.__dataclass_fields__ if name in file or name not in LATER}
             scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
-        except Exception as error:  # an archive can be damaged in many ways, each with an error of its own
-            raise BadCertificate(f"{path.name} is no certificate: {error}") from None
+        except Exception as error:  # damaged archives raise many kinds of errors
+            raise BadCertificate(f"{path.name} is not a valid certificate: {error}") from None
         return cls(**{**parts, **scalars})
 
     def _check_flow(self) -> None:
-        """Raises unless the arrays of a flow fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of a flow fit each other."""
         by_path = len(self.node) == 0
         if by_path:
             whole = len(self.target) == len(self.source) and _counts(self.first, len(self.source), len(self.flow))
@@ -181,43 +185,43 @@ class Saved:
             whole = not (len(self.source) or len(self.target) or len(self.first))
             whole &= _counts(self.start, len(self.node), len(self.channel)) and len(self.channel) == len(self.flow)
         if not whole:
-            self._refuse(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
+            self._reject(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
 
     def _check_demand(self) -> None:
-        """Raises unless the arrays of a worst demand fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of a worst demand fit each other."""
         others = ("network", "injection", "ejection", "node", "first", "start", "flow")
         whole = len(self.source) == len(self.target) == len(self.amount) and not any(
             len(getattr(self, name)) for name in others
         )
         if not whole or (len(self.price) % len(self.channel) if len(self.channel) else len(self.price)):
-            self._refuse("the parts of a worst demand do not fit each other")
+            self._reject("the parts of a worst demand do not fit each other")
 
     def _check_trees(self) -> None:
-        """Raises unless the arrays of trees fit each other."""
+        """Raise :class:`BadCertificate` unless the arrays of trees fit each other."""
         whole = not len(self.flow) and len(self.tree) % 3 == 0
         whole = whole and _counts(self.first, len(self.tree) // 3, len(self.start) - 1)
         if not whole or not _counts(self.start, len(self.start) - 1, len(self.vertex)):
-            self._refuse("the parts of trees do not fit each other")
+            self._reject("the parts of trees do not fit each other")
 
-    def _refuse(self, why: str) -> None:
+    def _reject(self, why: str) -> None:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
 def _most_bytes(size: int) -> int:
-    """The bytes to which the arrays of a file of ``size`` bytes may unpack."""
+    """Limit of the bytes to which a file of ``size`` bytes may unpack."""
     return max(SMALL, RATIO * size)
 
 
 def _check_sizes(path: Path, names: set[str]) -> None:
-    """Raises ``ValueError`` for other parts than those of a certificate, or more bytes than a file may unpack to.
+    """Raise ``ValueError`` for unknown members, or more bytes than a file may unpack to.
 
-    The sizes that the archive and the headers of the arrays name are compared before anything is unpacked.
+    The sizes in the archive and in the array headers are compared before anything is unpacked.
     """
     with zipfile.ZipFile(path) as archive:
         members, most = archive.infolist(), _most_bytes(path.stat().st_size)
         files = {f"{name}.npy" for name in names}
         if len(members) > len(files) or not {member.filename for member in members} <= files:
-            raise ValueError("it has other parts")
+            raise ValueError("it has unknown arrays")
         if sum(member.file_size for member in members) > most:
             raise ValueError(f"it unpacks to more than {most} bytes")
         for member in members:
@@ -229,7 +233,7 @@ def _check_sizes(path: Path, names: set[str]) -> None:
 
 
 def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, Any]:
-    """The arrays of a flow by name, as a certificate has them."""
+    """The arrays of a flow by name, as in a certificate."""
     none: np.ndarray = np.zeros(0, np.int64)
     parts: dict[str, Any] = {
         **dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none),
@@ -247,7 +251,7 @@ def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, 
 
 
 def _tree_parts(proof: "Evidence") -> dict[str, Any]:
-    """The arrays of trees by name, as a certificate has them; none if there are no trees."""
+    """The arrays of trees by name, as in a certificate; empty if there are no trees."""
     trees = [*((0, tree) for tree in proof.into), *((1, tree) for tree in proof.out)]
     if not trees:
         return {}
@@ -261,33 +265,33 @@ def _tree_parts(proof: "Evidence") -> dict[str, Any]:
 
 
 def of_collective(ceiling: str) -> bool:
-    """Whether a row of ceilings.csv is about a collective."""
+    """Whether a row of ceilings.csv is a ceiling of a collective."""
     return ceiling.partition(":")[0] == "collective"
 
 
 SMALL, RATIO = 1 << 26, 16
-"""Bytes to which any file may unpack, and to how many times its own size a larger one may."""
+"""Bytes to which any file may unpack, and the factor of its size for larger ones."""
 
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-"""What reads the header of an array, by the version of the format."""
+"""Reader of the header of an array, by format version."""
 
 TEXTS = ("topology", "traffic", "routes", "ceiling", "collective", "ranks", "able", "bound", "reached")
 NUMBERS = ("load", "lower", "upper")
 REALS = ("network", "injection", "ejection", "flow", "amount", "price")
 
 WORST = "worst_case"
-"""The ceiling that a demand and prices prove."""
+"""The ceiling that a worst demand and prices prove."""
 
 OF_COLLECTIVES = (
     "collective", "ranks", "able", "bound", "units", "root", "part", "of_rank", "reached", "tree", "vertex"
 )  # fmt: skip
-"""Parts that are of collectives alone."""
+"""Arrays of collectives only."""
 
 LATER = ("amount", "price", *OF_COLLECTIVES)
-"""Parts that files of other ceilings may lack."""
+"""Arrays that files of other ceilings may lack."""
 
 
 def _check_type(saved: Saved, name: str) -> None:
@@ -304,7 +308,7 @@ def _check_type(saved: Saved, name: str) -> None:
 
 
 def _counts(start: np.ndarray, groups: int, entries: int) -> bool:
-    """Whether ``start`` cuts so many entries into so many groups."""
+    """Whether ``start`` divides ``entries`` entries into ``groups`` groups."""
     if len(start) != groups + 1 or start[0] != 0 or start[-1] != entries:
         return False
     return bool((np.diff(start) >= 0).all())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throughput of a routing's fixed split of traffic: equal over the next hops of a switch, by share over its paths."""
+"""Throughput of a routing's fixed split of traffic: by weights over next hops or over paths."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from flitlab.fluid.graph import Dags, Demand, Graph
-from flitlab.fluid.hosts import most
+from flitlab.fluid.hosts import max_factor
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
@@ -19,7 +19,22 @@ from flitlab.models.traffic.traffic import Traffic
 
 @njit
 def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
-    """float64 [channels]: the load of every channel if all demand is split at every hop, equally or by weight."""
+    """Channel load of a demand that is split at every hop, equally or by weights.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    dags : Dags
+        Next hops and their weights.
+
+    Returns
+    -------
+    float64 [channels]
+        Flits/tick.
+    """
     load = np.zeros(len(graph.src))
     carried = np.zeros(len(graph.in_start) - 1)
     for i in range(len(demand.target)):
@@ -44,39 +59,79 @@ def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
 
 
 def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float:
-    """Theta of the network channels under the split of next hops or paths; inf if nothing crosses them."""
+    """Theta of the network channels under the split; inf if no demand crosses the network.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem, restricted to the routes.
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    """
     use = split_use(problem, topology, traffic)
     return float(1 / use.max()) if use.any() else np.inf
 
 
 def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> Floats:
-    """float64 [channels]: the load of every network channel over its capacity at load 1 under the split.
+    """Load over capacity of every network channel at load 1 under the split.
 
-    Over an intermediate switch, that of a random host, every demand becomes one for each leg.
+    With intermediate switches (that of a random host) every demand becomes one for each leg.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem, restricted to the routes.
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+
+    Returns
+    -------
+    float64 [channels]
+        Utilisation at load 1.
     """
     if problem.paths is not None:
         load = problem.paths.load(problem.graph.channels)
     else:
-        demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.over_others else problem.demand
+        demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.via_intermediate else problem.demand
         load = split_load(problem.graph, demand, problem.dags)
     return load / problem.graph.capacity
 
 
 def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float:
-    """The largest load of traffic with a background at which no network channel is overfull under the split.
+    """The largest load of traffic with a background at which no network channel is overloaded under the split.
 
-    0 where the background alone overfills one, inf if nothing that grows crosses the network. Raises
-    :class:`~flitlab.fluid.problem.FluidError` as :meth:`~flitlab.fluid.problem.Problem.of`.
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        Growing demand and background.
+    routes : Routes
+        Define the split.
+
+    Returns
+    -------
+    float
+        0 where the background overloads a channel; inf if no growing demand crosses the network.
+
+    Raises
+    ------
+    FluidError
+        As :meth:`~flitlab.fluid.problem.Problem.of`.
     """
     assert traffic.background is not None
     fixed, growing = (
         split_use(Problem.of(topology, part, routes), topology, part)
         for part in (traffic.background, replace(traffic, background=None))
     )
-    return 0.0 if (fixed > 1).any() else float(most(1.0, fixed, growing).min(initial=np.inf))
+    return 0.0 if (fixed > 1).any() else float(max_factor(1.0, fixed, growing).min(initial=np.inf))
 
 
 def _by_legs(topology: Topology, demand: np.ndarray) -> Floats:
-    """float64 [switches, switches]: what is sent from s to t if everything goes over the switch of a random host."""
+    """float64 [switches, switches]: the demand of both legs if all traffic goes over the switch of a random host."""
     share = topology.host_count / topology.hosts
     return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest total that can be accepted at an offered load, no demand getting more than its offer."""
+"""The largest total accepted at an offered load, where no demand gets more than its offer."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ from flitlab.fluid.certificate import (
 )
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
-from flitlab.fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
+from flitlab.fluid.mcf.choose import EXACT_GAP, MAX_PATH_PAIRS, PROMISED
 from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
 from flitlab.fluid.mcf.sparse import Effort, effort, first_paths
 from flitlab.fluid.pricing import price
@@ -28,11 +28,11 @@ from flitlab.models.traffic.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
-    """Bounds on the total accepted, in flits per tick.
+class TotalBounds:
+    """Bounds on the total accepted, in flits/tick.
 
-    flow: behind the lower one, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are a part of
-    it. note: which methods gave up before, and why.
+    flow: proof of the lower bound, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are part of
+    it. note: methods that failed before, and why.
     """
 
     lower: float
@@ -42,7 +42,7 @@ class Total:
     flow: np.ndarray | Paths | None = None
     note: str = ""
 
-    def tightened(self, other: "Total") -> "Total":
+    def tightened(self, other: "TotalBounds") -> "TotalBounds":
         """The larger lower bound and the smaller upper one, each with its proof."""
         below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
         method, lower = both_methods(below.method, above.method), min(below.lower, above.upper)
@@ -51,17 +51,17 @@ class Total:
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """The flow problem of a load. Where host channels can fill up, they are part of its graph.
+    """The flow problem of a load. Its graph contains the host channels if some can be full.
 
-    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled,
-    which can only raise the bound.
+    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled, which can
+    only increase the bound.
     """
 
     topology: Topology
     traffic: Traffic
     load: float
     problem: Problem
-    place: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
+    channel_index: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
     local: float  # accepted without any channel
 
     @classmethod
@@ -71,11 +71,11 @@ class _Offer:
             source, target, amount = offered_pairs(topology, traffic, load)
             sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
             if max(sent.max(), received.max()) > most * (1 + 1e-12):
-                pools = [np.bincount(switch, np.minimum(way, most), n) for way in (sent, received)]
-                # a switch may send to itself: over its host channels
+                pools = [np.bincount(switch, np.minimum(host_totals, most), n) for host_totals in (sent, received)]
+                # demand within a switch uses its host channels
                 demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
-                graph, place = _with_host_channels(topology, pools)
-                return cls(topology, traffic, load, Problem(graph, demand), place, 0.0)
+                graph, channel_index = _with_host_channels(topology, pools)
+                return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0)
             demand = Demand.of_pairs(n, switch[source], switch[target], amount)
             offered = float(amount.sum())
         else:
@@ -90,24 +90,26 @@ class _Offer:
         return self.problem.graph.nodes > self.topology.switches
 
     def certificate(self, z: Floats) -> Certificate:
-        """Lengths of the problem's channels, given to the channels of the topology."""
+        """Prices of the topology's channels, from prices z of the problem's channels."""
         if not self.pooled:
             return Certificate.on_network(self.topology, z)
         m, n, switch = self.topology.channels, self.topology.switches, self.topology.host_switch
         full = self.topology.host_capacity * (1 - 1e-12)
-        injection = np.where(self.load * self.traffic.rate >= full, z[self.place[m : m + n]][switch], 0)
-        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.place[m + n :]][switch], 0)
-        return Certificate(z[self.place[:m]], injection, ejection)
+        injection = np.where(self.load * self.traffic.rate >= full, z[self.channel_index[m : m + n]][switch], 0)
+        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.channel_index[m + n :]][switch], 0)
+        return Certificate(z[self.channel_index[:m]], injection, ejection)
 
     def accepted(self, served: np.ndarray) -> float:
-        """Total of commodities served within the capacities, after every single host channel is respected."""
+        """Total of commodities that are served, after the limits of single host channels. served: float64
+        [commodities].
+        """
         if not self.pooled:
             return self.local + float(np.minimum(served, self.problem.demand.amount).sum())
         n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
         share = np.minimum(served / demand.amount, 1)
         source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
-        place = self.topology.host_switch
-        amount = amount * share[demand.find(3 * n, n + place[source], 2 * n + place[target])]
+        host_switch = self.topology.host_switch
+        amount = amount * share[demand.find(3 * n, n + host_switch[source], 2 * n + host_switch[target])]
         for end in (source, target):
             busy = np.bincount(end, amount, self.topology.hosts)
             amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]
@@ -115,66 +117,104 @@ class _Offer:
 
 
 def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Graph, np.ndarray]:
-    """The graph with one injection and one ejection channel per switch, and its numbering of channels."""
+    """The graph with one pooled injection and ejection channel per switch, and the numbers of its channels."""
     n = topology.switches
     switch = np.arange(n)
     src = np.concatenate([topology.src, n + switch, switch])
     dst = np.concatenate([topology.dst, switch, 2 * n + switch])
     capacity = np.concatenate([topology.capacity, *pools])
-    # a switch without hosts has a channel that nothing uses; logarithms and LPs want it positive
+    # switches without hosts: unused channels, but logarithms and LPs need positive capacities
     capacity[capacity == 0] = capacity.mean()
     order = np.lexsort((dst, src))
     return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
 
 
-def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
-    """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
+def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> TotalBounds:
+    """Bounds on the largest total accepted at a load.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if the problem has too many commodities, or numbers too far apart,
-    or no method comes to a bound.
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    load : float
+        Factor of the demand.
+    gap : float
+        Relative gap at which the search may end.
+    method : Method
+        ``exact``, ``approx`` or ``auto``.
+
+    Returns
+    -------
+    Total
+        Flits/tick of all hosts.
+
+    Raises
+    ------
+    FluidError
+        Too many commodities, numbers over too wide a range, or no method gives a bound.
     """
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
     problem = offer.problem
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
-        return Total(offer.local, offer.local, "local", none)
+        return TotalBounds(offer.local, offer.local, "local", none)
 
-    def by_lp() -> Total:
-        found = arcs.total_flow(problem)
-        served = verify_flow(problem, found.flow, found.amount)
-        return _certified(offer, found.lengths, served, f"arc LP ({found.solver})", found.flow)
+    def by_lp() -> TotalBounds:
+        solution = arcs.total_flow(problem)
+        served = verify_flow(problem, solution.flow, solution.amount)
+        return _certified(offer, solution.prices, served, f"arc LP ({solution.solver})", solution.flow)
 
-    def by_multipliers() -> Total:
-        if problem.demand.size > PATHS_MOST:
-            raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
+    def by_multipliers() -> TotalBounds:
+        if problem.demand.size > MAX_PATH_PAIRS:
+            raise FluidError(f"{problem.demand.size} commodities are too many (at most {MAX_PATH_PAIRS})")
         z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
         return _certified(offer, z, verify_paths(problem, paths), "multipliers", paths.carrying())
 
     lp: Attempts = {"arc LP": by_lp}
     first_order: Attempts = {"multipliers": by_multipliers}
     suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
-    # host channels are pooled at their switches: no method narrows the gap that this may leave
-    wanted = np.inf if offer.pooled else PROMISED if method == "exact" else gap
-    found: Total = best_of((lp if suits else {}) | first_order, {}, wanted)
-    return found
+    # pooling host channels may leave a gap that no method closes
+    target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
+    bounds: TotalBounds = best_of((lp if suits else {}) | first_order, {}, target_gap)
+    return bounds
 
 
-def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
-    """Both bounds, from lengths and from what a flow serves within the capacities."""
+def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> TotalBounds:
+    """Both bounds: from prices, and from what a flow serves within the capacities."""
     topology, traffic, load = offer.topology, offer.traffic, offer.load
     certificate = offer.certificate(z)
     upper = min(verify_total(topology, traffic, load, certificate), load * float(traffic.rate.sum()))
     lower = min(offer.accepted(served), upper)
     if not 0 <= lower <= upper < np.inf:
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
-    return Total(lower, upper, method, certificate, None if offer.pooled else flow)
+    return TotalBounds(lower, upper, method, certificate, None if offer.pooled else flow)
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Floats, Paths]:
-    """Lengths and feasible path flows of large total, by the method of :func:`flitlab.fluid.mcf.sparse.multipliers`.
+    """Prices and feasible path flows of large total, like :func:`flitlab.fluid.mcf.sparse.multipliers`.
 
-    Here a commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
+    A commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem; its demand is the offer.
+    gap : float
+        Relative gap at which it ends.
+    work : Effort
+        Limits of the work.
+    local : float
+        Flits/tick accepted without any channel.
+
+    Returns
+    -------
+    float64 [channels]
+        Prices.
+    Paths
+        Feasible flows.
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
@@ -195,31 +235,32 @@ def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Fl
 
         log_weight = bias + alpha * (use - 1)
         z = np.exp(np.minimum(log_weight, 50)) / capacity
-        distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
+        distance, priced = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         scaled, bound = _scaled(problem, z, distance)
         if bound < upper:
             upper, best = bound, scaled
         if upper + local <= (1 + gap) * (lower + local):
             break
         bias = np.maximum(log_weight, log_weight.max() - 30)
-        paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
+        paths = Paths(*extend(paths, priced, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths
 
 
 def _fitting(problem: Problem, paths: Paths) -> Paths:
-    """Flows within the capacities, what they cannot take being left unserved."""
+    """Flows within the capacities; the rest is unserved."""
     graph, amount = problem.graph, problem.demand.amount
     fitting = trimmed(paths, np.maximum(paths.load(graph.channels) / graph.capacity, 1))
     served = np.bincount(fitting.commodity, fitting.flow, len(amount))
-    fitting.flow[fitting.lengths == 0] = np.maximum(amount - served, 0)
+    fitting.flow[fitting.hops == 0] = np.maximum(amount - served, 0)
     return fitting
 
 
 def _scaled(problem: Problem, z: Floats, distance: np.ndarray) -> tuple[Floats, float]:
-    """The multiple of z with the least bound, and that bound: capacity * z + offers * (1 - distance)+.
+    """The multiple of prices z with the least bound, and that bound: capacity * z + sum of offer * max(0, 1 -
+    distance).
 
-    As a function of the factor s the bound is convex and breaks at s = 1 / distance: its slope is the length
-    there is less the length that the pairs nearer than 1 / s need.
+    As a function of the factor s the bound is convex and piecewise linear with breaks at s = 1 / distance. Its slope is
+    the worth of the capacity minus the cost of the pairs nearer than 1 / s.
     """
     amount, length = problem.demand.amount, float(problem.graph.capacity @ z)
     order = np.argsort(distance, kind="stable")

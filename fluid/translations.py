@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translations of a Cayley graph of an abelian group: symmetries that take any switch to any other.
+"""Translations of a Cayley graph of an abelian group: symmetries that map any switch to any other.
 
-Switch numbers are read as coordinates, the last one fastest; translations add the same coordinates to all. Nothing is
-taken on trust: a group counts only if every channel of every switch is found in it.
+Switch numbers are coordinates, the last one fastest; a translation adds the same coordinates to all. A group is
+verified by all channels of every switch.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 @dataclass(frozen=True, eq=False)
 class Translations:
-    """dims: the extents of the group, whose product is the number of switches.
+    """A group of translations. dims: its extents, whose product is the number of switches.
 
-    generator: int64 [channels]; translations take channels to channels of the same generator and capacity, and
-    there is one of each out of every switch.
+    generator: int64 [channels]; translations map channels to channels of the same generator and capacity, and every
+    switch has one channel of each generator.
     """
 
     dims: tuple[int, ...]
@@ -31,14 +31,25 @@ class Translations:
     def generators(self) -> int:
         return int(self.generator.max()) + 1
 
-    def step(self, origin: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """int64: the switch that ``place`` goes to if ``origin`` goes to 0; both int64 arrays of switches."""
-        return _steps(self.dims, origin, place)
+    def step(self, origin: np.ndarray, switch: np.ndarray) -> np.ndarray:
+        """Difference of switches in the group.
+
+        Parameters
+        ----------
+        origin, switch : int64
+            Switches.
+
+        Returns
+        -------
+        int64
+            switch - origin: the image of ``switch`` under the translation that maps ``origin`` to 0.
+        """
+        return _steps(self.dims, origin, switch)
 
     def common_demand(self, traffic: Traffic) -> Floats | None:
-        """float64 [switches]: the demand for switch 0, if translations take it to that for any other; else None.
+        """float64 [switches]: the demand for switch 0 if translations map it to that for every other switch; else None.
 
-        Amounts are the same if they differ by rounding only; those of switch 0 are taken.
+        Amounts are equal up to rounding; those of switch 0 are returned.
         """
         topology, n = traffic.topology, traffic.topology.switches
         if traffic.law in (UNIFORM, UNIFORM_SELF):
@@ -63,34 +74,34 @@ class Translations:
 
 
 def _same(value: np.ndarray) -> bool:
-    """Whether all rows are equal, but for rounding."""
+    """Whether all rows are equal up to rounding."""
     return bool((np.abs(value - value[0]) <= 1e-12 * np.abs(value[0])).all())
 
 
-def _steps(dims: tuple[int, ...], origin: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _steps(dims: tuple[int, ...], origin: np.ndarray, switch: np.ndarray) -> np.ndarray:
     coordinates = np.stack(np.unravel_index(np.arange(np.prod(dims)), dims), axis=1)
-    return _difference(np.ascontiguousarray(coordinates), np.array(dims), origin, place)
+    return _difference(np.ascontiguousarray(coordinates), np.array(dims), origin, switch)
 
 
 @njit
-def _difference(coordinates: Ints, dims: Ints, origin: Ints, place: Ints) -> Ints:
-    found = np.zeros(len(place), np.int64)
-    for i in range(len(place)):
+def _difference(coordinates: Ints, dims: Ints, origin: Ints, switch: Ints) -> Ints:
+    index = np.zeros(len(switch), np.int64)
+    for i in range(len(switch)):
         for d in range(len(dims)):
-            step = coordinates[place[i], d] - coordinates[origin[i], d]
-            found[i] = found[i] * dims[d] + (step + dims[d] if step < 0 else step)
-    return found
+            step = coordinates[switch[i], d] - coordinates[origin[i], d]
+            index[i] = index[i] * dims[d] + (step + dims[d] if step < 0 else step)
+    return index
 
 
 def translations(topology: Topology) -> Iterator[Translations]:
-    """The translations of all groups that fit the numbering and make the channels those of a Cayley graph."""
+    """The translations of all groups that fit the switch numbers and make the network a Cayley graph."""
     for dims in _groups(topology):
         if (generator := _generators(topology, dims)) is not None:
             yield Translations(dims, generator)
 
 
 def _groups(topology: Topology) -> list[tuple[int, ...]]:
-    """Groups to try: that of a grid, binary vectors, a ring."""
+    """Candidate groups: that of a grid, binary vectors, a ring."""
     n = topology.switches
     bits = n.bit_length() - 1
     stated = topology.grid.dims if topology.grid else topology.notes.get("dims", ())
@@ -99,7 +110,7 @@ def _groups(topology: Topology) -> list[tuple[int, ...]]:
 
 
 def _generators(topology: Topology, dims: tuple[int, ...]) -> Ints | None:
-    """int64 [channels]: the generator of each channel; None if some switch has others than the rest."""
+    """int64 [channels]: the generator of each channel; None if switches have different ones."""
     n, degree = topology.switches, topology.out_degree
     if n < 2 or topology.channels == 0 or degree.min() < degree.max():
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled shortest-path trees toward a destination, over all channels or over those that a routing allows."""
+"""Compiled shortest-path trees toward a destination, over all channels or over the next hops of a routing."""
 
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.fluid.bidirectional import Search, begin, pop, push
+from flitlab.fluid.bidirectional import Search, pop, push, start_search
 from flitlab.fluid.graph import Dags, Graph
 from flitlab.models.arrays import Floats, Ints32
 from flitlab.models.jit import kernel, njit
@@ -12,24 +12,39 @@ from flitlab.models.jit import kernel, njit
 
 @kernel
 def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
-    """Shortest-path tree toward node t under lengths >= 0; returns the nodes reached.
+    """Shortest-path tree toward node t, by Dijkstra's algorithm.
 
-    Fills search.distance (inf: cannot reach t), search.channel (the next one toward t) and order [nodes]
-    (nearest first, every node after its next hop). The search must be a new one.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    t : int
+        Destination.
+    length : float64 [channels]
+        Lengths >= 0.
+    search : Search
+        Fresh; ``distance`` (inf: cannot reach t) and ``channel`` (the next one toward t) are written.
+    order : int32 [nodes]
+        Output: nodes by distance, every node after its next hop.
+
+    Returns
+    -------
+    int
+        Number of reached nodes.
     """
-    begin(search, t)
+    start_search(search, t)
     size, touched, settled = 1, 1, 0
     while size > 0:
-        v, at = search.node[0], search.key[0]
+        v, key = search.node[0], search.key[0]
         size = pop(search, size)
-        if at > search.distance[v]:
+        if key > search.distance[v]:
             continue
         order[settled] = v
         settled += 1
         for i in range(graph.in_start[v], graph.in_start[v + 1]):
             a = graph.in_channel[i]
             u = graph.in_node[i]
-            reach = at + length[a]
+            reach = key + length[a]
             if reach < search.distance[u]:
                 if search.distance[u] == np.inf:
                     search.touched[touched] = u
@@ -42,7 +57,10 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
 
 @kernel
 def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, order: Ints32) -> int:
-    """Shortest-path tree toward node t over the channels that a routing allows; otherwise like :func:`dijkstra`."""
+    """Shortest-path tree toward node t over the next hops of a routing; parameters as of :func:`dijkstra`.
+
+    dags: next hops, with the topological order of the nodes.
+    """
     search.distance[t] = 0.0
     search.touched[0] = t
     reached = 0
@@ -68,7 +86,9 @@ def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, o
 
 @kernel
 def alike(length: Floats) -> bool:
-    """Whether all channels have the same length, one above 0 and such that every path's is finite."""
+    """Whether all channels have the same positive length, and all path lengths are finite. length: float64
+    [channels].
+    """
     for a in range(len(length)):
         if length[a] != length[0]:
             return False
@@ -77,7 +97,9 @@ def alike(length: Floats) -> bool:
 
 @kernel
 def level_tree(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
-    """Shortest-path tree toward node t where all lengths are :func:`alike`; otherwise like :func:`dijkstra`."""
+    """Shortest-path tree toward node t by breadth-first search, for lengths that are :func:`alike`; as
+    :func:`dijkstra`.
+    """
     search.distance[t] = 0.0
     search.touched[0], order[0] = t, t
     reached, done = 1, 0
@@ -98,7 +120,19 @@ def level_tree(graph: Graph, t: int, length: Floats, search: Search, order: Ints
 def tree(graph: Graph, dags: Dags, t: int, length: Floats, level: bool, search: Search, order: Ints32) -> int:
     """Shortest-path tree toward t: over the routing's DAG if there is one, else over all channels.
 
-    level: whether all lengths are :func:`alike`.
+    Parameters
+    ----------
+    graph, t, length, search, order
+        As of :func:`dijkstra`.
+    dags : Dags
+        Next hops; with empty arrays, every channel is allowed.
+    level : bool
+        Whether all lengths are :func:`alike`.
+
+    Returns
+    -------
+    int
+        Number of reached nodes.
     """
     if len(dags.ports) > 0:
         return dag_tree(graph, dags, t, length, search, order)
@@ -109,7 +143,17 @@ def tree(graph: Graph, dags: Dags, t: int, length: Floats, level: bool, search: 
 
 @kernel
 def allows(graph: Graph, dags: Dags, t: int, v: int, a: int) -> bool:
-    """Whether a way toward t may leave node v by its channel a."""
+    """Whether a path toward t may leave node v by its channel a.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    dags : Dags
+        Next hops.
+    t, v, a : int
+        Destination, node, and channel.
+    """
     if len(dags.ports) == 0:
         return True
     return (dags.ports[t, v] >> np.uint64(a - graph.out_start[v])) & np.uint64(1) != 0
@@ -117,9 +161,9 @@ def allows(graph: Graph, dags: Dags, t: int, v: int, a: int) -> bool:
 
 @njit
 def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
-    """Order int32 [nodes, nodes] of :class:`~flitlab.fluid.graph.Dags`; -1 first: the row has a cycle or dead end.
+    """Topological order, int32 [nodes, nodes], of :class:`~flitlab.fluid.graph.Dags`; -1 first: cycle or dead end.
 
-    Nodes without a route to t stand nowhere in row t.
+    Nodes without a route to t are not in row t. ports: uint64 [nodes, nodes].
     """
     nodes = len(ports)
     order = np.full((nodes, nodes), -1, np.int32)

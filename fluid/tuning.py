@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which algorithm of a collective is best on a network, for programs that ask for ``best``."""
+"""Choice of the fastest algorithm of a collective on a network, for programs with ``best``."""
 
 import numpy as np
 from scipy import sparse
@@ -20,11 +20,10 @@ from flitlab.models.traffic.table import table_traffic
 
 
 class Rounds:
-    """Estimates the ticks of algorithms on the network of a scenario, with its ranks where they are.
+    """Estimated ticks of algorithms on the network of a scenario, with the placement of its ranks.
 
-    A round takes what the longest calculation takes, the latency of its farthest message in an empty network, and the
-    time in which the channel with the most to carry carries it, with messages split as the routing splits them. Rounds
-    follow each other. No message of another step is in the way.
+    A round takes its longest calculation, plus the latency of its farthest message in an empty network, plus the time
+    of the most loaded channel, with the split of the routing. Rounds do not overlap, and other steps do not interfere.
     """
 
     def __init__(self, scenario: Scenario[SwitchingMode, Workload]) -> None:
@@ -34,19 +33,19 @@ class Rounds:
         self._routes = _split(scenario)
         self._known: dict[bytes, float] = {}
 
-    def ticks(self, made: Builder) -> float:
-        """The estimate for an algorithm, of which a builder has the rounds and nothing else."""
-        return sum(map(self._round, made.rounds()))
+    def ticks(self, builder: Builder) -> float:
+        """The estimate of an algorithm; the builder holds only its rounds."""
+        return sum(map(self._round, builder.rounds()))
 
-    def _round(self, given: Round) -> float:
+    def _round(self, round_messages: Round) -> float:
         work, discipline = self.scenario.work, self.scenario.switching
-        calculated = float(given.ns / work.messages.tick_ns)
-        ends = work.host[given.source], work.host[given.target]
-        apart = ends[0] != ends[1]
-        if not apart.any():
+        calculated = float(round_messages.ns / work.messages.tick_ns)
+        ends = work.host[round_messages.source], work.host[round_messages.target]
+        crosses = ends[0] != ends[1]
+        if not crosses.any():
             return calculated
-        source, target = (end[apart] for end in ends)
-        flits = total_flits(given.size[apart], work.messages) * discipline.weight(work.messages)
+        source, target = (end[crosses] for end in ends)
+        flits = total_flits(round_messages.size[crosses], work.messages) * discipline.weight(work.messages)
         key = np.concatenate([source, target, flits]).astype(np.int64).tobytes()
         if key not in self._known:
             demand = sparse.coo_array((flits.astype(float), (source, target)), (self.scenario.topology.hosts,) * 2)
@@ -67,7 +66,7 @@ class Rounds:
 
 
 def _split(scenario: Scenario[SwitchingMode, Workload]) -> Routes:
-    """The routes of a scenario if they split every demand in a known way, else the minimal ones."""
+    """The routes of a scenario if they fix the split of every demand, else minimal routes."""
     try:
         Problem.of(scenario.topology, scenario.instance.traffic, scenario.instance.routes)
     except FluidError:

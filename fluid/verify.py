@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saved certificates verified with nothing but numpy and scipy's shortest paths.
+"""Verification of saved certificates, with numpy and scipy's shortest paths only.
 
-Nothing here is shared with the solvers: distances, conservation and loads are computed afresh.
+No code is shared with the solvers: distances, conservation and loads are computed independently.
 """
 
 from collections.abc import Collection
@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import WORST, BadCertificate, Saved, between, of_collective
-from flitlab.fluid.verify_collective import along_trees, check_collective, exchange, of_any_algorithm
-from flitlab.fluid.verify_worst import of_every_demand
+from flitlab.fluid.verify_collective import check_collective, exchange, lower_bound, tree_time
+from flitlab.fluid.verify_worst import theta_interval
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
@@ -25,62 +25,62 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 TOLERANCE = 1e-9
-"""By what part of it a claim may miss what is found: rounding, in another order of summation."""
+"""Relative tolerance of a claim: rounding of sums in another order."""
 
-HARMLESS = 1e-12
-"""What a lower bound may lose, relatively, for not asking which way a remainder goes."""
+NEGLIGIBLE = 1e-12
+"""Relative loss of a lower bound up to which a remainder is put on every channel, not routed."""
 
-BELOW = ("mcf", "mcf_paths", "total")
-"""Ceilings of which a flow proves the lower end, and lengths the upper one."""
+BY_FLOW = ("mcf", "mcf_paths", "total")
+"""Ceilings whose lower end a flow proves, and whose upper end channel prices prove."""
 
 BY_LENGTHS = ("bounds", "cuts")
-"""Ceilings of which lengths prove the upper end, each of several by a name of its own behind a colon."""
+"""Ceilings whose upper end channel prices prove, each with several names behind a colon."""
 
 
 OF_ROUTES = ("mcf_paths", WORST)
-"""Ceilings for which the routes count."""
+"""Ceilings that depend on the routes."""
 
 OVER = {"mcf_paths": "over the routes", WORST: "by the split of the routes, under every demand"}
-"""What the claims of ceilings are about."""
+"""Routing to which a claim applies."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Bounds that a certificate proves; nan where it has nothing to prove one with."""
+    """Bounds that a certificate proves; nan where it proves none."""
 
     lower: float
     upper: float
 
     def unproven(self, saved: Saved) -> str:
-        """Which claims of a certificate are not proven, '' if all are."""
+        """The claims of a certificate that are not proven, '' if all are."""
         missed = []
-        # written so that no comparison with nan is a proof
+        # comparisons with nan are False, so nan proves nothing
         if not (np.isnan(saved.lower) or self.lower >= saved.lower * (1 - TOLERANCE)):
-            missed.append(f"lower end {saved.lower:.9g} ({_found(self.lower)})")
+            missed.append(f"lower end {saved.lower:.9g} ({_proven_text(self.lower)})")
         if not (np.isnan(saved.upper) or self.upper <= saved.upper * (1 + TOLERANCE)):
-            missed.append(f"upper end {saved.upper:.9g} ({_found(self.upper)})")
+            missed.append(f"upper end {saved.upper:.9g} ({_proven_text(self.upper)})")
         return f"not proven: {', '.join(missed)}" if missed else ""
 
     def confirms(self, saved: Saved) -> bool:
-        """Whether every end that is claimed is proven."""
+        """Whether every claimed end is proven."""
         return not self.unproven(saved)
 
 
-def _found(value: float) -> str:
+def _proven_text(value: float) -> str:
     return "nothing proves one" if np.isnan(value) else f"proven is {value:.9g}"
 
 
 def statement(saved: Saved) -> str:
-    """What a certificate claims, as a sentence about its topology and traffic."""
-    what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
-    ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+    """The claim of a certificate as a sentence about its topology and traffic."""
+    subject, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
+    ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", subject]
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
     if of_collective(saved.ceiling):
         name, able = saved.collective.replace("_", "-"), saved.able.replace(" ", " and ")
         toward = "from" if saved.collective in ("broadcast", "scatter") else "to"
         root = f" {toward} rank {', '.join(map(str, saved.root.tolist()))}" if saved.collective in ROOTED else ""
-        unit, what = " ticks/flit", f"{name}{root} between {saved.ranks}{_amounts(saved)}"
-        ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+        unit, subject = " ticks/flit", f"{name}{root} between {saved.ranks}{_amounts(saved)}"
+        ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", subject]
         ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
         return f"{''.join(ends)}, by any algorithm{f', where switches {able}' if able else ''}"
     over = OVER.get(saved.ceiling, "by any routing")
@@ -88,12 +88,12 @@ def statement(saved: Saved) -> str:
 
 
 def _amounts(saved: Saved) -> str:
-    """The units of the ranks as a statement names them: '' where each has one, or the collective has only a vector."""
+    """The units of the ranks in a statement: '' where each has one, or the collective has only a vector."""
     units = saved.units.tolist()
     if saved.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
         return ""
-    more = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
-    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{more}"
+    rest = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
+    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{rest}"
 
 
 MOST_AMOUNTS = 8
@@ -101,13 +101,23 @@ MOST_AMOUNTS = 8
 
 
 def verify(instance: Instance, saved: Saved, collectives: Collection[Collective] = ()) -> Verified:
-    """What a certificate proves of a scenario; the routes count for some ceilings only.
+    """The bounds that a certificate proves of a scenario.
 
-    collectives: those that the configuration bounds; a certificate of a collective must be of one of them. Everything
-    that such a certificate says of its collective is compared, so none of it comes from the file.
+    Parameters
+    ----------
+    instance : Instance
+        Topology, traffic and routes; the routes matter for some ceilings only.
+    saved : Saved
+        The certificate.
+    collectives : collection of Collective
+        Collectives that the configuration bounds. A certificate of a collective must be of one of them: everything that
+        it states about its collective is compared, so nothing is taken from the file.
 
-    Raises :class:`BadCertificate` if it belongs to another instance or collective, claims nothing or what no
-    certificate can prove, or its lengths or flow are none.
+    Raises
+    ------
+    BadCertificate
+        It belongs to another instance or collective, claims nothing or what no certificate can prove, or its prices or
+        flow are invalid.
     """
     _check_claim(saved)
     if saved.ceiling in OF_ROUTES and instance.routes is None:
@@ -131,7 +141,7 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
     _check_numbers(instance.topology, saved)
     _check_named_lengths(instance.topology, saved)
     if saved.ceiling == WORST:
-        return Verified(*of_every_demand(instance, saved))
+        return Verified(*theta_interval(instance, saved))
     upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
     demand = _demand(instance)
     if saved.ceiling == "total":
@@ -143,10 +153,10 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
 
 
 def _of_collective(topology: Topology, saved: Saved) -> Verified:
-    """The time that no algorithm is below, and of an all-to-all that in which a flow delivers everything."""
+    """The time that no algorithm is faster than, and of an all-to-all the time in which a flow delivers all data."""
     if saved.collective != "all_to_all":
-        upper = float(along_trees(topology, saved)) if len(saved.tree) else np.nan
-        return Verified(float(of_any_algorithm(topology, saved)), upper)
+        upper = float(tree_time(topology, saved)) if len(saved.tree) else np.nan
+        return Verified(float(lower_bound(topology, saved)), upper)
     instance, times = exchange(topology, saved)
     _check_numbers(instance.topology, saved)
     lower = _upper(instance, saved, None) if len(saved.network) else np.nan
@@ -155,7 +165,7 @@ def _of_collective(topology: Topology, saved: Saved) -> Verified:
 
 
 def _time(times: Fraction, theta: float) -> float:
-    """The time of an all-to-all of which a concurrent flow carries ``theta`` in a tick; inf where that is nothing."""
+    """The time of an all-to-all whose concurrent flow has ``theta``; inf for 0."""
     return float(times) / theta if theta else np.inf
 
 
@@ -163,13 +173,13 @@ def provable(ceiling: str) -> bool:
     """Whether a saved certificate can prove a ceiling of this name."""
     if of_collective(ceiling):
         return True
-    return ceiling in (*BELOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
+    return ceiling in (*BY_FLOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
 
 
 def _check_claim(saved: Saved) -> None:
-    """Raises unless a certificate can prove such a claim."""
+    """Raise :class:`BadCertificate` unless a certificate can prove such a claim."""
     if not provable(saved.ceiling):
-        raise BadCertificate(f"{saved.ceiling!r} is no ceiling that a certificate proves")
+        raise BadCertificate(f"no certificate proves a ceiling {saved.ceiling!r}")
     if not saved.claims:
         raise BadCertificate(f"{saved.ceiling}: nothing is claimed, neither a lower nor an upper end")
     for end in ("lower", "upper"):
@@ -178,31 +188,33 @@ def _check_claim(saved: Saved) -> None:
     if saved.lower > saved.upper:
         raise BadCertificate(f"{saved.ceiling}: the lower end {saved.lower} is above the upper one, {saved.upper}")
     if saved.ceiling == "total" and not 0 < saved.load < np.inf:
-        raise BadCertificate(f"total: at a load of {saved.load}")
+        raise BadCertificate(f"total: the load must be positive and finite, not {saved.load}")
     if saved.ceiling != "total" and not np.isnan(saved.load):
-        raise BadCertificate(f"{saved.ceiling}: has a load, {saved.load}, on which it does not depend")
+        raise BadCertificate(f"{saved.ceiling}: does not depend on a load, but has {saved.load}")
 
 
 def _check_numbers(topology: Topology, saved: Saved) -> None:
-    """Raises unless there are lengths for all channels or none, and flow on channels, all finite, none negative."""
+    """Raise :class:`BadCertificate` for missing, negative or infinite prices and flow, or unknown channels and
+    switches.
+    """
     sizes = {"network": topology.channels, "injection": topology.hosts, "ejection": topology.hosts}
     lengths = [getattr(saved, name) for name in sizes]
     if any(len(part) for part in lengths):
         for part, size in zip(lengths, sizes.values(), strict=True):
             if len(part) != size or not (np.isfinite(part).all() and (part >= 0).all()):
-                raise BadCertificate(f"{saved.ceiling}: lengths must be {size} finite numbers, none negative")
+                raise BadCertificate(f"{saved.ceiling}: prices must be {size} finite numbers, none negative")
     if not (np.isfinite(saved.flow).all() and (saved.flow >= 0).all()):
         raise BadCertificate(f"{saved.ceiling}: flow must be finite and not negative")
     for name, count in (("channel", topology.channels), *dict.fromkeys(("node", "source", "target"), 0).items()):
         part, most = getattr(saved, name), count or topology.switches
         if len(part) and not (part.min() >= 0 and part.max() < most):
-            raise BadCertificate(f"{saved.ceiling}: {name} names what the network does not have")
+            raise BadCertificate(f"{saved.ceiling}: {name} has numbers that the network lacks")
     if len(np.unique(saved.node)) < len(saved.node):
         raise BadCertificate(f"{saved.ceiling}: a destination has two flows")
 
 
 def _check_named_lengths(topology: Topology, saved: Saved) -> None:
-    """Raises unless the lengths are those of the bound that the ceiling names: equal ones, or those of a cut."""
+    """Raise :class:`BadCertificate` unless prices fit the named bound: equal prices, or those of a cut."""
     if not len(saved.network):
         return
     kind, _, name = saved.ceiling.partition(":")
@@ -215,11 +227,11 @@ def _check_named_lengths(topology: Topology, saved: Saved) -> None:
     elif kind == "cuts" or name in ("cuts", "two_cluster"):
         fits = not at_hosts and _of_cut(topology, saved.network)
     if not fits:
-        raise BadCertificate(f"{saved.ceiling}: the lengths are not those of such a bound")
+        raise BadCertificate(f"{saved.ceiling}: the prices are not those of such a bound")
 
 
 def _of_cut(topology: Topology, z: Floats) -> bool:
-    """Whether channels of one length, and no others, lead from some set of switches to the other switches."""
+    """Whether channels of one price, and no others, lead from some set of switches to the other switches."""
     leaving = z > 0
     if not leaving.any() or z[leaving].min() < z[leaving].max():
         return False
@@ -232,13 +244,13 @@ def _of_cut(topology: Topology, z: Floats) -> bool:
 
 
 def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:
-    """The same numbers by a power of two, the largest between 1/2 and 1: their sums neither overflow nor vanish."""
+    """The same numbers times a power of two, the largest between 1/2 and 1: sums neither overflow nor underflow."""
     exponent = int(np.frexp(max(part.max(initial=0.0) for part in parts))[1])
     return [np.ldexp(part, -exponent) for part in parts]
 
 
 def _demand(instance: Instance) -> Floats:
-    """float64 [switches, switches]: what needs the network."""
+    """float64 [switches, switches]: the demand between different switches."""
     return instance.traffic.switch_demand * between(instance.topology)
 
 
@@ -256,43 +268,43 @@ def _at_hosts(instance: Instance) -> float:
 def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
     topology = instance.topology
     network, injection, ejection = saved.network, saved.injection, saved.ejection
-    if saved.ceiling != "total":  # of which the bound is the same for every multiple
+    if saved.ceiling != "total":  # the bound is the same for every multiple of the prices
         network, injection, ejection = _rescaled(network, injection, ejection)
-    with np.errstate(over="ignore"):  # then there is room for anything
+    with np.errstate(over="ignore"):  # an infinite worth bounds nothing
         at_hosts = float(injection.sum() + ejection.sum())
-        room = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
+        worth = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
     source, target, amount = instance.traffic.pairs()
     source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
-    place = topology.host_switch
-    distance = _distances(topology, network, routes)[place[source], place[target]]
-    far = injection[source] + distance + ejection[target]
+    host_switch = topology.host_switch
+    distance = _distances(topology, network, routes)[host_switch[source], host_switch[target]]
+    cost = injection[source] + distance + ejection[target]
     if saved.ceiling == "total":
-        # a pair pays its distance and keeps the rest of its offer, which no host channel exceeds
+        # a pair pays its distance or gets 1 per undelivered flit of its offer
         offer = np.minimum(saved.load * amount, topology.host_capacity)
-        return min(room + float(offer @ np.maximum(0, 1 - far)), float(offer.sum())) / topology.hosts
-    if np.isinf(far).any():  # a demand that nothing can carry
+        return min(worth + float(offer @ np.maximum(0, 1 - cost)), float(offer.sum())) / topology.hosts
+    if np.isinf(cost).any():  # a demand without a path
         return 0.0
     with np.errstate(over="ignore"):
-        needed = float(amount @ far)
-    return room / needed if 0 < needed < np.inf else np.nan
+        needed = float(amount @ cost)
+    return worth / needed if 0 < needed < np.inf else np.nan
 
 
 def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
-    """float64 [switches, switches]: distance [s, t] under lengths z, over the paths of the routes if they are given."""
+    """float64 [switches, switches]: distance [s, t] under prices z, over the paths of the routes if given."""
     n = topology.switches
     if routes is None:
         distance: Floats = dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
         return distance
     if routes.paths is not None:
         return _path_distances(topology, z, routes)
-    found = np.full((n, n), np.inf)
+    by_target = np.full((n, n), np.inf)
     for t in range(n):
-        found[:, t] = dijkstra(_matrix(topology, z, _toward(topology, routes, t)).T, indices=t)
-    return _over_others(topology, found) if routes.form == VIA else found
+        by_target[:, t] = dijkstra(_matrix(topology, z, _toward(topology, routes, t)).T, indices=t)
+    return _via_intermediate(topology, by_target) if routes.form == VIA else by_target
 
 
 def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
-    """bool [channels]: which are next hops toward switch t; all without routes."""
+    """bool [channels]: next hops toward switch t; all without routes."""
     if routes is None:
         return np.ones(topology.channels, bool)
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
@@ -301,62 +313,65 @@ def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
     return allowed
 
 
-def _over_others(topology: Topology, leg: np.ndarray) -> Floats:
-    """float64 [switches, switches]: two of the distances ``leg`` [s, t], over the best of the switches with hosts."""
-    found = np.full_like(leg, np.inf)
+def _via_intermediate(topology: Topology, leg: np.ndarray) -> Floats:
+    """float64 [switches, switches]: distance over the best intermediate switch with hosts. leg: distances [s, t]."""
+    shortest = np.full_like(leg, np.inf)
     for middle in np.flatnonzero(topology.host_count):
-        np.minimum(found, leg[:, middle, None] + leg[middle], out=found)
-    return found
+        np.minimum(shortest, leg[:, middle, None] + leg[middle], out=shortest)
+    return shortest
 
 
 def _matrix(topology: Topology, z: Floats, allowed: Bools) -> sparse.csr_array:
-    """Lengths of the allowed channels, the least of parallel ones; explicit zeros are channels of no length."""
+    """Sparse matrix of the prices of allowed channels, the least of parallel ones; explicit zeros are channels of
+    price 0.
+    """
     least, n = _least(topology, z, allowed), topology.switches
     return sparse.csr_array((z[least], (topology.src[least], topology.dst[least])), (n, n))
 
 
 def _least(topology: Topology, z: Floats, allowed: Bools) -> np.ndarray:
-    """int64: of the allowed channels the shortest between every two switches, by switch and next switch."""
+    """int64: the cheapest allowed channel between every two switches, by switch and next switch."""
     channel = np.flatnonzero(allowed)
     ends = topology.src[channel] * topology.switches + topology.dst[channel]
     order = np.lexsort((z[channel], ends))
-    found: np.ndarray = channel[order][np.unique(ends[order], return_index=True)[1]]
-    return found
+    shortest: np.ndarray = channel[order][np.unique(ends[order], return_index=True)[1]]
+    return shortest
 
 
 def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
-    """float64 [switches, switches]: the cheapest path of each pair; inf without any, 0 within a switch."""
+    """float64 [switches, switches]: cost of the cheapest path of each pair; inf without any, 0 within a switch."""
     table, n = routes.paths, topology.switches
     assert table is not None
     hops = np.diff(table.path_start)
     paths = np.repeat(np.arange(n * n), np.diff(table.pair_start))
-    at, cost = paths // n, np.zeros(len(paths))
+    switch, cost = paths // n, np.zeros(len(paths))
     for hop in range(int(hops.max(initial=0))):
-        going = np.flatnonzero(hops > hop)
-        channel = topology.out_start[at[going]] + table.port[table.path_start[going] + hop]
-        cost[going] += z[channel]
-        at[going] = topology.dst[channel]
-    found = np.full(n * n, np.inf)
-    np.minimum.at(found, paths, cost)
-    return np.where(between(topology), found.reshape(n, n), 0.0)
+        longer = np.flatnonzero(hops > hop)
+        channel = topology.out_start[switch[longer]] + table.port[table.path_start[longer] + hop]
+        cost[longer] += z[channel]
+        switch[longer] = topology.dst[channel]
+    cheapest = np.full(n * n, np.inf)
+    np.minimum.at(cheapest, paths, cost)
+    return np.where(between(topology), cheapest.reshape(n, n), 0.0)
 
 
 # Lower bounds: flows
 
 
 def _accepted(instance: Instance, saved: Saved) -> float:
-    """What a flow carries at a load, per host, once the fullest channel is full: of no demand more than its offer.
+    """Flits/tick/host that a flow delivers at a load, scaled until the fullest channel is full, no demand above its
+    offer.
 
-    nan where host channels would have to take part.
+    nan where host channels would be full.
     """
-    topology, place, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
+    topology, host_switch, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
     source, target, amount = instance.traffic.pairs()
     offer = np.minimum(saved.load * amount, most)
     busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
     if busiest > most * (1 + 1e-12):
         return np.nan
     offered = np.zeros((topology.switches, topology.switches))
-    np.add.at(offered, (place[source], place[target]), offer)
+    np.add.at(offered, (host_switch[source], host_switch[target]), offer)
     carried = float(np.diag(offered).sum())
     if saved.flow.any():
         (flow,) = _rescaled(saved.flow)
@@ -374,7 +389,7 @@ def _accepted(instance: Instance, saved: Saved) -> float:
 
 
 def _lower(instance: Instance, saved: Saved, routes: Routes | None, demand: np.ndarray) -> float:
-    """The theta of a flow, scaled until the fullest network channel is full; inf if none is demanded."""
+    """The theta of a flow, scaled until the fullest network channel is full; inf if nothing is demanded."""
     topology = instance.topology
     if not demand.any():
         return np.inf
@@ -388,7 +403,7 @@ def _lower(instance: Instance, saved: Saved, routes: Routes | None, demand: np.n
 
 
 def _at_most(part: float, load: Floats, topology: Topology) -> float:
-    """The theta of a load that serves a ``part`` of the demand, once the fullest channel is full."""
+    """The theta of a load that serves a ``part`` of the demand, scaled until the fullest channel is full."""
     fullest = float((load / topology.capacity).max())
     return part / fullest if fullest > 0 else np.nan
 
@@ -396,7 +411,7 @@ def _at_most(part: float, load: Floats, topology: Topology) -> float:
 def _by_paths(
     instance: Instance, saved: Saved, flow: Floats, routes: Routes | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """float64 [switches, switches]: what path flows carry from s to t; float64 [channels]: their load."""
+    """float64 [switches, switches]: flow from s to t over paths; float64 [channels]: its load."""
     topology = instance.topology
     source, target = saved.source, saved.target
     commodity = np.repeat(np.arange(len(source)), np.diff(saved.first))
@@ -416,10 +431,10 @@ def _by_paths(
 
 
 def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: Ints) -> None:
-    """Raises unless every path with flow [of ``commodity``] is one of the routing's."""
+    """Raise :class:`BadCertificate` unless every path with flow [of ``commodity``] belongs to the routing."""
     port = saved.channel - topology.out_start[topology.src[saved.channel]]
     if routes.form == VIA:
-        _check_over_others(topology, routes, saved, saved.target[commodity])
+        _check_via_paths(topology, routes, saved, saved.target[commodity])
         return
     if routes.paths is None:
         target = np.repeat(saved.target[commodity], np.diff(saved.start))
@@ -438,7 +453,7 @@ def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: In
 
 
 def _check_ports(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
-    """Raises unless every channel with flow is a next hop toward its target [entries]."""
+    """Raise :class:`BadCertificate` unless every channel with flow is a next hop toward its target [entries]."""
     if not _next_hops(topology, routes, saved, target).all():
         raise BadCertificate(f"{saved.ceiling}: flow on a channel that the routing does not allow")
 
@@ -452,18 +467,20 @@ def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: Ints) -
     return allowed
 
 
-def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
-    """Raises unless every path leads by next hops toward a switch with hosts, and from it toward its target [paths]."""
+def _check_via_paths(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
+    """Raise :class:`BadCertificate` unless every path leads by next hops to a switch with hosts, then to its target
+    [paths].
+    """
     hops = np.diff(saved.start)
     path = np.repeat(np.arange(len(hops)), hops)
-    place = np.arange(len(path)) - saved.start[path]
-    proper = np.zeros(len(hops), bool)
+    position = np.arange(len(path)) - saved.start[path]
+    allowed = np.zeros(len(hops), bool)
     for hop in range(int(hops.max(initial=0))):
         long = hops > hop
         middle = np.where(long, topology.src[saved.channel[np.where(long, saved.start[:-1] + hop, 0)]], target)
-        right = _next_hops(topology, routes, saved, np.where(place < hop, middle[path], target[path]))
-        proper |= np.logical_and.reduceat(right, saved.start[:-1]) & (topology.host_count[middle] > 0)
-    if not proper.all():
+        right = _next_hops(topology, routes, saved, np.where(position < hop, middle[path], target[path]))
+        allowed |= np.logical_and.reduceat(right, saved.start[:-1]) & (topology.host_count[middle] > 0)
+    if not allowed.all():
         raise BadCertificate(f"{saved.ceiling}: flow on a path that the routing does not have")
 
 
@@ -477,20 +494,22 @@ def _theta_by_destination(
         raise BadCertificate(f"{saved.ceiling}: there is demand for switch {name}, but no flow")
     if routes is not None:
         if routes.paths is not None:
-            raise BadCertificate(f"{saved.ceiling}: a flow by destination says nothing of the routing's paths")
+            raise BadCertificate(
+                f"{saved.ceiling}: a flow by destination does not prove a flow over the routing's paths"
+            )
         _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
-    (leaving, hidden), wanted = _leaving(topology, saved, flow), demand[:, saved.node].T
-    # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
-    parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / wanted.sum()), 0.0)
-    left = (np.maximum(part * wanted - leaving + hidden, 0) for part in parts)
-    loads = [_delivering(topology, saved, flow, routes, amount) for amount in left]
+    (leaving, hidden), demand_to = _leaving(topology, saved, flow), demand[:, saved.node].T
+    # share of the demand: all of it in the scale of the file, or the mean share that is delivered
+    parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / demand_to.sum()), 0.0)
+    remainders = (np.maximum(part * demand_to - leaving + hidden, 0) for part in parts)
+    loads = [_delivering(topology, saved, flow, routes, amount) for amount in remainders]
     return max(_at_most(part, load, topology) for part, load in zip(parts, loads, strict=True))
 
 
 def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """What of the flow for each destination leaves every other switch, net, and by how much rounding may hide less.
+    """Net outflow of every other switch, for each destination, and a bound on its rounding error.
 
-    float64 [destinations, switches] each: a sum of k doubles is off by less than k times their sum in ulps.
+    float64 [destinations, switches] each: a sum of k doubles has an error of less than k times their sum in ulps.
     """
     row = np.repeat(np.arange(len(saved.node)), np.diff(saved.start))
     tail, head = topology.src[saved.channel], topology.dst[saved.channel]
@@ -505,48 +524,48 @@ def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray
     return net, hidden
 
 
-def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, left: Floats) -> Floats:
-    """float64 [channels]: the load of a flow, and of what it leaves at switches, [destinations, switches].
+def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, remainder: Floats) -> Floats:
+    """float64 [channels]: the load of a flow, and of its remainders at switches, float64 [destinations, switches].
 
-    That goes the shortest allowed way on, capacities being 1 / lengths; what is hardly more than rounding crosses
-    every channel, if it can go anywhere.
+    Remainders follow shortest allowed paths with lengths 1 / capacity; if they are negligible, they are put on every
+    channel, provided that the network is connected.
     """
     load = sums(saved.channel, flow, topology.channels)
-    everywhere: Floats = load + left.sum()
-    little = (everywhere / topology.capacity).max() <= (1 + HARMLESS) * (load / topology.capacity).max()
+    everywhere: Floats = load + remainder.sum()
+    little = (everywhere / topology.capacity).max() <= (1 + NEGLIGIBLE) * (load / topology.capacity).max()
     if little and routes is None and _joined(topology):
         return everywhere
-    for row in np.flatnonzero(left.any(axis=1)):
+    for row in np.flatnonzero(remainder.any(axis=1)):
         t = int(saved.node[row])
-        load += _sent(topology, t, left[row], _toward(topology, routes, t), saved.ceiling)
+        load += _sent(topology, t, remainder[row], _toward(topology, routes, t), saved.ceiling)
     return load
 
 
 def _joined(topology: Topology) -> bool:
-    """Whether every switch reaches every other one."""
+    """Whether the network is strongly connected."""
     everything = _matrix(topology, np.ones(topology.channels), np.ones(topology.channels, bool))
     return bool(connected_components(everything, connection="strong", return_labels=False) == 1)
 
 
 def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: str) -> Floats:
-    """float64 [channels]: the load of ``amount`` [switches] on the shortest ways to switch t over allowed channels."""
+    """float64 [channels]: the load of ``amount`` [switches] on shortest paths to switch t over allowed channels."""
     n, z = topology.switches, 1 / topology.capacity
     least = _least(topology, z, allowed)
     tail, head = topology.src[least].astype(np.int64), topology.dst[least]
     distance, after = dijkstra(sparse.csr_array((z[least], (head, tail)), (n, n)), indices=t, return_predecessors=True)
     if np.isinf(distance[amount > 0]).any():
-        raise BadCertificate(f"{ceiling}: flow ends at a switch from which no allowed way leads on")
+        raise BadCertificate(f"{ceiling}: flow ends at a switch from which no allowed path leads on")
     reached = np.flatnonzero(np.isfinite(distance) & (np.arange(n) != t))
     after[t] = t
     channel = np.zeros(n, np.int64)
     channel[reached] = least[np.searchsorted(tail * n + head, reached * n + after[reached])]
-    hops, at = np.zeros(n, np.int64), after.copy()
-    at[np.isinf(distance)] = t
-    while (at != t).any():
-        hops += at != t
-        at = after[at]
+    hops, switch = np.zeros(n, np.int64), after.copy()
+    switch[np.isinf(distance)] = t
+    while (switch != t).any():
+        hops += switch != t
+        switch = after[switch]
     load, carried = np.zeros(topology.channels), amount.copy()
-    # by hops: distances that are far apart may be equal in doubles
+    # in the order of hops: different distances may be equal in doubles
     for depth in range(int(hops[reached].max(initial=0)), -1, -1):
         going = reached[hops[reached] == depth]
         load[channel[going]] = carried[going]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saved sets of switches and ranks prove of a collective, and saved trees, in whole numbers, with numpy alone.
+"""Verification of saved cuts, parts and trees of a collective, in integers.
 
-Nothing here is shared with what finds them: capacities are read afresh, and what crosses is summed anew.
+No code is shared with the search: capacities and what crosses are computed independently.
 """
 
 from collections import Counter
@@ -20,25 +20,39 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 
 FINEST = 2**20
-"""Denominator up to which a capacity is read as a fraction."""
+"""Largest denominator with which a capacity is read as a fraction."""
 
 ROUNDING = Fraction(1, 2**50)
-"""By what part of it a capacity may differ from the fraction that it is read as: some steps of a double."""
+"""Relative difference that is allowed between a capacity and its fraction: some ulps of a double."""
 
 LEAVING = {
     "all_gather": "inside", "gather": "inside", "reduce_scatter": "outside", "scatter": "outside",
     "broadcast": "one", "reduce": "one", "all_reduce": "one",
 }  # fmt: skip
-"""Collective -> whose units must leave a side: of the ranks inside, of those outside, or one vector."""
+"""Collective -> data that must leave a side: units of the ranks inside, of those outside, or one vector."""
 
 ROOT = {"broadcast": True, "scatter": True, "reduce": False, "gather": False}
-"""Collective -> whether its root is inside of a side that something must leave."""
+"""Collective -> whether its root is inside of a side that data must leave."""
 
 
 def check_collective(topology: Topology, saved: Saved, collectives: Collection[Collective]) -> None:
-    """Raises :class:`~flitlab.fluid.saved.BadCertificate` unless a certificate is of one of these collectives.
+    """Check that a certificate is of one of the configuration's collectives.
 
-    The kind, the ranks, their units, the root and what switches do are compared.
+    Kind, ranks, units, root and abilities of the switches are compared.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    saved : Saved
+        The certificate.
+    collectives : collection of Collective
+        Those of the configuration.
+
+    Raises
+    ------
+    BadCertificate
+        It is of another collective.
     """
     _, colon, kind = saved.ceiling.partition(":")
     if colon and kind != saved.collective:
@@ -51,7 +65,7 @@ def check_collective(topology: Topology, saved: Saved, collectives: Collection[C
 
 
 def _difference(topology: Topology, saved: Saved, collective: Collective) -> str:
-    """What a collective has that a certificate says otherwise, '' if all is the same."""
+    """The first difference between a collective and a certificate, '' if there is none."""
     if saved.collective != collective.kind:
         return f"kind {collective.kind}, the certificate says {saved.collective!r}"
     if saved.ranks != collective.ranks:
@@ -60,78 +74,78 @@ def _difference(topology: Topology, saved: Saved, collective: Collective) -> str
         return f"switches that do {collective.able or 'nothing else'!r}, the certificate says {saved.able!r}"
     if saved.root.tolist() != [collective.root]:
         return f"root {collective.root}, the certificate says {saved.root.tolist()}"
-    ranks = len(_places(topology, saved))
+    ranks = len(_rank_switches(topology, saved))
     if saved.units.tolist() != list(collective.amounts or [1] * ranks):
         return f"other amounts of its {ranks} ranks"
     return ""
 
 
-def of_any_algorithm(topology: Topology, saved: Saved) -> Fraction:
-    """The time, in units over a channel of capacity 1, that no algorithm for a collective is below.
+def lower_bound(topology: Topology, saved: Saved) -> Fraction:
+    """The time, in units over a channel of capacity 1, that no algorithm for a collective is faster than.
 
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are none, or prove another time than is claimed.
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are invalid, or prove another time than is claimed.
     """
     _check(topology, saved)
-    found = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
-    if str(found) != saved.bound:
-        raise BadCertificate(f"{saved.ceiling}: the sets prove {found}, where {saved.bound or 'nothing'} is claimed")
-    return found
+    bound = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
+    if str(bound) != saved.bound:
+        raise BadCertificate(f"{saved.ceiling}: the sets prove {bound}, where {saved.bound or 'nothing'} is claimed")
+    return bound
 
 
-def along_trees(topology: Topology, saved: Saved) -> Fraction:
-    """The time, in units over a channel of capacity 1, in which all data goes along the saved trees.
+def tree_time(topology: Topology, saved: Saved) -> Fraction:
+    """The time, in units over a channel of capacity 1, in which all data passes the saved trees.
 
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if a tree is none, uses a channel that is none or lacks a rank,
-    if they have not the roots that the collective asks for, or reach another time than is claimed.
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` for an invalid tree, a missing channel or rank, roots that do
+    not fit the collective, or another time than is claimed.
     """
     _check(topology, saved)
-    arcs, at, common = _expanded(topology, saved)
+    arcs, rank_vertex, common = _expanded(topology, saved)
     load: Counter[tuple[int, int]] = Counter()
     roots: tuple[Counter[int], Counter[int]] = Counter(), Counter()
-    for (away, root, count), paths in _trees(saved):
-        # without copying or combining in switches, data can only branch, or meet, at a rank
-        free = ("multicast" if away else "reduce") in saved.able.split()
-        _check_tree(saved, root, paths, at, None if free else set(at))
-        if away not in (0, 1) or count <= 0:
-            raise BadCertificate(f"{saved.ceiling}: {count} parts do not follow a tree of root {root}")
-        roots[away][root] += count
+    for (outward, root, count), paths in _trees(saved):
+        # without multicast or reduction in switches, trees branch at ranks only
+        free = ("multicast" if outward else "reduce") in saved.able.split()
+        _check_tree(saved, root, paths, rank_vertex, None if free else set(rank_vertex))
+        if outward not in (0, 1) or count <= 0:
+            raise BadCertificate(f"{saved.ceiling}: a tree of root {root} has direction {outward} and {count} parts")
+        roots[outward][root] += count
         for path in paths:
             for x, y in pairwise(path):
-                load[(x, y) if away else (y, x)] += count
-    if lost := load.keys() - arcs.keys():
-        raise BadCertificate(f"{saved.ceiling}: a tree uses a channel {min(lost)} that there is not")
-    parts = _parts_of_unit(saved, at, *roots)
-    found = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
-    if str(found) != saved.reached:
-        raise BadCertificate(f"{saved.ceiling}: the trees reach {found}, where {saved.reached} is claimed")
-    return found
+                load[(x, y) if outward else (y, x)] += count
+    if missing := load.keys() - arcs.keys():
+        raise BadCertificate(f"{saved.ceiling}: a tree uses the channel {min(missing)}, which the network lacks")
+    parts = _parts_of_unit(saved, rank_vertex, *roots)
+    time = max(Fraction(parts_on_arc * common, arcs[arc]) for arc, parts_on_arc in load.items()) / parts
+    if str(time) != saved.reached:
+        raise BadCertificate(f"{saved.ceiling}: the trees reach {time}, where {saved.reached} is claimed")
+    return time
 
 
 def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], int], list[int], int]:
-    """Capacity by arc with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
+    """Capacity by arc, with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
     channels, host, common = _capacities(topology, saved)
     arcs: Counter[tuple[int, int]] = Counter()
     for u, v, c in zip(topology.src.tolist(), topology.dst.tolist(), channels, strict=True):
         arcs[u, v] += c
-    at = _places(topology, saved).tolist()
+    rank_vertex = _rank_switches(topology, saved).tolist()
     if host:
-        for rank, v in enumerate(at):
+        for rank, v in enumerate(rank_vertex):
             arcs[v, topology.switches + rank] = arcs[topology.switches + rank, v] = host
-        at = [topology.switches + rank for rank in range(len(at))]
-    return dict(arcs), at, common
+        rank_vertex = [topology.switches + rank for rank in range(len(rank_vertex))]
+    return dict(arcs), rank_vertex, common
 
 
 def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
-    """Of every tree its direction, root and count, and its paths."""
+    """Direction, root and count of every tree, and its paths."""
     first, start, vertex = saved.first.tolist(), saved.start.tolist(), saved.vertex.tolist()
     for i, tree in enumerate(saved.tree.reshape(-1, 3).tolist()):
         yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
 
 
-def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], ends: set[int] | None) -> None:
-    """Raises unless each path leads from the tree before it to a vertex outside of it, and all ranks are reached.
+def _check_tree(saved: Saved, root: int, paths: list[list[int]], rank_vertex: list[int], ends: set[int] | None) -> None:
+    """Raise ``BadCertificate`` unless each path adds a vertex to the tree, and the tree reaches all ranks.
 
-    ends: the vertices at which paths may end, any where None.
+    ends: vertices at which paths may end; None: any.
     """
     reached = {root}
     for path in paths:
@@ -140,77 +154,81 @@ def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int], 
         if ends is not None and path[-1] not in ends:
             raise BadCertificate(f"{saved.ceiling}: a tree branches at {path[-1]}, where no rank is")
         reached.add(path[-1])
-    if lost := set(at) - reached:
-        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(lost)}")
+    if missing := set(rank_vertex) - reached:
+        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(missing)}")
 
 
-def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
-    """Into how many parts a unit, or the vector, is divided; raises unless the roots are those that are asked for."""
+def _parts_of_unit(saved: Saved, rank_vertex: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
+    """Parts of a unit, or of the vector; raises ``BadCertificate`` unless the roots fit the collective."""
     kind = saved.collective
     used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
-    wanted: Counter[int] = Counter()
+    expected: Counter[int] = Counter()
     if kind == "all_reduce":
-        wanted, idle = (+out if set(out) <= set(at) else wanted), into - out + (out - into)
+        expected, idle = (+out if set(out) <= set(rank_vertex) else expected), into - out + (out - into)
     elif kind in ("broadcast", "reduce"):
-        wanted[at[saved.root[0]]] = 1
+        expected[rank_vertex[saved.root[0]]] = 1
     elif kind in ("all_gather", "reduce_scatter"):
-        for vertex, units in zip(at, saved.units.tolist(), strict=True):
-            wanted[vertex] += units
-    parts = Fraction(used.total(), wanted.total()) if wanted.total() else Fraction(0)
-    if not parts or +idle or any(used[v] != parts * wanted[v] for v in used.keys() | wanted.keys()):
-        raise BadCertificate(f"{saved.ceiling}: the trees have not the roots that {kind!r} asks for")
+        for vertex, units in zip(rank_vertex, saved.units.tolist(), strict=True):
+            expected[vertex] += units
+    parts = Fraction(used.total(), expected.total()) if expected.total() else Fraction(0)
+    if not parts or +idle or any(used[v] != parts * expected[v] for v in used.keys() | expected.keys()):
+        raise BadCertificate(f"{saved.ceiling}: the roots of the trees are not those of {kind!r}")
     return Fraction(used.total()) if kind == "all_reduce" else parts
 
 
 def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
-    """The all-to-all of a certificate as a demand between hosts, and what its time is of one over theta."""
-    place = _check_ranks(topology, saved)
+    """The all-to-all of a certificate as a demand between hosts, and the product of its time and theta."""
+    rank_switch = _check_ranks(topology, saved)
     if saved.ranks == "switches":
-        topology = topology.with_hosts(np.bincount(place, minlength=topology.switches), np.inf)
+        topology = topology.with_hosts(np.bincount(rank_switch, minlength=topology.switches), np.inf)
     if len(set(saved.units.tolist())) == 1:
         demand = make("traffic", kind="all_to_all").build(topology)
-        return Instance(topology, demand), Fraction(int(saved.units[0]) * (len(place) - 1))
-    matrix = saved.units[:, None] * (1.0 - np.eye(len(place)))
+        return Instance(topology, demand), Fraction(int(saved.units[0]) * (len(rank_switch) - 1))
+    matrix = saved.units[:, None] * (1.0 - np.eye(len(rank_switch)))
     return Instance(topology, table_traffic("all_to_all", topology, matrix, hose=False)), Fraction(1)
 
 
-def _places(topology: Topology, saved: Saved) -> np.ndarray:
+def _rank_switches(topology: Topology, saved: Saved) -> np.ndarray:
     """int64 [ranks]: the switch of every rank."""
     if saved.ranks == "hosts":
         return topology.host_switch
     if saved.ranks != "switches":
-        raise BadCertificate(f"{saved.ceiling}: {saved.ranks!r} are no ranks")
+        raise BadCertificate(f"{saved.ceiling}: ranks must be hosts or switches, not {saved.ranks!r}")
     return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
 def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
-    """The places of the ranks. Raises unless there are units for each."""
-    place, units = _places(topology, saved), saved.units
-    if len(units) != len(place) or len(place) < 2 or units.min() < 0 or not units.any():
-        raise BadCertificate(f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(place)} ranks")
-    return place
+    """int64 [ranks]: the switch of every rank. Raises ``BadCertificate`` unless each rank has units."""
+    rank_switch, units = _rank_switches(topology, saved), saved.units
+    if len(units) != len(rank_switch) or len(rank_switch) < 2 or units.min() < 0 or not units.any():
+        raise BadCertificate(
+            f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(rank_switch)} ranks"
+        )
+    return rank_switch
 
 
 def _check(topology: Topology, saved: Saved) -> None:
-    """Raises unless the parts of a certificate fit its topology."""
-    place = _check_ranks(topology, saved)
+    """Raise ``BadCertificate`` unless the arrays of a certificate fit its topology."""
+    rank_switch = _check_ranks(topology, saved)
     if saved.collective not in LEAVING:
-        raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r}")
-    if len(saved.root) != 1 or not 0 <= saved.root[0] < len(place):
-        raise BadCertificate(f"{saved.ceiling}: the root is none of {len(place)} ranks")
-    for name, size in (("part", topology.switches), ("of_rank", len(place))):
+        raise BadCertificate(f"{saved.ceiling}: no certificate proves a bound of {saved.collective!r}")
+    if len(saved.root) != 1 or not 0 <= saved.root[0] < len(rank_switch):
+        raise BadCertificate(f"{saved.ceiling}: the root must be one of {len(rank_switch)} ranks")
+    for name, size in (("part", topology.switches), ("of_rank", len(rank_switch))):
         label = getattr(saved, name)
-        if len(label) != size or label.min() < -1 or label.max() >= len(place):
+        if len(label) != size or label.min() < -1 or label.max() >= len(rank_switch):
             raise BadCertificate(f"{saved.ceiling}: {name} must be {size} numbers of parts, or -1")
 
 
 def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
-    """Whole-number capacities of the channels, that of a host's (0 where infinite), and how many make 1."""
+    """Integer capacities of the channels, that of host channels (0 where infinite), and the integer that represents
+    1.
+    """
     at_hosts = 0.0 if saved.ranks == "switches" or isinf(topology.host_capacity) else topology.host_capacity
     exact = [Fraction(value) for value in (*topology.capacity.tolist(), at_hosts)]
     read = [value.limit_denominator(FINEST) for value in exact]
     if any(abs(one - other) > other * ROUNDING for one, other in zip(read, exact, strict=True)):
-        raise BadCertificate(f"{saved.ceiling}: a capacity is no fraction with a denominator up to {FINEST}")
+        raise BadCertificate(f"{saved.ceiling}: a capacity is not a fraction with a denominator up to {FINEST}")
     common = lcm(*(value.denominator for value in read))
     *channels, host = (int(value * common) for value in read)
     return channels, host, common
@@ -224,17 +242,17 @@ def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
         if label[u] != label[v]:
             out += c * (label[u] >= 0)
             into += c * (label[v] >= 0)
-    for v, own in zip(_places(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
+    for v, own in zip(_rank_switches(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
         if label[v] != own:
             if not host:
                 raise BadCertificate(f"{saved.ceiling}: an infinite channel joins the sets")
-            both = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
-            out, into = out + both, into + both
+            host_channels = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
+            out, into = out + host_channels, into + host_channels
     return Fraction(out, common), Fraction(into, common)
 
 
 def _of_cut(topology: Topology, saved: Saved) -> Fraction:
-    """What must leave a side over what can."""
+    """The time of a cut: units that must leave a side over its capacity."""
     inside = saved.of_rank == 0
     if saved.part.max() > 0 or saved.of_rank.max() != 0:
         raise BadCertificate(f"{saved.ceiling}: a cut has one side, with some rank in it and some outside")
@@ -246,20 +264,20 @@ def _of_cut(topology: Topology, saved: Saved) -> Fraction:
 
 
 def _over(saved: Saved, units: int, capacity: Fraction) -> Fraction:
-    """The time that units take over a capacity; raises where nothing crosses."""
+    """The time of units over a capacity; raises ``BadCertificate`` where no channel crosses."""
     if not capacity:
         raise BadCertificate(f"{saved.ceiling}: no channel leads across the sets")
     return units / capacity
 
 
 def _of_parts(topology: Topology, saved: Saved) -> Fraction:
-    """What must cross between parts that all have ranks, over what can."""
+    """The time of disjoint parts: messages that must cross between them over the capacity."""
     count = int(saved.of_rank.max()) + 1
     if saved.collective != "all_reduce" or set(saved.of_rank.tolist()) != set(range(count)) or count < 2:
-        raise BadCertificate(f"{saved.ceiling}: parts of an all-reduce, each with a rank, prove something")
+        raise BadCertificate(f"{saved.ceiling}: parts must be of an all-reduce, two or more, each with a rank")
     if saved.part.max() >= count:
         raise BadCertificate(f"{saved.ceiling}: there is a part without ranks")
     if saved.able == "multicast reduce":
-        raise BadCertificate(f"{saved.ceiling}: parts prove nothing where switches copy and reduce")
+        raise BadCertificate(f"{saved.ceiling}: parts are no proof where switches copy and reduce")
     out, into = _crossing(topology, saved)
     return _over(saved, 2 * (count - 1), {"": min(out, into), "multicast": into, "reduce": out}[saved.able])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a saved worst demand and its prices prove, with nothing but numpy and scipy's sparse matrices.
+"""Verification of a saved worst demand and its prices, with numpy and scipy's sparse matrices only.
 
-Nothing here is shared with the solver: the split of the routes is computed afresh, destination by destination.
+No code is shared with the solver: the split of the routes is computed independently, destination by destination.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,16 @@ from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 
-def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
-    """The loads that prices prove to be carried under every demand, and that which the saved demand allows.
+def theta_interval(instance: Instance, saved: Saved) -> tuple[float, float]:
+    """Lower and upper bound on the load that the split carries under every demand, by the saved prices and demand.
 
-    A demand has hosts that send and receive no more than the busiest one of the scenario does at that load.
-    On a channel with prices u no demand puts more than the sum of hosts * u over sources and of hosts * v over targets,
-    v(t) being the most by which the part of s that goes to t over the channel exceeds u(s). Without prices it puts no
-    more than if each source sent all to its costliest target, or each target received all from its costliest source.
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are none.
+    Demands are those in which no host sends or receives more than the busiest host of the scenario does at that load.
+    With prices u, the load of a channel is at most the sum of hosts * u over sources and of hosts * v over targets,
+    where v(t) is the largest excess over u(s) of the share of s -> t on the channel. Without prices, the load is at
+    most that of each source sending all to its costliest target, or of each target receiving all from its costliest
+    source.
+
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are invalid.
     """
     topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
     if routes is None or not routes.oblivious:
@@ -46,19 +48,19 @@ def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
     most = np.minimum(by_target, most_of_source)
     most[saved.channel] = np.minimum(most[saved.channel], with_price)
     if routes.form == VIA:
-        most = _over_others(topology, routes) @ hosts
+        most = _via_intermediate(topology, routes) @ hosts
     lower, upper = (_theta(topology, of_channel) for of_channel in (most, load))
     return _as_load(instance, lower), _as_load(instance, upper)
 
 
 def _theta(topology: Topology, load: Floats) -> float:
-    """The theta at which the first network channel or the channel of a host is full."""
+    """Theta at which the first network or host channel is full."""
     fullest = float((load / topology.capacity).max(initial=0.0))
     return min(1 / fullest if fullest > 0 else np.inf, topology.host_capacity)
 
 
 def _as_load(instance: Instance, flits: float) -> float:
-    """The load at which the busiest host of the scenario sends or receives so many flits per tick."""
+    """The load at which the busiest host of the scenario sends or receives ``flits`` per tick."""
     traffic, hosts = instance.traffic, instance.topology.hosts
     fixed = [np.zeros(hosts)] * 2 if traffic.background is None else _at_hosts(traffic.background, hosts)
     loads = [
@@ -70,7 +72,7 @@ def _as_load(instance: Instance, flits: float) -> float:
 
 
 def _at_hosts(traffic: Traffic, hosts: int) -> list[Floats]:
-    """float64 [hosts] each: what every host sends, and what it receives, at load 1."""
+    """float64 [hosts] each: flits/tick that every host sends, and receives, at load 1."""
     source, target, amount = traffic.pairs()
     return [sums(source, amount, hosts), sums(target, amount, hosts)]
 
@@ -89,14 +91,16 @@ def _demand(topology: Topology, saved: Saved) -> Floats:
 def _price(topology: Topology, saved: Saved) -> Floats:
     """float64 [switches, priced channels]: the saved prices."""
     if len(saved.price) != len(saved.channel) * topology.switches or len(set(saved.channel)) < len(saved.channel):
-        raise BadCertificate(f"{saved.ceiling}: there must be a price for every switch on every channel that has any")
+        raise BadCertificate(f"{saved.ceiling}: a channel with prices must have one for every switch")
     if not (np.isfinite(saved.price).all() and (saved.price >= 0).all()):
         raise BadCertificate(f"{saved.ceiling}: prices must be finite and not negative")
     return saved.price.reshape(len(saved.channel), topology.switches).T
 
 
 def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
-    """Every switch t with hosts, with float64 [switches, channels]: what part of the traffic from s to t crosses a."""
+    """Every switch t with hosts, with float64 [switches, channels]: the share of the traffic from s to t on each
+    channel.
+    """
     targets = np.flatnonzero(topology.host_count).tolist()
     if routes.paths is not None:
         for t in targets:
@@ -113,9 +117,9 @@ def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
 
 
 def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Floats]:
-    """float64 [switches, channels] each: the part of what s sends to the hosts' switches, and of what t gets from them.
+    """float64 [switches, channels] each: shares of first legs from s, and of second legs to t, on each channel.
 
-    Every host is as likely to be the one at whose switch traffic changes legs.
+    The intermediate switch is that of a random host.
     """
     sent = np.zeros((topology.switches, topology.channels))
     received = np.zeros_like(sent)
@@ -127,15 +131,17 @@ def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Flo
     return sent, received
 
 
-def _over_others(topology: Topology, routes: Routes) -> Floats:
-    """float64 [channels, switches]: what each host of a switch adds to a channel by all it sends and receives."""
+def _via_intermediate(topology: Topology, routes: Routes) -> Floats:
+    """float64 [channels, switches]: the load that each host of a switch adds to a channel by sending and receiving a
+    unit.
+    """
     sent, received = _legs(topology, routes, routes.ports)
     both: Floats = (sent + received).T
     return both
 
 
 def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> Floats:
-    """float64 [switches, channels]: the part of the traffic from s to t that crosses each channel."""
+    """float64 [switches, channels]: the share of the traffic from s to t on each channel."""
     n, tail = topology.switches, topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
     allowed = (ports[t, tail] >> port & np.uint64(1)).astype(bool)
@@ -145,7 +151,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
         share = _weighed(topology, allowed, routes.port_threshold[t], port)
     step = sparse.csr_array((share, (tail, topology.dst)), (n, n))
     visits, moving = np.eye(n), np.eye(n)
-    for _ in range(n):  # rows are where a packet is after so many hops, columns where it came from
+    for _ in range(n):  # rows: switch of a packet after this many hops; columns: its source
         moving = step.T @ moving
         if not moving.any():
             break
@@ -157,7 +163,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
 
 
 def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) -> Floats:
-    """float64 [channels]: the part of what a switch sends that takes each channel, by thresholds of 8 bits."""
+    """float64 [channels]: the share of a switch's traffic that takes each channel, by thresholds of 8 bits."""
     share = np.zeros(topology.channels)
     for v in range(topology.switches):
         own = np.flatnonzero(allowed[topology.out_start[v] : topology.out_start[v + 1]]) + topology.out_start[v]
@@ -168,15 +174,15 @@ def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) 
 
 
 def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
-    """float64 [switches, channels]: as :func:`_by_next_hops`, each pair's traffic being split over its paths."""
+    """float64 [switches, channels]: like :func:`_by_next_hops`, with traffic split over the paths of each pair."""
     n, share = topology.switches, table.shares
     part = np.zeros((n, topology.channels))
     for s in np.flatnonzero(topology.host_count).tolist():
         first, last = table.pair_start[s * n + t], table.pair_start[s * n + t + 1]
         for p in range(first, last):
-            at = s
+            switch = s
             for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
-                channel = topology.out_start[at] + port
+                channel = topology.out_start[switch] + port
                 part[s, channel] += share[p]
-                at = topology.dst[channel]
+                switch = topology.dst[channel]
     return part

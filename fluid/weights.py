@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of paths that carry a demand nearly as far as any routing could: what a planned routing is made of.
+"""Weights of paths that carry almost as much of a demand as any routing: the basis of a planned routing.
 
-The maximum concurrent flow over the paths of a plan says how much goes along each. The paths of most flow of every
-pair are kept, and the flow is solved again over these: to cut without solving again loses up to a third.
+The maximum concurrent flow over the paths of a plan gives the flow of each. The paths of most flow of every pair are
+kept, and the flow is solved again over them: without a second solve, up to a third of the throughput is lost.
 """
 
 import math
@@ -14,9 +14,9 @@ import numpy as np
 from flitlab.fluid.concurrent import fixed_split
 from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.hosts import host_bound
-from flitlab.fluid.mcf.choose import DENSE, PATHS_MOST, Solution, solve
+from flitlab.fluid.mcf.choose import DENSE, MAX_PATH_PAIRS, Solution, solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, flow_thresholds, nearest_weights, port_thresholds
+from flitlab.fluid.mcf.shortest import PathSplit, flow_thresholds, nearest_weights, port_thresholds
 from flitlab.fluid.problem import Problem, check_numbers
 from flitlab.fluid.split import split_load, split_theta
 from flitlab.fluid.trees import dag_order
@@ -43,40 +43,67 @@ from flitlab.models.traffic.traffic import Traffic
 LEAST = 1e-3
 """Weight below which a path is dropped where weights are exact: it would cost every packet a VC."""
 RARE = 0.01
-"""Part of all flow up to which the longest paths may be done without."""
-NEAR = 0.02
-"""By what part shortest paths alone may fall short of what hops allow; paths that are not the shortest may help."""
+"""Share of all flow up to which the longest paths may be dropped."""
+NEAR_OPTIMAL = 0.02
+"""Relative loss of shortest paths against the hop bound up to which longer paths are not tried."""
 SOLVED_MOST = 300_000
-"""Pairs of switches up to which weights of given next hops that are not near to the best are solved for."""
+"""Pairs of switches up to which an LP is solved for weights of given next hops that are not near-optimal."""
 FINEST = 256
 """Table entries of a next hop at most: thresholds of 8 bits."""
 PASSES = 3
-"""Rounds in which left-over table entries are dealt out."""
-OTHERS = {"uniform": 2048, "longest_matching": 1500}
-"""Patterns under which the split of a planned routing is told too -> switches up to which it is."""
+"""Rounds in which remaining table entries are assigned."""
+REPORTED_PATTERNS = {"uniform": 2048, "longest_matching": 1500}
+"""Patterns for which the split of a planned routing is reported, too -> switches up to which it is."""
 
 
 def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -> Routes:
-    """The routes of any routing on a topology; traffic: what those are made for that are made for a demand.
+    """The routes of any routing on a topology.
 
-    Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve it.
+    Parameters
+    ----------
+    spec : RoutingSpec
+        The routing.
+    topology : Topology
+        The network.
+    traffic : Traffic or None
+        Demand of planned routings.
+
+    Raises
+    ------
+    SpecError
+        The routing cannot serve it.
     """
     if not needs_solver(spec):
         return spec.build(topology)
-    return planned_routes(spec, topology, spec.validated_demand(topology, traffic))
+    return planned_routes(spec, topology, spec.demand_looked_at(topology, traffic))
 
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
-    """The routes of a routing that is made for a demand; their notes say what they promise. Raises ``SpecError``."""
-    routes = spec.validated(spec.planned, topology, demand, weigh)
-    promises = _over_others(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
+    """The routes of a planned routing, with its guarantees in their notes.
+
+    Parameters
+    ----------
+    spec : PlannedSpec
+        The routing.
+    topology : Topology
+        The network.
+    demand : Traffic
+        The demand that it is planned for.
+
+    Raises
+    ------
+    SpecError
+        The routing cannot serve it.
+    """
+    routes = spec.looked_at(spec.planned, topology, demand, weigh)
+    promises = _leg_promises(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
     return replace(routes, notes=routes.notes | promises)
 
 
 def weigh(topology: Topology, plan: PathPlan | NextHopPlan) -> PathWeights | NextHopWeights:
     """The weights of the paths, or next hops, that are used.
 
-    The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more; of given next hops, no
+    The notes hold ``theta_upper``, which no weights of paths of at most as many channels exceed; of given next hops, no
     paths at all.
     """
     if isinstance(plan, NextHopPlan):
@@ -89,44 +116,46 @@ def weigh(topology: Topology, plan: PathPlan | NextHopPlan) -> PathWeights | Nex
         return hops
     whole, every = _solved(_problem(graph, demand, plan), plan.gap)
     used = _of_most_flow(every, plan.keep)
-    few = kept(every, used)
-    if len(few.flow) < int((every.flow > 0).sum()):
-        few = _solved(Problem(graph, demand, paths=few), plan.gap, (1 - plan.gap) * whole.lower)[1]
-    few = _shortened(graph, demand, every, used, few, plan.gap)
-    worth = few.flow >= _least(plan.entries) * demand.amount[few.commodity]
-    few = kept(few, worth & _of_most_flow(few, plan.keep))
-    weight = few.flow / np.bincount(few.commodity, few.flow, demand.size)[few.commodity]
+    selected = select_paths(every, used)
+    if len(selected.flow) < int((every.flow > 0).sum()):
+        selected = _solved(Problem(graph, demand, paths=selected), plan.gap, (1 - plan.gap) * whole.lower)[1]
+    selected = _shortened(graph, demand, every, used, selected, plan.gap)
+    worth = selected.flow >= _least(plan.entries) * demand.amount[selected.commodity]
+    selected = select_paths(selected, worth & _of_most_flow(selected, plan.keep))
+    weight = selected.flow / np.bincount(selected.commodity, selected.flow, demand.size)[selected.commodity]
     if plan.entries is not None:
-        weight = quantised(graph, demand, few, weight, plan.entries)
-        few = kept(few._replace(flow=weight), weight > 0)
-        weight = few.flow
+        weight = quantised(graph, demand, selected, weight, plan.entries)
+        selected = select_paths(selected._replace(flow=weight), weight > 0)
+        weight = selected.flow
     upper = float(min(whole.upper, host_bound(topology, plan.demand)))
     return PathWeights(
-        PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method}
+        PathSet(selected.first, selected.start, selected.channel),
+        weight,
+        {"theta_upper": upper, "method": whole.method},
     )
 
 
 def _by_hops(topology: Topology, problem: Problem, plan: PathPlan) -> NextHopWeights | None:
-    """Next hops on shortest paths whose split comes near to what hops allow, for a dense demand; else None.
+    """Next hops on shortest paths whose split is near the hop bound, for a dense demand; else None.
 
-    Channels must be alike, so that shortest paths are those of fewest channels.
+    Channels must have equal capacities, so that shortest paths have the fewest channels.
     """
     capacity, degree = topology.capacity, int(topology.out_degree.max())
     if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
         return None
-    split = Split(problem)
-    found = nearest_weights(split, plan.gap, math.inf)
-    if found.excess > max(plan.gap, NEAR) and problem.demand.size <= PATHS_MOST:
+    split = PathSplit(problem)
+    scaled = nearest_weights(split, plan.gap, math.inf)
+    if scaled.excess > max(plan.gap, NEAR_OPTIMAL) and problem.demand.size <= MAX_PATH_PAIRS:
         return None
     ports = minimal_ports(topology)[0]
     threshold = equal_thresholds(ports, degree)
-    port_thresholds(split, found.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
-    upper = float(min(found.theta * (1 + found.excess), host_bound(topology, plan.demand)))
+    port_thresholds(split, scaled.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
+    upper = float(min(scaled.theta * (1 + scaled.excess), host_bound(topology, plan.demand)))
     return NextHopWeights(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
 
 
 def _of_next_hops(topology: Topology, plan: NextHopPlan) -> NextHopWeights:
-    """Weights of given next hops: by channel weights where that comes near enough, else of an LP; or none at all."""
+    """Weights of given next hops: by channel weights if these are near-optimal, else by an LP; or equal shares."""
     check_numbers(topology, plan.demand)
     graph, demand, ports = Graph.of(topology), Demand.of_traffic(plan.demand), plan.ports.copy()
     if demand.size == 0:
@@ -145,33 +174,33 @@ def _of_next_hops(topology: Topology, plan: NextHopPlan) -> NextHopWeights:
 def _weights_into(
     topology: Topology, plan: NextHopPlan, problem: Problem, ports: Masks, threshold: Bytes
 ) -> tuple[float, str]:
-    """Write the weights of next hops; what theta no flow at all passes, and the method that found the weights."""
-    graph, demand, split = problem.graph, problem.demand, Split(problem)
-    found = nearest_weights(split, plan.gap, math.inf)
+    """Write the weights of next hops; returns an upper bound on theta of any flow, and the method."""
+    graph, demand, split = problem.graph, problem.demand, PathSplit(problem)
+    scaled = nearest_weights(split, plan.gap, math.inf)
     upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
-    if upper > (1 + plan.gap) * found.theta and demand.size <= SOLVED_MOST:
+    if upper > (1 + plan.gap) * scaled.theta and demand.size <= SOLVED_MOST:
         upper = min(upper, solve(Problem.of(topology, plan.demand), plan.gap).upper)
         solution = solve(problem, plan.gap)
-        if solution.flow is not None and solution.lower > found.theta:
+        if solution.flow is not None and solution.lower > scaled.theta:
             flow_thresholds(graph, demand.target, _by_target(problem, solution.flow), FINEST, ports, threshold)
             return upper, solution.method
-    port_thresholds(split, found.weight, FINEST, ports, threshold)
+    port_thresholds(split, scaled.weight, FINEST, ports, threshold)
     return upper, "scaled shortest paths"
 
 
 def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
-    """float64 [targets, channels]: a flow, by destination."""
+    """float64 [targets, channels]: a flow by destination."""
     if not isinstance(flow, Paths):
         return flow
     channels, targets = problem.graph.channels, len(problem.demand.target)
-    place = np.repeat(problem.demand.row[flow.commodity], flow.lengths) * channels + flow.channel
+    index = np.repeat(problem.demand.row[flow.commodity], flow.hops) * channels + flow.channel
     whole = np.zeros(targets * channels)
-    np.add.at(whole, place, np.repeat(flow.flow, flow.lengths))
+    np.add.at(whole, index, np.repeat(flow.flow, flow.hops))
     return whole.reshape((targets, channels))
 
 
 def _problem(graph: Graph, demand: Demand, plan: PathPlan) -> Problem:
-    """Over the paths listed, each with an equal share at first, or over all ways of so many channels."""
+    """The flow problem over the listed paths, initially with equal shares, or over all paths of limited length."""
     listed = plan.listed
     if listed is None:
         return Problem(graph, demand, UNRESTRICTED._replace(hops=plan.hops))
@@ -185,25 +214,26 @@ def _solved(problem: Problem, gap: float, enough: float = math.inf) -> tuple[Sol
     return solution, solution.flow
 
 
-def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Paths, gap: float) -> Paths:
-    """The paths ``few`` without the longest ones, as often as these carry little and theta stays within the gap.
+def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, selected: Paths, gap: float) -> Paths:
+    """The paths ``selected`` without the longest ones, repeatedly, while these carry little and theta stays within the
+    gap.
 
-    Every channel of the longest path asks for VCs. A pair that has no other path gets all its shorter ones among
-    ``every``; used: bool, which of these are the few.
+    Every channel of the longest path needs VCs. A pair without another path gets all its shorter paths among ``every``.
+    used: bool, which of these are selected.
     """
-    enough = (1 - gap) * _theta(graph, few)
+    enough = (1 - gap) * _theta(graph, selected)
     while True:
-        longest = few.lengths.max()
-        short = every.lengths < longest
+        longest = selected.hops.max()
+        short = every.hops < longest
         bare = np.bincount(every.commodity[used & short], minlength=demand.size) == 0
         used = short & (used | bare[every.commodity])
-        lost = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
-        if lost or few.flow[few.lengths == longest].sum() > RARE * few.flow.sum():
-            return few
-        shorter = _solved(Problem(graph, demand, paths=kept(every, used)), gap, enough)[1]
+        disconnected = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
+        if disconnected or selected.flow[selected.hops == longest].sum() > RARE * selected.flow.sum():
+            return selected
+        shorter = _solved(Problem(graph, demand, paths=select_paths(every, used)), gap, enough)[1]
         if _theta(graph, shorter) < enough:
-            return few
-        few = shorter
+            return selected
+        selected = shorter
 
 
 def _theta(graph: Graph, paths: Paths) -> float:
@@ -211,58 +241,89 @@ def _theta(graph: Graph, paths: Paths) -> float:
 
 
 def _least(entries: int | None) -> float:
-    """The least weight of a path that is used: what a table entry can stand for."""
+    """The least weight of a path that is used: half a table entry."""
     return LEAST if entries is None else 1 / (2 * entries)
 
 
 def _of_most_flow(paths: Paths, most: int) -> Bools:
-    """bool [paths]: the ``most`` of each commodity that carry most, of those that carry anything."""
+    """bool [paths]: the ``most`` paths of each commodity with the largest positive flow."""
     order = np.lexsort((-paths.flow, paths.commodity))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    found: Bools = (rank - paths.first[paths.commodity] < most) & (paths.flow > 0)
-    return found
+    chosen: Bools = (rank - paths.first[paths.commodity] < most) & (paths.flow > 0)
+    return chosen
 
 
-def kept(paths: Paths, which: Bools) -> Paths:
-    """Some of the paths, of each commodity at least that of most flow; their flows scaled to what all together had."""
+def select_paths(paths: Paths, selected: Bools) -> Paths:
+    """A subset of the paths, with at least the one of most flow of each commodity; flows are scaled to the same total.
+
+    Parameters
+    ----------
+    paths : Paths
+        The paths.
+    selected : bool [paths]
+        The subset.
+    """
     commodities = len(paths.first) - 1
-    bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
-    which = which | (bare[paths.commodity] & _of_most_flow(paths, 1))
-    commodity, lengths, flow = paths.commodity[which], paths.lengths[which], paths.flow[which]
-    flow = np.where(np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0)  # equal where none is left
+    bare = np.bincount(paths.commodity[selected], minlength=commodities) == 0
+    selected = selected | (bare[paths.commodity] & _of_most_flow(paths, 1))
+    commodity, lengths, flow = paths.commodity[selected], paths.hops[selected], paths.flow[selected]
+    flow = np.where(
+        np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0
+    )  # equal weights where no flow is left
     whole = np.bincount(paths.commodity, paths.flow, commodities) / np.bincount(commodity, flow, commodities)
     first = np.searchsorted(commodity, np.arange(commodities + 1))
-    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.lengths)], flow * whole[commodity])
+    return Paths(first, starts(lengths), paths.channel[np.repeat(selected, paths.hops)], flow * whole[commodity])
 
 
 def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entries: int) -> Floats:
-    """Weights [paths] as multiples of 1 / entries: rounded down, and what is left dealt out by load.
+    """Weights as multiples of 1 / entries: rounded down, and remaining entries assigned by load.
 
-    Pair by pair, that of the largest demand first, each entry that is left goes to the path whose fullest channel is
-    least loaded.
+    Pair by pair, by decreasing demand, each remaining entry goes to the path whose fullest channel is least loaded.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    paths : Paths
+        Their paths.
+    weight : float64 [paths]
+        Weights that sum to 1 for each commodity.
+    entries : int
+        Table entries.
+
+    Returns
+    -------
+    float64 [paths]
+        Weights.
     """
     exact = weight * entries
     whole = np.floor(exact + 1e-9).astype(np.int64)
     order = np.lexsort((np.arange(demand.size), -demand.amount))
-    given = _dealt(paths, order, whole, exact, demand.amount / entries, graph.capacity, entries)
-    return given / entries
+    counts = _entry_counts(paths, order, whole, exact, demand.amount / entries, graph.capacity, entries)
+    return counts / entries
 
 
 @njit
-def _dealt(paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, capacity: Floats, entries: int) -> Ints:
-    """int64 [paths]: table entries of every path. order: of the commodities; unit [commodities]: of their entries."""
-    use, given = np.zeros(len(capacity)), exact.copy()
-    _add_all(paths, given, unit, capacity, use)
+def _entry_counts(
+    paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, capacity: Floats, entries: int
+) -> Ints:
+    """int64 [paths]: table entries of every path. order: of the commodities; unit: float64 [commodities], demand per
+    entry.
+    """
+    use, counts = np.zeros(len(capacity)), exact.copy()
+    _add_all(paths, counts, unit, capacity, use)
     for _ in range(PASSES):
         for k in order:
             low, high = paths.first[k], paths.first[k + 1]
-            left = entries
+            remaining = entries
             for p in range(low, high):
-                _add(paths, p, (whole[p] - given[p]) * unit[k], capacity, use)
-                given[p] = whole[p]
-                left -= whole[p]
-            for _ in range(left):
+                _add(paths, p, (whole[p] - counts[p]) * unit[k], capacity, use)
+                counts[p] = whole[p]
+                remaining -= whole[p]
+            for _ in range(remaining):
                 best, least = low, np.inf
                 for p in range(low, high):
                     fullest = 0.0
@@ -272,43 +333,43 @@ def _dealt(paths: Paths, order: Ints, whole: Ints, exact: Floats, unit: Floats, 
                     if fullest < least:
                         best, least = p, fullest
                 _add(paths, best, unit[k], capacity, use)
-                given[best] += 1
-    return given.astype(np.int64)
+                counts[best] += 1
+    return counts.astype(np.int64)
 
 
 @njit
-def _add_all(paths: Paths, given: Floats, unit: Floats, capacity: Floats, use: Floats) -> None:
+def _add_all(paths: Paths, counts: Floats, unit: Floats, capacity: Floats, use: Floats) -> None:
     for k in range(len(unit)):
         for p in range(paths.first[k], paths.first[k + 1]):
-            _add(paths, p, given[p] * unit[k], capacity, use)
+            _add(paths, p, counts[p] * unit[k], capacity, use)
 
 
 @njit
 def _add(paths: Paths, p: int, amount: float, capacity: Floats, use: Floats) -> None:
-    """Add a flow along a path to the loads ``use`` [channels], each over its capacity."""
+    """Add a flow along a path to the loads ``use`` [channels], each divided by its capacity."""
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
         use[a] += amount / capacity[a]
 
 
 def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
-    """What the finished tables carry: ``theta`` of the demand that they are made for, and that of other patterns."""
-    found: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
-    for kind, most in OTHERS.items():
+    """``theta`` of the demand that the finished tables are planned for, and of other patterns."""
+    promises: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
+    for kind, most in REPORTED_PATTERNS.items():
         if topology.switches <= most:
             try:
                 other = make("traffic", kind=kind).build(topology)
-            except SpecError:  # a pattern that these hosts cannot have
+            except SpecError:  # the pattern is not defined for these hosts
                 continue
             theta = float(fixed_split(Instance(topology, other, routes)).lower)
-            found[f"split_{kind}"] = theta if math.isfinite(theta) else None
-    return found
+            promises[f"split_{kind}"] = theta if math.isfinite(theta) else None
+    return promises
 
 
-def _over_others(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
-    """What finished tables of legs carry: ``theta`` of all-to-all traffic by one leg, ``worst_case`` of any by two.
+def _leg_promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
+    """``theta`` of all-to-all traffic by one leg, and ``worst_case`` of any demand by two, for finished tables of legs.
 
-    demand: all-to-all. By two legs no demand loads a channel more, see :func:`~flitlab.fluid.worst.worst_case`.
+    demand: all-to-all. No demand loads a channel more by two legs, see :func:`~flitlab.fluid.worst.worst_case`.
     """
     half = split_theta(Problem.of(topology, demand, routes), topology, demand)
     guaranteed = float(min(half, topology.host_capacity))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demand that loads a fixed split of traffic most, among all in which no host sends or receives more than one unit.
+"""The worst demand of a fixed traffic split, among all in which no host sends or receives more than one unit.
 
-On a channel the load of a demand is a sum over pairs of what they send times their share on it, so the worst demand is
-that of a transportation problem; the worst of the network is that of its worst channel. Sources: Towles and Dally, SPAA
-2002, doi:10.1145/564870.564894; Applegate and Cohen, SIGCOMM 2003, doi:10.1145/863955.863991.
+The load of a channel is the sum over pairs of their demand times their share on it, so the worst demand of a channel
+solves a transportation problem; that of the network is the worst of its channels. Sources: Towles and Dally, SPAA 2002,
+doi:10.1145/564870.564894; Applegate and Cohen, SIGCOMM 2003, doi:10.1145/863955.863991.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.mcf.paths import paths_of
 from flitlab.fluid.problem import TooLargeError, check_capacities, dags_of
 from flitlab.fluid.translations import Translations, translations
-from flitlab.fluid.transport import most_valuable
+from flitlab.fluid.transport import max_value_shipment
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
@@ -25,24 +25,23 @@ from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import summed_pairs
 
-PRICES_MOST = 20_000_000
+MAX_PRICES = 20_000_000
 """Prices that are kept as a proof; with more of them there is none."""
 
-VISITS_MOST = 1e11
-"""Channels times pairs of switches that are looked at; half an hour on one core where no translations help."""
+MAX_VISITS = 1e11
+"""Channels times pairs of switches up to which the search runs; half an hour on one core without translations."""
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
-    """The worst demand of a split, and what proves that none is worse.
+class WorstDemand:
+    """The worst demand of a split, and the proof that none is worse.
 
-    channel: the one that is full first, -1 if no demand crosses the network. source, target: int64 [pairs], switches;
-    amount: float64 [pairs], what all hosts of one send to the other if every host sends one unit at most. lower, upper:
-    the theta that is reached under every demand, and that which this one allows; equal but for rounding.
-    priced: int64 [k], channels; price: float64 [k, switches] of their sources, with which no demand loads them more
-    (see :func:`~flitlab.fluid.transport.most_valuable`); None if there are too many. Of the other channels it is enough
-    that no source sends more over them than to its costliest target, or that no target receives more than from its
-    costliest source.
+    channel: the bottleneck, -1 if no demand crosses the network. source, target: int64 [pairs], switches; amount:
+    float64 [pairs], what all hosts of one send to the other if every host sends one unit at most. lower, upper: theta
+    that every demand reaches, and theta of this demand; equal up to rounding. priced: int64 [k], channels; price:
+    float64 [k, switches] of their sources, which prove that no demand loads them more (see
+    :func:`~flitlab.fluid.transport.max_value_shipment`); None if there are too many. For the other channels it is
+    enough that each source sends all to its costliest target, or each target receives all from its costliest source.
     """
 
     channel: int
@@ -56,7 +55,7 @@ class Worst:
 
 
 class Share(NamedTuple):
-    """What part of the traffic from s to t crosses a channel, of all pairs that use it.
+    """Shares of the traffic from s to t on a channel, for all pairs that use it.
 
     source, target: int64 [pairs], switches. part: float64 [pairs].
     """
@@ -68,7 +67,7 @@ class Share(NamedTuple):
 
 @njit
 def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
-    """The pairs of nodes (s, t) whose traffic comes by node v on its way, and what part of it."""
+    """The pairs of nodes (s, t) whose traffic passes node v, and its share."""
     nodes = len(dags.ports)
     part = np.zeros(nodes)
     source, target, parts = [np.int64(0) for _ in range(0)], [np.int64(0) for _ in range(0)], [0.0 for _ in range(0)]
@@ -85,7 +84,7 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
                 part[s], below = 1.0, False
             elif not below:
                 for a in range(graph.out_start[s], graph.out_start[s + 1]):
-                    part[s] += _drawn(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
+                    part[s] += _port_share(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
             if part[s] > 0.0:
                 source.append(s)
                 target.append(np.int64(t))
@@ -94,22 +93,22 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
 
 
 @kernel
-def _drawn(dags: Dags, s: Int, t: Int, port: Int) -> float:
-    """The part of the traffic at node s toward t that leaves it by a port."""
+def _port_share(dags: Dags, s: Int, t: Int, port: Int) -> float:
+    """The share of the traffic at node s toward t that leaves it by a port."""
     ports = dags.ports[t, s]
     return port_part(1.0, dags.threshold, ports, t, s, port) if ports >> np.uint64(port) & np.uint64(1) else 0.0
 
 
 @njit
 def _leaving(dags: Dags, v: Int, target: Ints, port: Int) -> Floats:
-    """float64 [targets]: the part of the traffic at node v toward each target that leaves it by a port."""
-    return np.array([_drawn(dags, v, t, port) for t in target])
+    """float64 [targets]: the share of the traffic at node v toward each target that leaves it by a port."""
+    return np.array([_port_share(dags, v, t, port) for t in target])
 
 
 class Shares:
-    """The parts of traffic that a routing's fixed split sends over channels; over others, those of one leg.
+    """Shares of traffic on channels under a routing's fixed split; with intermediate switches, those of one leg.
 
-    They are told for the channels out of one switch at a time: for all there would be no room.
+    They are computed for the channels out of one switch at a time, to limit memory.
     """
 
     def __init__(self, topology: Topology, routes: Routes):
@@ -124,7 +123,7 @@ class Shares:
         paths = paths_of(routes.paths, n, self.graph, pairs)
         order = np.argsort(paths.channel, kind="stable")
         self._first = np.searchsorted(paths.channel[order], np.arange(topology.channels + 1))
-        path = np.repeat(np.arange(len(paths.flow)), paths.lengths)[order]
+        path = np.repeat(np.arange(len(paths.flow)), paths.hops)[order]
         pair = paths.commodity[path]
         self._crossing = Share(pairs.source[pair], pairs.destination[pair], paths.flow[path])
 
@@ -143,34 +142,35 @@ class Shares:
             yield a, Share(visits.source[crossing], visits.target[crossing], part[crossing])
 
 
-def worst_case(topology: Topology, routes: Routes) -> Worst:
+def worst_case(topology: Topology, routes: Routes) -> WorstDemand:
     """The worst demand of the fixed split of routes, which must be oblivious.
 
-    Where translations take the routes to themselves, the channels out of one switch stand for all. Of the others only
-    those are solved that may be worse than the worst one known. Over others every demand of which all hosts send and
-    receive all they can loads a channel alike: with what all switches send over it and what all receive. Raises
-    :class:`~flitlab.fluid.problem.FluidError` for capacities that are no amounts, next hops that form a cycle, and
-    networks that are too large.
+    If translations preserve the routes, the channels out of one switch represent all. Only channels whose bound exceeds
+    the worst load so far are solved. With intermediate switches, every demand in which all hosts send and receive one
+    unit loads a channel equally.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` for invalid capacities, next hops that form a cycle, and networks
+    that are too large.
     """
     check_capacities(topology)
     shares = Shares(topology, routes)
     if routes.form == VIA:
-        return _over_others(topology, shares)
+        return _via_intermediate(topology, shares)
     group = _symmetry(topology, routes)
     search = _Search(topology, shares)
-    if group is None and topology.channels * topology.switches**2 > VISITS_MOST:
+    if group is None and topology.channels * topology.switches**2 > MAX_VISITS:
         raise TooLargeError(
             f"{topology.channels} channels and {topology.switches} switches without symmetries that help are too many: "
-            f"channels times pairs may be {VISITS_MOST:g}"
+            f"channels times pairs may be {MAX_VISITS:g}"
         )
     tails = [0] if group else list(range(topology.switches))
     bound = {v: search.bounds(v) for v in tails}
     for v in sorted(tails, key=lambda v: -bound[v].max(initial=0.0)):
         search.solve(v, bound[v])
-    return search.found(group)
+    return search.worst(group)
 
 
-def _over_others(topology: Topology, shares: Shares) -> Worst:
+def _via_intermediate(topology: Topology, shares: Shares) -> WorstDemand:
     hosts, n = topology.host_count / 1, topology.switches
     middle, most, channel = hosts / topology.hosts, 0.0, -1
     for v in range(n):
@@ -178,14 +178,16 @@ def _over_others(topology: Topology, shares: Shares) -> Worst:
             by_legs = hosts[share.source] * middle[share.target] + middle[share.source] * hosts[share.target]
             if (load := float(share.part @ by_legs) / topology.capacity[a]) > most:
                 most, channel = load, a
-    place = topology.host_switch.astype(np.int64)
-    source, target, amount = summed_pairs(n, place, np.roll(place, topology.hosts // 2), np.ones(topology.hosts))
+    host_switch = topology.host_switch.astype(np.int64)
+    source, target, amount = summed_pairs(
+        n, host_switch, np.roll(host_switch, topology.hosts // 2), np.ones(topology.hosts)
+    )
     theta = 1 / most if most > 0 else np.inf
-    return Worst(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
+    return WorstDemand(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
 
 
 class _Search:
-    """The worst channel so far, its demand, and the prices of all that were solved."""
+    """The worst channel so far, its demand, and the prices of all channels that were solved."""
 
     def __init__(self, topology: Topology, shares: Shares):
         self.topology = topology
@@ -197,7 +199,7 @@ class _Search:
         self.prices: dict[int, Floats] = {}
 
     def bounds(self, v: int) -> Floats:
-        """float64 [channels out of v]: what no demand exceeds, over the capacity, by rows or by columns."""
+        """float64 [channels out of v]: upper bounds on load over capacity, by rows or by columns."""
         return np.array([self._bound(a, _matrix(share, self.hosts)) for a, share in self.shares.out_of(v)])
 
     def _bound(self, a: int, matrix: "_Matrix") -> float:
@@ -206,7 +208,7 @@ class _Search:
         return float(min(self.hosts[source] @ by_row, self.hosts[target] @ by_column) / self.topology.capacity[a])
 
     def solve(self, v: int, bound: Floats) -> None:
-        """Solve for the channels out of v that may be worse than the worst one known."""
+        """Solve the channels out of v whose bound exceeds the worst load so far."""
         self.proven = max(self.proven, bound[bound <= self.most].max(initial=0.0))
         if not (bound > self.most).any():
             return
@@ -218,31 +220,33 @@ class _Search:
 
     def _solve(self, a: int, matrix: "_Matrix") -> None:
         source, target, value = matrix
-        supply, room = self.hosts[source], self.hosts[target]
-        sent, price = most_valuable(value, supply // self.unit, room // self.unit)
+        supply, capacity = self.hosts[source], self.hosts[target]
+        sent, price = max_value_shipment(value, supply // self.unit, capacity // self.unit)
         load = self.unit * float((value * sent).sum()) / self.topology.capacity[a]
-        left = np.maximum(value - price[:, None], 0.0).max(axis=0)
-        self.proven = max(self.proven, load, float(supply @ price + room @ left) / self.topology.capacity[a])
+        target_price = np.maximum(value - price[:, None], 0.0).max(axis=0)
+        self.proven = max(
+            self.proven, load, float(supply @ price + capacity @ target_price) / self.topology.capacity[a]
+        )
         self.prices[a] = np.zeros(self.topology.switches)
         self.prices[a][source] = price
         if load > self.most:
             self.most, self.channel = load, a
             s, t = np.nonzero(sent)
-            apart = source[s] != target[t]
-            s, t = s[apart], t[apart]
+            crossing = source[s] != target[t]
+            s, t = s[crossing], t[crossing]
             self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
 
-    def found(self, group: Translations | None) -> Worst:
-        """What was found."""
+    def worst(self, group: Translations | None) -> WorstDemand:
+        """The worst demand with its proof."""
         lower, upper = (1 / most if most > 0 else np.inf for most in (self.proven, self.most))
-        return Worst(self.channel, *self.demand, lower, upper, *self._kept(group))
+        return WorstDemand(self.channel, *self.demand, lower, upper, *self._proof(group))
 
-    def _kept(self, group: Translations | None) -> tuple[Ints, Floats | None]:
-        """The channels that have prices, and these; translations take them to all channels."""
+    def _proof(self, group: Translations | None) -> tuple[Ints, Floats | None]:
+        """The channels that have prices, and the prices; translations copy them to all channels."""
         n = self.topology.switches
         solved = np.array(sorted(self.prices), np.int64)
-        many = len(solved) * (n if group else 1)
-        if many * n > PRICES_MOST:
+        channels = len(solved) * (n if group else 1)
+        if channels * n > MAX_PRICES:
             return np.zeros(0, np.int64), None
         price = np.array([self.prices[a] for a in solved.tolist()]).reshape(-1, n)
         if group is None:
@@ -255,7 +259,7 @@ class _Search:
 
 
 _Matrix = tuple[Ints, Ints, Floats]
-"""Type of the share of a channel as a matrix: its sources and targets, which have hosts, and the part from s to t."""
+"""Shares of a channel as a matrix: its sources and targets with hosts, and the share from s to t."""
 
 
 def _matrix(share: Share, hosts: Ints) -> _Matrix:
@@ -267,7 +271,7 @@ def _matrix(share: Share, hosts: Ints) -> _Matrix:
 
 
 def _symmetry(topology: Topology, routes: Routes) -> Translations | None:
-    """Translations that take hosts, channels and the next hops of routes to themselves; None if there are none."""
+    """Translations that preserve hosts, channels and the next hops of routes; None if there are none."""
     if routes.paths is not None or routes.port_threshold is not None or len(set(topology.host_count.tolist())) > 1:
         return None
     ports = dags_of(topology, routes).ports

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
+from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kind_of
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
@@ -271,4 +271,4 @@ def ideal(case: Scenario) -> Scenario:
 
 def asked_as_far_as_known(kind: str, **keys) -> CeilingSpec:
     """A ceiling with those of the keys that its kind has."""
-    return asked(kind, **{key: value for key, value in keys.items() if key in kind_of(kind).model_fields})
+    return ceiling_spec(kind, **{key: value for key, value in keys.items() if key in kind_of(kind).model_fields})

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What any algorithm needs for a collective on a network, with certificates, and trees that reach it."""
+"""Least times of collectives on a network, by any algorithm, with certificates; and trees that reach them."""

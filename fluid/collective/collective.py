@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a collective is, as bounds are asked for it."""
+"""Description of a collective, for bounds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,20 +7,20 @@ from typing import Literal
 from flitlab.models.collective.schedule import CollectiveName
 
 Ranks = Literal["switches", "hosts"]
-"""What takes part in a collective: every switch that has hosts, or every host."""
+"""Who takes part in a collective: every switch that has hosts, or every host."""
 
 ROOTED = ("broadcast", "reduce", "scatter", "gather")
-"""Collectives that one rank begins or ends."""
+"""Collectives with a root."""
 
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective between ranks, of which any algorithm is bounded.
+    """A collective between ranks, to be bounded for any algorithm.
 
-    ranks: what takes part: every switch that has hosts (each if none has), or every host. root: the rank that begins or
-    ends it, where one does. amounts: units of each rank, all 1 where None: what it gives to an all-gather or a gather,
-    gets of a reduce-scatter or a scatter, and sends to each other rank in an all-to-all. multicast, reduce: whether
-    switches copy messages, or combine them.
+    ranks: every switch that has hosts (each if none has), or every host. root: of rooted collectives. amounts: units of
+    each rank, all 1 where None: its contribution to an all-gather or a gather, its share of a reduce-scatter or a
+    scatter, and what it sends to each other rank in an all-to-all. multicast, reduce: whether switches copy, or combine
+    messages.
     """
 
     kind: CollectiveName
@@ -32,5 +32,5 @@ class Collective:
 
     @property
     def able(self) -> str:
-        """What switches do besides forwarding, in words: ``multicast``, ``reduce``, both or neither."""
+        """Abilities of the switches besides forwarding: ``multicast``, ``reduce``, both or ''."""
         return " ".join(name for name in ("multicast", "reduce") if getattr(self, name))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that reach the bound of an all-gather on a network, and those of the collectives that follow from it.
+"""Trees that reach the bound of an all-gather, and of the collectives that follow from it.
 
-A broadcast is an all-gather in which one rank alone has data. Reduce-scatter and reduce run backwards along trees of
-the reversed network. For λ = p / q, every set of vertices is left by enough if arcs of capacity c take p c trees and
-every unit has q; both are divided by what they have in common.
+A broadcast is an all-gather in which only one rank has data. Reduce-scatter and reduce run backwards along trees of the
+reversed network. With λ = p / q, arcs of capacity c carry p c trees and every unit has q parts, divided by their common
+factor: then every set of vertices has enough capacity out of it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,12 +14,12 @@ from math import ceil, gcd
 import numpy as np
 
 from flitlab.fluid.collective import cuts
-from flitlab.fluid.collective.maxflow import Residual, first_short, reach
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, first_unreached, mark_reachable
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.packing import pack
-from flitlab.fluid.collective.plan import OUT, planned
-from flitlab.fluid.collective.reached import reached
+from flitlab.fluid.collective.plan import OUT, arc_plan
 from flitlab.fluid.collective.splitting import SplittingError, split_off
+from flitlab.fluid.collective.tree_times import all_gather_time
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.tree import Tree
 
@@ -28,126 +28,147 @@ from flitlab.models.collective.tree import Tree
 class Forest:
     """Trees of every rank that has data.
 
-    network: in which the trees are; where ranks have channels of their own, they are vertices of it, after all others.
-    parts: k, into how many parts every unit is divided; a root has as many trees as its units have parts. bound: λ.
-    reached: the time of an all-gather over the trees, like the bound in units over a channel of capacity 1.
+    network: that of the trees; ranks with channels of their own are vertices after all others. parts: k, the parts of
+    every unit; a root has as many trees as its units have parts. bound: λ. reached: time of an all-gather over the
+    trees, like the bound in units over a channel of capacity 1.
     """
 
-    network: Network
+    network: CollectiveNetwork
     trees: tuple[Tree, ...]
     parts: int
     bound: Fraction
     reached: Fraction
 
 
-def all_gather_trees(network: Network, parts: int | None = None) -> Forest:
-    """Trees that reach the bound of an all-gather exactly; with ``parts`` those that come nearest to it with so many.
+def all_gather_trees(network: CollectiveNetwork, parts: int | None = None) -> Forest:
+    """Trees that reach the bound of an all-gather exactly, or with ``parts`` as closely as possible with that many
+    parts.
 
-    Where a switch without ranks forwards less than the bound takes for granted, since not as much can enter it as leave
-    it, the trees are the best that there are with switches that only forward.
+    Where a switch without ranks cannot forward as much as the bound assumes, since less enters it than leaves it, the
+    trees are the best ones with switches that only forward.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if some rank is cut off or numbers become too large,
-    :class:`~flitlab.fluid.collective.splitting.SplittingError` if trees of so many parts need such a switch.
+    :class:`~flitlab.fluid.collective.splitting.SplittingError` if trees with ``parts`` need such a switch.
     """
     network = with_hosts_as_vertices(network)
     cut = cuts.all_gather(network)
     least = Fraction(cut.units, cut.capacity) if cut.capacity else Fraction(0)
-    found, trees = _first_packed(network, _exactly(network, least) if parts is None else _with(network, parts, least))
-    return Forest(network, trees, found, network.scale * least, reached(network, trees))
+    part_count, trees = _first_packed(
+        network, _exact_candidates(network, least) if parts is None else _fixed_candidates(network, parts, least)
+    )
+    return Forest(network, trees, part_count, network.scale * least, all_gather_time(network, trees))
 
 
-def broadcast_trees(network: Network, root: int, parts: int | None = None) -> Forest:
-    """Trees along which the vector of a rank reaches all others as early as any cut allows; else like an all-gather.
+def broadcast_trees(network: CollectiveNetwork, root: int, parts: int | None = None) -> Forest:
+    """Trees along which the vector of a rank reaches all others as early as any cut allows, like an all-gather.
 
-    In the forest's network the root alone has data, one unit, which is the vector.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        The network; its amounts are ignored. In the forest's network only the root has data: one unit, the vector.
+    root : int
+        The rank.
+    parts : int or None
+        Number of parts; by default as many as the bound needs.
     """
-    alone = (np.arange(network.ranks) == root).astype(np.int64)
-    return all_gather_trees(replace(network, amount=alone, alike=False), parts)
+    root_amount = (np.arange(network.ranks) == root).astype(np.int64)
+    return all_gather_trees(replace(network, amount=root_amount, vertex_transitive=False), parts)
 
 
-def with_hosts_as_vertices(network: Network) -> Network:
-    """A network in which ranks with channels of their own are vertices, rank r being vertex ``vertices`` + r."""
+def with_hosts_as_vertices(network: CollectiveNetwork) -> CollectiveNetwork:
+    """The network with ranks as vertices if they have channels of their own; rank r is vertex ``vertices`` + r."""
     if network.host is None:
         return network
     rank = network.vertices + np.arange(network.ranks)
-    tail = np.concatenate([network.tail, network.place, rank])
-    head = np.concatenate([network.head, rank, network.place])
+    tail = np.concatenate([network.tail, network.rank_vertex, rank])
+    head = np.concatenate([network.head, rank, network.rank_vertex])
     capacity = np.concatenate([network.capacity, np.full(2 * network.ranks, network.host)])
     order = np.lexsort((head, tail))
     return replace(
         network, vertices=network.vertices + network.ranks, tail=tail[order], head=head[order],
-        capacity=capacity[order], place=rank, host=None, alike=False,
+        capacity=capacity[order], rank_vertex=rank, host=None, vertex_transitive=False,
     )  # fmt: skip
 
 
-Room = tuple[int, Ints]
-"""A number of parts of every unit, and how many of all parts each arc takes, int64 [arcs]."""
+PartCapacities = tuple[int, Ints]
+"""Parts of every unit, and the parts that each arc carries, int64 [arcs]."""
 
 
-def _first_packed(network: Network, rooms: Iterable[Room]) -> tuple[int, tuple[Tree, ...]]:
-    """The number of parts and the trees of the first room that suffices; raises the last error if none does."""
-    error: Exception = AssertionError("no room")
-    for parts, room in rooms:
+def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacities]) -> tuple[int, tuple[Tree, ...]]:
+    """Parts and trees of the first capacities that suffice; raises the last error if none do."""
+    error: Exception = AssertionError("no capacities to try")
+    for parts, arc_parts in candidates:
         try:
-            return parts, tuple(packed(replace(network, capacity=room), parts * network.weight))
+            return parts, tuple(packed(replace(network, capacity=arc_parts), parts * network.weight))
         except SplittingError as problem:
             error = problem
     raise error
 
 
-def _exactly(network: Network, least: Fraction) -> Iterator[Room]:
-    """The least number of parts for which arcs take whole numbers in the least time; else what switches can forward."""
+def _exact_candidates(network: CollectiveNetwork, least: Fraction) -> Iterator[PartCapacities]:
+    """The fewest parts with integer arc capacities in the least time; then what switches can forward."""
     p, q = least.as_integer_ratio()
     common = gcd(q, p * gcd(*network.capacity.tolist()))
-    yield q // common, _room(network.capacity, Fraction(p, common))
-    plan = planned(network, [OUT], [Fraction(weight, network.units) for weight in network.weight.tolist()])
+    yield q // common, _arc_parts(network.capacity, Fraction(p, common))
+    plan = arc_plan(network, [OUT], [Fraction(weight, network.units) for weight in network.weight.tolist()])
     times = network.units // gcd(plan.parts, network.units)
     yield plan.parts * times // network.units, plan.uses[0] * times
 
 
-def _with(network: Network, parts: int, least: Fraction) -> Iterator[Room]:
-    """What arcs take in the least time for a number of parts, and in the next that makes whole numbers of it."""
+def _fixed_candidates(network: CollectiveNetwork, parts: int, least: Fraction) -> Iterator[PartCapacities]:
+    """Arc capacities for a number of parts in the least time, and in the next time with integers."""
     time = _least_time(network, parts, least)
-    yield parts, _room(network.capacity, time)
-    yield parts, _room(network.capacity, Fraction(ceil(time)))
+    yield parts, _arc_parts(network.capacity, time)
+    yield parts, _arc_parts(network.capacity, Fraction(ceil(time)))
 
 
-def _least_time(network: Network, parts: int, least: Fraction) -> Fraction:
-    """The least time in which arcs take whole numbers of parts and still all that a cut asks for.
+def _least_time(network: CollectiveNetwork, parts: int, least: Fraction) -> Fraction:
+    """The least time in which arcs carry integer numbers of parts and satisfy all cuts.
 
-    Starting from a time that no cut forbids but for what is lost by rounding down, it goes up to where the cut that
-    is short of capacity has enough.
+    The search starts from a time that satisfies all cuts before rounding, and increases it until the violated cut has
+    enough capacity.
     """
     time, n, done = least * parts, network.vertices, 0
     giving, sinks = np.flatnonzero(network.weight), np.flatnonzero(network.is_rank)
     tail = np.concatenate([network.tail, np.full(len(giving), n)])
     residual = Residual.of(n + 1, tail, np.concatenate([network.head, giving]))
-    near = np.zeros(n + 1, bool)
+    source_side = np.zeros(n + 1, bool)
     while True:
-        capacity = np.concatenate([_room(network.capacity, time), parts * network.weight[giving]])
-        done = first_short(residual, capacity, n, sinks, done, parts * network.units)
+        capacity = np.concatenate([_arc_parts(network.capacity, time), parts * network.weight[giving]])
+        done = first_unreached(residual, capacity, n, sinks, done, parts * network.units)
         if done == len(sinks):
             return time
-        reach(residual, n, near)
-        side = near[:-1]
+        mark_reachable(residual, n, source_side)
+        side = source_side[:-1]
         out = network.capacity[side[network.tail] & ~side[network.head]].tolist()
         while sum(int(time * c) for c in out) < parts * network.units_in(side):
             time = min(Fraction(int(time * c) + 1, c) for c in out)
 
 
-def _room(capacity: Ints, time: Fraction) -> Ints:
-    """int64 [arcs]: how many parts arcs take in a time."""
+def _arc_parts(capacity: Ints, time: Fraction) -> Ints:
+    """int64 [arcs]: the parts that arcs carry in a time."""
     p, q = time.as_integer_ratio()
     return np.array([p * c // q for c in capacity.tolist()], np.int64)
 
 
-def packed(network: Network, count: Ints) -> Iterator[Tree]:
-    """Trees that reach all ranks, ``count`` of each root, int64 [vertices], with no more over an arc than its capacity.
+def packed(network: CollectiveNetwork, count: Ints) -> Iterator[Tree]:
+    """Trees that reach all ranks within the arc capacities.
 
-    Raises :class:`~flitlab.fluid.collective.splitting.SplittingError` if a vertex without ranks cannot be split off,
-    ``ValueError`` if there are no such trees.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        Its capacities count trees.
+    count : int64 [vertices]
+        Trees of each root.
+
+    Raises
+    ------
+    SplittingError
+        A vertex without ranks cannot be split off.
+    ValueError
+        There are no such trees.
     """
     vertex, number = np.flatnonzero(network.is_rank), np.cumsum(network.is_rank) - 1
-    ways = split_off(network.tail, network.head, network.capacity, count, network.is_rank)
-    for bundle in pack(len(vertex), number[ways.tail], number[ways.head], ways.capacity, count[vertex]):
-        yield Tree(int(vertex[bundle.root]), bundle.count, tuple(ways.paths[a] for a in bundle.arc[1:].tolist()))
+    logical = split_off(network.tail, network.head, network.capacity, count, network.is_rank)
+    for bundle in pack(len(vertex), number[logical.tail], number[logical.head], logical.capacity, count[vertex]):
+        yield Tree(int(vertex[bundle.root]), bundle.count, tuple(logical.paths[a] for a in bundle.arc[1:].tolist()))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What latency alone adds to the time of a collective, as far as that is proved.
+"""Proved contribution of latency to the time of a collective.
 
-All times are in ticks, of the delays that a discipline has in an empty network.
+All times are in ticks, with the delays of a switching mode in an empty network.
 """
 
 from dataclasses import dataclass
@@ -12,83 +12,107 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from flitlab.fluid.collective.cuts import Cut
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.cuts import CollectiveCut
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 
 MOST_SOURCES = 1024
-"""Switches from which all distances are looked for; of more, so many of them, which still is a proof."""
+"""Switches from which all distances are computed; of more, a sample of this size, which is a proof, too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Latency:
     """Delays of an empty network.
 
-    ways: [switches, switches] sparse, ticks of the quickest channel from one to another. ends: ticks of both channels
-    to hosts, at least. flit: ticks that one flit takes on the fastest channel. last: ticks for which a host's channel
-    is busy with one flit beyond that delay, -1 at least. pace: the capacity of a channel that moves one flit (where
-    ticks are those of bytes, one byte) a tick.
+    hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of both
+    host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy with
+    one flit beyond that delay, at least -1. pace: the capacity of a channel that moves one flit per tick (one byte
+    where ticks are those of bytes).
     """
 
-    ways: sparse.csr_array
+    hop_ticks: sparse.csr_array
     ends: Fraction
     flit: Fraction
     last: Fraction
-    flits_per_tick: Fraction
+    pace: Fraction
 
     @classmethod
     def of(cls, topology: Topology, discipline: SwitchingMode, flit: int = 1) -> "Latency":
-        """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
+        """The delays of a switching mode on a topology.
+
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        discipline : SwitchingMode
+            The switching mode.
+        flit : int
+            Ticks of a flit on the fastest channel; of datagrams, bytes of a packet.
+        """
         between, ends = discipline.crossing(topology)
-        ways = quickest_channels(topology, between + topology.delay)
+        hop_ticks = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
-        last = discipline.serialization_ticks(topology, np.array([float(flit)]))[0]
+        last = discipline.sending(topology, np.array([float(flit)]))[0]
         return cls(
-            ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.flits_per_tick(topology))
+            hop_ticks, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology))
         )
 
-    def longest(self, network: Network, sources: Bools, targets: Bools) -> Fraction:
-        """The longest time that a flit takes at least from one of some ranks to another one of some.
+    def longest(self, network: CollectiveNetwork, sources: Bools, targets: Bools) -> Fraction:
+        """The longest latency of a flit between two ranks of a communication.
 
-        sources, targets: bool [ranks]; not all need be asked for, as any pair of ranks is a proof.
+        A subset of the pairs is enough, since any pair is a proof.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        sources, targets : bool [ranks]
+            Ranks that send, and that receive.
+
+        Returns
+        -------
+        Fraction
+            Ticks.
         """
         if not sources.any() or not targets.any() or int((sources | targets).sum()) < 2:
             return Fraction(0)
-        beginning = _some(np.unique(network.place[sources]), network.alike)
-        distance = dijkstra(self.ways, indices=beginning)[:, np.unique(network.place[targets])]
+        beginning = _sample_sources(np.unique(network.rank_vertex[sources]), network.vertex_transitive)
+        distance = dijkstra(self.hop_ticks, indices=beginning)[:, np.unique(network.rank_vertex[targets])]
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
-    def around(self, network: Network, cut: Cut) -> Fraction:
-        """The least time before anything has crossed a cut, and after it has, less the time of one flit.
+    def cut_latency(self, network: CollectiveNetwork, cut: CollectiveCut) -> Fraction:
+        """The least time before the first flit crosses a cut and after the last one has, minus the time of one flit.
 
-        What crosses does so in between, so its volume over the capacity of the cut may be added.
+        The volume over the capacity of the cut may be added, because it crosses in between.
         """
-        before = _from(self.ways, network.place[cut.inside])
-        after = _from(self.ways.T.tocsr(), network.place[~cut.inside])
-        crossing = self.ways.tocoo()
+        before = _from(self.hop_ticks, network.rank_vertex[cut.inside])
+        after = _from(self.hop_ticks.T.tocsr(), network.rank_vertex[~cut.inside])
+        crossing = self.hop_ticks.tocoo()
         tail, head = crossing.coords
         leaves = cut.side[tail] & ~cut.side[head]
-        apart = (
-            network.place[cut.side[network.place] & ~cut.inside],
-            network.place[~cut.side[network.place] & cut.inside],
+        separated = (
+            network.rank_vertex[cut.side[network.rank_vertex] & ~cut.inside],
+            network.rank_vertex[~cut.side[network.rank_vertex] & cut.inside],
         )
-        there = np.concatenate([(before[tail] + crossing.data)[leaves], before[apart[0]], np.zeros(len(apart[1]))])
-        onward = np.concatenate([after[head[leaves]], np.zeros(len(apart[0])), after[apart[1]]])
-        return self.ends + Fraction(float(there.min())) + Fraction(float(onward.min())) - self.flit
+        to_cut = np.concatenate(
+            [(before[tail] + crossing.data)[leaves], before[separated[0]], np.zeros(len(separated[1]))]
+        )
+        from_cut = np.concatenate([after[head[leaves]], np.zeros(len(separated[0])), after[separated[1]]])
+        return self.ends + Fraction(float(to_cut.min())) + Fraction(float(from_cut.min())) - self.flit
 
 
 def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sparse.csr_array:
-    """[switches, switches]: the ticks of the quickest channel from one switch to another; ticks: float64 [channels]."""
+    """[switches, switches] sparse: ticks of the fastest channel between two switches. ticks: float64 [channels]."""
     order = np.lexsort((ticks, topology.dst, topology.src))
     first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
-    kept = order[first]
-    return sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
+    fastest = order[first]
+    return sparse.csr_array((ticks[fastest], (topology.src[fastest], topology.dst[fastest])), (topology.switches,) * 2)
 
 
-def _some(vertices: Ints, alike: bool) -> Ints:
-    """Vertices from which to look: one if all are alike, and not too many."""
+def _sample_sources(vertices: Ints, alike: bool) -> Ints:
+    """Vertices whose distances are computed: one if the network is vertex-transitive, else up to MOST_SOURCES."""
     if alike:
         return vertices[:1]
     if len(vertices) <= MOST_SOURCES:
@@ -96,7 +120,7 @@ def _some(vertices: Ints, alike: bool) -> Ints:
     return vertices[np.linspace(0, len(vertices) - 1, MOST_SOURCES).astype(np.int64)]
 
 
-def _from(ways: sparse.csr_array, vertices: Ints) -> Floats:
-    """float64 [switches]: the least time from any of some vertices."""
-    found: Floats = dijkstra(ways, indices=np.unique(vertices), min_only=True)
-    return found
+def _from(hop_ticks: sparse.csr_array, vertices: Ints) -> Floats:
+    """float64 [switches]: the least time from any of the vertices."""
+    distance: Floats = dijkstra(hop_ticks, indices=np.unique(vertices), min_only=True)
+    return distance

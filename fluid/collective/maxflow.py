@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled maximum flow in whole numbers, for thousands of flows on one graph.
+"""Compiled integer maximum flow, for thousands of flows on one graph.
 
-Dinic's method: flow goes along shortest ways, which are found from the sink, until none is left.
+Dinic's algorithm: blocking flows along shortest paths, found by breadth-first search from the sink.
 
 Source: Dinic, Soviet Mathematics Doklady 11 (1970).
 """
@@ -15,22 +15,22 @@ from flitlab.models.jit import kernel, routine
 
 
 class Residual(NamedTuple):
-    """What is left of the capacities of a graph, and room for a search in it; one serves any number of flows.
+    """Residual graph and work arrays, reused for any number of flows.
 
-    A *slot* is an arc as one of its ends sees it: every arc has one at its tail and one, for the opposite direction, at
-    its head. Slots of a vertex stand side by side.
+    A *slot* is one end of an arc: every arc has a slot at its tail and one, for the opposite direction, at its head.
+    Slots of a vertex are contiguous.
 
-    first: int64 [vertices + 1], the slots of v are first[v]:first[v + 1]. head: int32 [slots], where a slot leads to.
-    mate: int32 [slots], the slot of the opposite direction. slot: int32 [arcs], that of each arc at its tail. left:
-    int64 [slots], what may still be sent. distance: int32 [vertices], hops to the sink, -1 where there is no way.
-    cursor: int64 [vertices], queue: int32 [vertices], path: int32 [vertices], for the search.
+    first: int64 [vertices + 1], the slots of v are first[v]:first[v + 1]. head: int32 [slots], the other end of a slot.
+    mate: int32 [slots], the slot of the opposite direction. slot: int32 [arcs], slot of each arc at its tail.
+    remaining: int64 [slots], residual capacity. distance: int32 [vertices], hops to the sink, -1 where there is no
+    path. cursor: int64 [vertices], queue: int32 [vertices], path: int32 [vertices], work arrays of the search.
     """
 
     first: Ints
     head: Ints32
     mate: Ints32
     slot: Ints32
-    left: Ints
+    remaining: Ints
     distance: Ints32
     cursor: Ints
     queue: Ints32
@@ -38,14 +38,24 @@ class Residual(NamedTuple):
 
     @classmethod
     def of(cls, vertices: int, tail: Ints, head: Ints) -> "Residual":
-        """Room for flows on a graph with arcs from tail to head, int64 [arcs] in any order."""
-        found = cls.room(vertices, len(tail))
-        lay_out(found, tail, head, len(tail))
-        return found
+        """The residual graph of a directed graph.
+
+        Parameters
+        ----------
+        vertices : int
+            Number of vertices.
+        tail, head : int64 [arcs]
+            Ends of the arcs, in any order.
+        """
+        residual = cls.allocate(vertices, len(tail))
+        lay_out(residual, tail, head, len(tail))
+        return residual
 
     @classmethod
-    def room(cls, vertices: int, arcs: int) -> "Residual":
-        """Room for a graph of so many vertices with up to so many arcs, which :func:`lay_out` puts there."""
+    def allocate(cls, vertices: int, arcs: int) -> "Residual":
+        """Uninitialised arrays for a graph with ``vertices`` vertices and at most ``arcs`` arcs; :func:`lay_out` fills
+        them.
+        """
         slots, nodes = np.zeros(2 * arcs, np.int32), np.zeros(vertices, np.int32)
         return cls(
             np.zeros(vertices + 1, np.int64), slots, slots.copy(), np.zeros(arcs, np.int32),
@@ -55,7 +65,17 @@ class Residual(NamedTuple):
 
 @routine
 def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
-    """Put the first ``arcs`` arcs from tail to head (int64) into a residual that has room for them; no flow yet."""
+    """Build the slots of a graph; there is no flow yet.
+
+    Parameters
+    ----------
+    residual : Residual
+        Arrays that are large enough; overwritten.
+    tail, head : int64
+        Ends of the arcs.
+    arcs : int
+        How many of them belong to the graph.
+    """
     first, cursor = residual.first, residual.cursor
     vertices = len(cursor)
     first[:] = 0
@@ -67,69 +87,81 @@ def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
         cursor[v] = first[v]
     for a in range(arcs):
         u, v = tail[a], head[a]
-        there, back = cursor[u], cursor[v]
+        forward, backward = cursor[u], cursor[v]
         cursor[u] += 1
         cursor[v] += 1
-        residual.slot[a] = there
-        residual.head[there], residual.mate[there] = v, back
-        residual.head[back], residual.mate[back] = u, there
+        residual.slot[a] = forward
+        residual.head[forward], residual.mate[forward] = v, backward
+        residual.head[backward], residual.mate[backward] = u, forward
 
 
 @kernel
 def set_capacities(residual: Residual, capacity: Ints, arcs: int) -> None:
-    """Take all flow back, and give the first ``arcs`` arcs their capacity (int64 [arcs])."""
-    residual.left[:] = 0
+    """Remove all flow, and set the capacities of the first ``arcs`` arcs.
+
+    Parameters
+    ----------
+    residual : Residual
+        The graph.
+    capacity : int64 [arcs]
+        Capacities.
+    arcs : int
+        Number of arcs.
+    """
+    residual.remaining[:] = 0
     for a in range(arcs):
-        residual.left[residual.slot[a]] = capacity[a]
+        residual.remaining[residual.slot[a]] = capacity[a]
 
 
 @kernel
-def _measure(residual: Residual, source: int, sink: int) -> bool:
-    """Fill in the distances to the sink up to that of the source; whether there is a way at all."""
+def _find_distances(residual: Residual, source: int, sink: int) -> bool:
+    """Compute the distances to the sink up to that of the source; returns whether there is a path."""
     first, head, distance, queue = residual.first, residual.head, residual.distance, residual.queue
     distance[:] = -1
     distance[sink], queue[0] = 0, sink
-    done, found = 0, 1
-    while done < found:
+    done, queued = 0, 1
+    while done < queued:
         v = queue[done]
         done += 1
         for i in range(first[v], first[v + 1]):
             u = head[i]
-            if distance[u] < 0 and residual.left[residual.mate[i]] > 0:
+            if distance[u] < 0 and residual.remaining[residual.mate[i]] > 0:
                 distance[u] = distance[v] + 1
                 if u == source:
                     return True
-                queue[found] = u
-                found += 1
+                queue[queued] = u
+                queued += 1
     return False
 
 
 @kernel
 def _send(residual: Residual, path: Ints32, length: int, amount: int) -> int:
-    """Send an amount over the first ``length`` slots of a path; the place of the first one that is full by that."""
-    left, full = residual.left, length
+    """Send an amount along the first ``length`` slots of a path; returns the index of the first slot that is
+    saturated.
+    """
+    remaining, full = residual.remaining, length
     for k in range(length - 1, -1, -1):
         i = path[k]
-        left[i] -= amount
-        left[residual.mate[i]] += amount
-        if left[i] == 0:
+        remaining[i] -= amount
+        remaining[residual.mate[i]] += amount
+        if remaining[i] == 0:
             full = k
     return full
 
 
 @kernel
-def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
-    """Send flow along shortest ways until each has a full arc, or until ``wanted`` has been sent; what was sent."""
-    first, head, left, distance = residual.first, residual.head, residual.left, residual.distance
+def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> int:
+    """Send a blocking flow along shortest paths, at most ``limit``; returns the amount."""
+    first, head, remaining, distance = residual.first, residual.head, residual.remaining, residual.distance
     cursor, path = residual.cursor, residual.path
     for v in range(len(cursor)):
         cursor[v] = first[v]
     sent, length, v = 0, 0, source
-    while sent < wanted:
+    while sent < limit:
         if v == sink:
-            amount = wanted - sent
+            amount = limit - sent
             for k in range(length):
-                amount = min(amount, left[path[k]])
+                amount = min(amount, remaining[path[k]])
             sent += amount
             length = _send(residual, path, length, amount)
             if length < distance[source]:
@@ -137,7 +169,7 @@ def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
             continue
         while cursor[v] < first[v + 1]:
             i = cursor[v]
-            if left[i] > 0 and distance[head[i]] == distance[v] - 1:
+            if remaining[i] > 0 and distance[head[i]] == distance[v] - 1:
                 break
             cursor[v] += 1
         if cursor[v] < first[v + 1]:
@@ -146,7 +178,7 @@ def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
             length += 1
         elif v == source:
             break
-        else:  # a dead end: leave it and its last slot out
+        else:  # dead end: remove it and the slot to it
             distance[v] = -1
             length -= 1
             v = head[residual.mate[path[length]]]
@@ -155,40 +187,80 @@ def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
 
 
 @routine
-def send_most(residual: Residual, source: int, sink: int, wanted: int) -> int:
-    """Send as much as can be from source to sink, but no more than ``wanted``, in addition to what flows already."""
+def send_up_to(residual: Residual, source: int, sink: int, limit: int) -> int:
+    """Add a maximum flow to the current flow, at most ``limit``.
+
+    Parameters
+    ----------
+    residual : Residual
+        The graph.
+    source, sink : int
+        Vertices.
+    limit : int
+        Largest amount.
+
+    Returns
+    -------
+    int
+        The amount.
+    """
     sent = 0
-    while sent < wanted and _measure(residual, source, sink):
-        sent += _block(residual, source, sink, wanted - sent)
+    while sent < limit and _find_distances(residual, source, sink):
+        sent += _blocking_flow(residual, source, sink, limit - sent)
     return sent
 
 
 @routine
-def first_short(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, wanted: int) -> int:
-    """The place of the first sink, from ``begin`` on, to which ``wanted`` cannot flow; their number if there is none.
+def first_unreached(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, required: int) -> int:
+    """The index of the first sink whose maximum flow is less than ``required``; len(sinks) if there is none.
 
-    The residual is left as the last flow made it. capacity: int64 [arcs], for each flow anew. sinks: int64.
+    The residual graph keeps the last flow.
+
+    Parameters
+    ----------
+    residual : Residual
+        The graph.
+    capacity : int64 [arcs]
+        Capacities of every flow.
+    source : int
+        Vertex.
+    sinks : int64
+        Vertices that are tried in order.
+    begin : int
+        Index of the first one.
+    required : int
+        Amount of flow.
     """
     for k in range(begin, len(sinks)):
         set_capacities(residual, capacity, len(capacity))
-        if send_most(residual, source, sinks[k], wanted) < wanted:
+        if send_up_to(residual, source, sinks[k], required) < required:
             return k
     return len(sinks)
 
 
 @routine
-def reach(residual: Residual, source: int, reached: Bools) -> None:
-    """Mark in bool [vertices] what the source reaches where something is left: a least cut, if the flow is a most."""
+def mark_reachable(residual: Residual, source: int, reached: Bools) -> None:
+    """Mark the vertices that the source reaches in the residual graph: after a maximum flow, a minimum cut.
+
+    Parameters
+    ----------
+    residual : Residual
+        The graph.
+    source : int
+        Vertex.
+    reached : bool [vertices]
+        Output.
+    """
     queue = residual.queue
     reached[:] = False
     reached[source], queue[0] = True, source
-    done, found = 0, 1
-    while done < found:
+    done, queued = 0, 1
+    while done < queued:
         v = queue[done]
         done += 1
         for i in range(residual.first[v], residual.first[v + 1]):
             u = residual.head[i]
-            if residual.left[i] > 0 and not reached[u]:
+            if residual.remaining[i] > 0 and not reached[u]:
                 reached[u] = True
-                queue[found] = u
-                found += 1
+                queue[queued] = u
+                queued += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a collective in whole numbers: capacities, and what starts where."""
+"""The network of a collective with integer capacities, and the ranks on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,26 +16,25 @@ from flitlab.fluid.translations import translations
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.topology.graph import Topology
 
-FINEST = 2**20
+MAX_DENOMINATOR = 2**20
 """Largest common denominator of capacities."""
 
-MOST = 2**60
-"""Bound of the product of all capacities' sum and all units, so that every flow is an int64."""
+MAX_PRODUCT = 2**60
+"""Limit of total capacity times total units, so that every flow is an int64."""
 
 ROUNDING = Fraction(1, 2**50)
-"""By what part of it a capacity may differ from the fraction that it is read as: some steps of a double."""
+"""Relative difference that is allowed between a capacity and the fraction it is read as: some ulps of a double."""
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
-    """Arcs between vertices (switches), and the ranks of a collective on them, all in whole numbers.
+class CollectiveNetwork:
+    """Arcs between vertices (switches), and the ranks of a collective on them, all in integers.
 
-    tail, head: int64 [arcs], sorted by (tail, head), no pair twice: parallel channels are one arc. capacity: int64
-    [arcs], above 0; in channels it is ``capacity / scale``. place: int64 [ranks], ascending, the vertex of every rank.
-    amount: int64 [ranks], the units that start there, 0 or more.
-    host: capacity of the channel from a rank to its switch and of that back, in the same whole numbers; None where
-    ranks are switches, or those channels are infinite.
-    alike: whether symmetries that are known take every vertex to every other one, and ranks to ranks of equal amounts.
+    tail, head: int64 [arcs], sorted by (tail, head), without duplicates: parallel channels are one arc. capacity: int64
+    [arcs], > 0; the capacity of channels is ``capacity / scale``. rank_vertex: int64 [ranks], ascending, the vertex of
+    every rank. amount: int64 [ranks], units of each rank, >= 0. host: capacity of the channels between a rank and its
+    switch, in the same integers; None where ranks are switches, or those channels are infinite. vertex_transitive:
+    whether known symmetries map every vertex to every other one, and ranks to ranks of equal amounts.
     """
 
     vertices: int
@@ -43,174 +42,201 @@ class Network:
     head: Ints
     capacity: Ints
     scale: Fraction
-    place: Ints
+    rank_vertex: Ints
     amount: Ints
     host: int | None = None
-    alike: bool = False
+    vertex_transitive: bool = False
 
     @classmethod
-    def of(cls, topology: Topology, ranks: Ranks = "switches", amounts: Sequence[int] | None = None) -> "Network":
-        """The network of a topology with a rank on every switch that has hosts, or with every host as a rank.
+    def of(
+        cls, topology: Topology, ranks: Ranks = "switches", amounts: Sequence[int] | None = None
+    ) -> "CollectiveNetwork":
+        """The network of a topology.
 
-        Where no switch has hosts, each is a rank of ``switches``. amounts: the units of each rank, in the order of
-        switches or hosts; without, each has one.
+        Parameters
+        ----------
+        topology : Topology
+            The network.
+        ranks : str
+            ``switches``: a rank on every switch that has hosts (on each, if none has); ``hosts``: every host is a rank.
+        amounts : sequence of int or None
+            Units of each rank, in the order of switches or hosts; by default 1.
 
-        Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two ranks, amounts that are no whole numbers
-        or all 0, capacities without a common denominator up to ``FINEST``, or numbers that are too large together.
+        Raises
+        ------
+        FluidError
+            Fewer than two ranks, amounts that are no integers or all 0, capacities without a common denominator up to
+            ``MAX_DENOMINATOR``, or numbers whose products overflow.
         """
         check_capacities(topology)
-        place = _places(topology, ranks)
+        rank_vertex = _rank_vertices(topology, ranks)
         host = topology.host_capacity if ranks == "hosts" and topology.host_capacity < inf else None
-        whole, scale = whole_capacities([*topology.capacity.tolist(), *([] if host is None else [host])])
+        whole, scale = integer_capacities([*topology.capacity.tolist(), *([] if host is None else [host])])
         tail, head, capacity = _merged(topology, whole[: topology.channels])
         network = cls(
-            topology.switches, tail, head, capacity, scale, place, _amounts(len(place), amounts),
+            topology.switches, tail, head, capacity, scale, rank_vertex, _amounts(len(rank_vertex), amounts),
             None if host is None else int(whole[-1]),
         )  # fmt: skip
         network.check()
         even = len(set(zip(network.weight.tolist(), network.is_rank.tolist(), strict=True))) == 1
         same = len(set(network.amount.tolist())) == 1
-        return replace(network, alike=even and same and next(translations(topology), None) is not None)
+        return replace(network, vertex_transitive=even and same and next(translations(topology), None) is not None)
 
     @property
     def ranks(self) -> int:
         """Number of ranks."""
-        return len(self.place)
+        return len(self.rank_vertex)
 
     @cached_property
     def units(self) -> int:
-        """All units together: N where each rank has one."""
+        """Total units: N where each rank has one."""
         return int(self.amount.sum())
 
     @cached_property
     def weight(self) -> Ints:
-        """int64 [vertices]: the units that start at each vertex, at all its ranks together."""
+        """int64 [vertices]: the total units of the ranks at each vertex."""
         total = np.zeros(self.vertices, np.int64)
-        np.add.at(total, self.place, self.amount)
+        np.add.at(total, self.rank_vertex, self.amount)
         return total
 
     @cached_property
     def is_rank(self) -> Bools:
         """bool [vertices]: whether a vertex has ranks."""
-        return np.bincount(self.place, minlength=self.vertices) > 0
+        return np.bincount(self.rank_vertex, minlength=self.vertices) > 0
 
     @cached_property
     def sinks(self) -> Ints:
-        """int64: the vertices with ranks, one alone where all are alike."""
+        """int64: the vertices with ranks, only one of them where the network is vertex-transitive."""
         having = np.flatnonzero(self.is_rank)
-        return having[:1] if self.alike else having
+        return having[:1] if self.vertex_transitive else having
 
     @property
-    def bare(self) -> bool:
-        """Whether there is nothing but ranks, without channels of their own."""
+    def ranks_only(self) -> bool:
+        """Whether every vertex is a rank, without channels of its own."""
         return self.host is None and bool(self.is_rank.all())
 
     @property
-    def fast(self) -> bool:
-        """Whether nothing between switches is slower than the channel of a rank, so that it bounds no all-gather."""
+    def host_limited(self) -> bool:
+        """Whether no channel between switches is slower than a rank's channel, so that these do not bound an
+        all-gather.
+        """
         return self.host is not None and int(self.capacity.min(initial=self.host)) >= self.host
 
     @property
     def balanced(self) -> bool:
-        """Whether as much capacity leaves every vertex as enters it."""
+        """Whether the capacities out of and into every vertex are equal."""
         net = np.zeros(self.vertices, np.int64)
         np.add.at(net, self.tail, self.capacity)
         np.subtract.at(net, self.head, self.capacity)
         return not net.any()
 
     @property
-    def mutual(self) -> bool:
-        """Whether between any two vertices there is the same capacity both ways."""
+    def symmetric(self) -> bool:
+        """Whether any two vertices have the same capacity in both directions."""
         turned = self.reversed()
         return all(np.array_equal(getattr(self, name), getattr(turned, name)) for name in ("tail", "head", "capacity"))
 
     def out_of(self, side: Bools) -> int:
-        """B+, the whole-number capacity of all arcs out of a side (bool [vertices])."""
+        """B+, the integer capacity of all arcs out of a side.
+
+        Parameters
+        ----------
+        side : bool [vertices]
+            Vertices of the side.
+        """
         return int(self.capacity[side[self.tail] & ~side[self.head]].sum())
 
     def units_in(self, side: Bools) -> int:
-        """The units that start in a side (bool [vertices])."""
+        """The units of the ranks on a side.
+
+        Parameters
+        ----------
+        side : bool [vertices]
+            Vertices of the side.
+        """
         return int(self.weight[side].sum())
 
-    def reversed(self) -> "Network":
-        """The network with all arcs turned round."""
+    def reversed(self) -> "CollectiveNetwork":
+        """The network with all arcs reversed."""
         order = np.lexsort((self.tail, self.head))
         return replace(self, tail=self.head[order], head=self.tail[order], capacity=self.capacity[order])
 
-    def even(self) -> "Network":
+    def even(self) -> "CollectiveNetwork":
         """The network with one unit at every rank."""
         same = len(set(self.amount.tolist())) == 1
-        return replace(self, amount=np.ones(self.ranks, np.int64), alike=self.alike and same)
+        return replace(self, amount=np.ones(self.ranks, np.int64), vertex_transitive=self.vertex_transitive and same)
 
     def check(self) -> None:
-        """Raise :class:`~flitlab.fluid.problem.FluidError` if products of units and capacities could pass int64."""
+        """Raise :class:`~flitlab.fluid.problem.FluidError` if products of units and capacities could overflow an
+        int64.
+        """
         capacity, units = sum(self.capacity.tolist()) + (self.host or 0), sum(self.amount.tolist())
-        if capacity * max(units, self.ranks) >= MOST:
+        if capacity * max(units, self.ranks) >= MAX_PRODUCT:
             raise FluidError(
                 f"{units} units and capacities of {capacity} / {self.scale} together are too many for exact "
                 "bounds of a collective: give amounts in larger units, or capacities with a smaller common denominator"
             )
 
 
-def whole_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
-    """Capacities as whole numbers without a common factor, and how many of the whole make one.
+def integer_capacities(capacity: Sequence[float]) -> tuple[Ints, Fraction]:
+    """Capacities as integers without a common factor, and the integer that represents 1.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if they have no common denominator up to ``FINEST``.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if they have no common denominator up to ``MAX_DENOMINATOR``.
     """
     fractions = {value: _fraction(value) for value in set(capacity)}
-    common = lcm(*(found.denominator for found in fractions.values()))
-    if common > FINEST:
+    common = lcm(*(fraction.denominator for fraction in fractions.values()))
+    if common > MAX_DENOMINATOR:
         raise FluidError(
-            f"capacities have no common denominator up to {FINEST}, as exact bounds of a collective need: "
+            f"capacities have no common denominator up to {MAX_DENOMINATOR}, as exact bounds of a collective need: "
             f"{', '.join(f'{value:.9g}' for value in sorted(fractions)[:4])}{', ...' if len(fractions) > 4 else ''}"
         )
-    whole = {value: int(found * common) for value, found in fractions.items()}
-    if max(whole.values(), default=0) >= MOST:
+    whole = {value: int(fraction * common) for value, fraction in fractions.items()}
+    if max(whole.values(), default=0) >= MAX_PRODUCT:
         raise FluidError(f"a capacity of {max(capacity):g} is too large for exact bounds of a collective")
     factor = gcd(*whole.values()) or 1
     return np.array([whole[value] // factor for value in capacity], np.int64), Fraction(common, factor)
 
 
 def _fraction(value: float) -> Fraction:
-    """The fraction that a capacity is meant to be, of a denominator of ``FINEST`` at most.
+    """The fraction that a capacity represents, with a denominator of ``MAX_DENOMINATOR`` at most.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if there is none.
     """
     if not (isfinite(value) and value > 0):
-        raise FluidError(f"a capacity of {value} is none that collectives can use: it must be positive, finite")
-    found = Fraction(value).limit_denominator(FINEST)
-    if abs(found - Fraction(value)) > Fraction(value) * ROUNDING:
-        raise FluidError(f"the capacity {value!r} is no fraction with a denominator up to {FINEST}")
-    return found
+        raise FluidError(f"a capacity is {value}: it must be positive and finite")
+    fraction = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+    if abs(fraction - Fraction(value)) > Fraction(value) * ROUNDING:
+        raise FluidError(f"the capacity {value!r} is not a fraction with a denominator up to {MAX_DENOMINATOR}")
+    return fraction
 
 
-def _places(topology: Topology, ranks: Ranks) -> Ints:
-    """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` below two."""
+def _rank_vertices(topology: Topology, ranks: Ranks) -> Ints:
+    """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two."""
     if ranks not in get_args(Ranks):
         raise FluidError(f"ranks are {' or '.join(get_args(Ranks))}, not {ranks}")
     if ranks == "hosts":
-        place = topology.host_switch
+        rank_vertex = topology.host_switch
     else:
-        place = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
-    if len(place) < 2:
-        raise FluidError(f"a collective needs at least two ranks; of {ranks} with hosts there are {len(place)}")
-    return place.astype(np.int64)
+        rank_vertex = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
+    if len(rank_vertex) < 2:
+        raise FluidError(f"a collective needs at least two ranks; there are {len(rank_vertex)} {ranks} with hosts")
+    return rank_vertex.astype(np.int64)
 
 
 def _amounts(ranks: int, amounts: Sequence[int] | None) -> Ints:
-    """int64 [ranks]: the units of every rank; raises :class:`~flitlab.fluid.problem.FluidError` if they are none."""
+    """int64 [ranks]: the units of every rank; raises :class:`~flitlab.fluid.problem.FluidError` if they are invalid."""
     if amounts is None:
         return np.ones(ranks, np.int64)
     if len(amounts) != ranks:
         raise FluidError(f"there are {len(amounts)} amounts for {ranks} ranks")
-    wrong = [amount for amount in amounts if not (amount == int(amount) and 0 <= amount < MOST)]
+    wrong = [amount for amount in amounts if not (amount == int(amount) and 0 <= amount < MAX_PRODUCT)]
     if wrong or not any(amounts):
-        raise FluidError(f"amounts are whole numbers, not all of them 0; {wrong[0] if wrong else 'all'} is not")
+        raise FluidError(f"amounts must be whole numbers from 0, not all 0: {wrong[0] if wrong else 'all are 0'}")
     return np.array([int(amount) for amount in amounts], np.int64)
 
 
 def _merged(topology: Topology, capacity: Ints) -> tuple[Ints, Ints, Ints]:
-    """Tail, head and capacity of arcs, parallel channels (whose capacities are given) being one."""
+    """Tail, head and capacity of the arcs; parallel channels become one. capacity: int64 [channels]."""
     pair = topology.src * topology.switches + topology.dst
     arc, index = np.unique(pair, return_inverse=True)
     total = np.zeros(len(arc), np.int64)

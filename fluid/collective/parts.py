@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least times of an all-reduce that disjoint parts of a network prove.
+"""Lower bounds on the time of an all-reduce by disjoint parts of the network.
 
-Let a message carry, for every element of the vector, one partial result. Then 2 (k - 1) messages of each element cross
-between k parts that have all ranks among them; so the time is at least that over what leaves the parts together, and
-over what enters them. Any family of parts is a proof; the best one is a graph's strength where every vertex is a
-rank, and searched for among nested sets elsewhere.
+Let a message carry one partial result for every element of the vector. Then 2 (k - 1) messages per element cross
+between k parts that contain all ranks; so the time is at least that over the capacity out of all parts, and over the
+capacity into them. Any family of parts is a proof. If every vertex is a rank, the best one is the strength of a graph;
+otherwise it is searched among nested sets.
 
 Source: Harary and Schwenk, Journal of the Franklin Institute 297 (1974), for gossip by one-way calls; Cunningham,
 Journal of the ACM 32 (1985), for the strength.
@@ -17,25 +17,25 @@ from typing import Literal
 
 import numpy as np
 
-from flitlab.fluid.collective.maxflow import Residual, reach, send_most, set_capacities
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, mark_reachable, send_up_to, set_capacities
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.arrays import Ints
 
 Counted = Literal["out", "in", "both"]
-"""Whether what leaves the parts counts, or what enters them, or the lesser of the two."""
+"""Which capacity bounds: out of the parts, into them, or the lesser of both."""
 
 WORK = 30_000_000
-"""Vertices times arcs up to which parts are searched for; beyond, each rank alone is tried, and each switch."""
+"""Vertices times arcs up to which parts are searched for; beyond, single ranks and single switches are tried."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Disjoint parts of a network, each with a rank, and all ranks in them.
+    """Disjoint parts of a network, each with a rank, that contain all ranks.
 
     part: int64 [vertices], of_rank: int64 [ranks]: the part of each, 0 .. count - 1, -1 of vertices in none. out, into:
-    capacity out of all parts together, and into them, as ``scale`` has it in
-    :class:`~flitlab.fluid.collective.network.Network`. counted: which of them bounds. best: whether it is known
-    that no other parts prove more.
+    capacity out of all parts, and into them, times ``scale`` as in
+    :class:`~flitlab.fluid.collective.network.CollectiveNetwork`. counted: which of them bounds. best: whether no other
+    parts are known to prove more.
     """
 
     part: Ints
@@ -48,21 +48,38 @@ class Parts:
     best: bool = False
 
     @classmethod
-    def of(cls, network: Network, part: Ints, of_rank: Ints, counted: Counted = "both") -> "Parts":
-        """The parts that labels make, of any numbers; a vertex is in none if it has no rank's or a negative one."""
+    def of(cls, network: CollectiveNetwork, part: Ints, of_rank: Ints, counted: Counted = "both") -> "Parts":
+        """The parts that labels define.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        part : int64 [vertices]
+            Labels; a vertex whose label is negative or no rank's is in no part.
+        of_rank : int64 [ranks]
+            Labels.
+        counted : Counted
+            Which capacity bounds.
+
+        Raises
+        ------
+        ValueError
+            An infinite channel joins a rank to a switch in another part.
+        """
         labels = np.unique(of_rank)
-        place = np.minimum(np.searchsorted(labels, part), len(labels) - 1)
-        part = np.where(labels[place] == part, place, -1)
+        index = np.minimum(np.searchsorted(labels, part), len(labels) - 1)
+        part = np.where(labels[index] == part, index, -1)
         of_rank = np.searchsorted(labels, of_rank)
         tail, head = part[network.tail], part[network.head]
         out, into = (
             int(network.capacity[(end >= 0) & (tail != head)].sum()) for end in (tail, head)
         )  # fmt: skip
-        at = part[network.place]
-        apart = at != of_rank
-        if apart.any() and network.host is None:
+        part_of_vertex = part[network.rank_vertex]
+        separated = part_of_vertex != of_rank
+        if separated.any() and network.host is None:
             raise ValueError("a rank and its switch are in different parts, with an infinite channel between")
-        hosts = (int(apart.sum()) + int((apart & (at >= 0)).sum())) * (network.host or 0)
+        hosts = (int(separated.sum()) + int((separated & (part_of_vertex >= 0)).sum())) * (network.host or 0)
         return cls(part, of_rank, len(labels), out + hosts, into + hosts, network.scale, counted)
 
     @property
@@ -72,12 +89,12 @@ class Parts:
 
     @property
     def capacity(self) -> int:
-        """The capacity that bounds."""
+        """The capacity that bounds, as an integer."""
         return {"out": self.out, "in": self.into, "both": min(self.out, self.into)}[self.counted]
 
     @property
     def time(self) -> Fraction:
-        """The time of an all-reduce over the size of its vector, at least, over channels of capacity 1."""
+        """Lower bound on the time of an all-reduce over the size of its vector, with channels of capacity 1."""
         return self.scale * 2 * (self.count - 1) / self.capacity if self.count > 1 else Fraction(0)
 
     @property
@@ -89,16 +106,23 @@ class Parts:
         )
 
 
-def all_reduce_parts(network: Network, least_cut: int, counted: Counted = "both") -> Parts:
+def all_reduce_parts(network: CollectiveNetwork, least_cut: int, counted: Counted = "both") -> Parts:
     """The best parts that are known.
 
-    least_cut: the least capacity out of a set that has some rank and lacks some, in the network's whole numbers.
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        The network.
+    least_cut : int
+        Least integer capacity out of a set that has some rank and lacks some.
+    counted : Counted
+        Which capacity bounds.
     """
     singles = _singles(network, counted)
     if singles.count < 2:
         return singles
-    if network.bare:
-        if singles.out <= singles.count * least_cut:  # no parts can have less out of each of them
+    if network.ranks_only:
+        if singles.out <= singles.count * least_cut:  # every part has at least the least cut out of it
             return replace(singles, best=True)
         return _strongest(network, singles) if _affordable(network) else singles
     families = [singles, _switches(network, counted)]
@@ -112,37 +136,37 @@ def _time(parts: Parts) -> Fraction:
     return parts.time
 
 
-def _affordable(network: Network) -> bool:
+def _affordable(network: CollectiveNetwork) -> bool:
     return network.vertices * len(network.tail) <= WORK
 
 
-def _singles(network: Network, counted: Counted) -> Parts:
-    """Each rank alone; those of a switch together, with it, where an infinite channel joins them."""
+def _singles(network: CollectiveNetwork, counted: Counted) -> Parts:
+    """Every rank as a part; where infinite channels join ranks, a switch with its ranks."""
     if network.host is None:
         return _switches(network, counted)
     return Parts.of(network, np.full(network.vertices, -1), np.arange(network.ranks), counted)
 
 
-def _switches(network: Network, counted: Counted) -> Parts:
+def _switches(network: CollectiveNetwork, counted: Counted) -> Parts:
     """Each switch with its ranks."""
-    return Parts.of(network, np.arange(network.vertices), network.place, counted)
+    return Parts.of(network, np.arange(network.vertices), network.rank_vertex, counted)
 
 
-def _strongest(network: Network, parts: Parts) -> Parts:
-    """The partition of the least capacity across over one less than its parts, by Newton's method."""
+def _strongest(network: CollectiveNetwork, parts: Parts) -> Parts:
+    """The partition of the least capacity across over (parts - 1), by Newton's method."""
     while True:
         share = Fraction(parts.out, parts.count - 1)
         label, value = _least_partition(network, share.numerator, share.denominator)
         if value >= -share.numerator:
             return replace(parts, best=True)
-        parts = Parts.of(network, label, label[network.place], parts.counted)
+        parts = Parts.of(network, label, label[network.rank_vertex], parts.counted)
 
 
-def _least_partition(network: Network, p: int, q: int) -> tuple[Ints, int]:
+def _least_partition(network: CollectiveNetwork, p: int, q: int) -> tuple[Ints, int]:
     """Labels of a partition of the vertices with the least sum of q B+(P) - p over its parts P, and that sum.
 
-    Vertices join one by one; y, of which a set never has more than its q B+ - p, grows at each as far as it can. The
-    sets that allow no more are the proof, and those that meet are one part.
+    Greedy algorithm over vertices: y_v grows as far as the constraint y(P) <= q B+(P) - p allows for all sets P. Tight
+    sets are the proof; tight sets that intersect are one part.
     """
     n, arcs = network.vertices, len(network.tail)
     every = np.arange(n)
@@ -151,13 +175,13 @@ def _least_partition(network: Network, p: int, q: int) -> tuple[Ints, int]:
     residual, reached = Residual.of(n + 2, tail, head), np.zeros(n + 2, bool)
     capacity = np.concatenate([q * network.capacity, np.zeros(2 * n, np.int64)])
     into, out = capacity[arcs : arcs + n], capacity[arcs + n :]
-    out[:] = endless = 2 * q * int(network.capacity.sum()) + n * p + 1
+    out[:] = unbounded = 2 * q * int(network.capacity.sum()) + n * p + 1
     y, label = np.zeros(n, np.int64), every.copy()
     for v in range(n):
-        into[v], out[v] = endless, 0
+        into[v], out[v] = unbounded, 0
         set_capacities(residual, capacity, len(capacity))
-        least = send_most(residual, n, n + 1, endless)
-        reach(residual, n, reached)
+        least = send_up_to(residual, n, n + 1, unbounded)
+        mark_reachable(residual, n, reached)
         y[v] = least - int(y[y > 0].sum()) - p
         into[v], out[v] = max(y[v], 0), max(-y[v], 0)
         label[np.isin(label, label[reached[:n]])] = label[v]
@@ -165,14 +189,14 @@ def _least_partition(network: Network, p: int, q: int) -> tuple[Ints, int]:
 
 
 class _Nested:
-    """Sets of vertices of which any two are disjoint or nested: every vertex, and joins of two sets that are maximal.
+    """A laminar family of sets of vertices: every vertex, and the union of two maximal sets, repeatedly.
 
-    joins: the two sets of every join, by number; the single vertices have the first numbers. out, into: capacity of
-    each set. ranks: whether it has any.
+    joins: the two sets of every union, by number; single vertices have the first numbers. out, into: capacity of each
+    set. ranks: whether a set has any.
     """
 
-    def __init__(self, network: Network):
-        """Join the two sets of which one has the largest share of its capacity to the other, again and again."""
+    def __init__(self, network: CollectiveNetwork):
+        """Unite the two sets with the largest relative capacity between them, repeatedly."""
         self.network = network
         n = network.vertices
         out, into = (np.zeros(n, np.int64) for _ in range(2))
@@ -180,56 +204,61 @@ class _Nested:
         np.add.at(into, network.head, network.capacity)
         self.out, self.into, self.ranks = out.tolist(), into.tolist(), network.is_rank.tolist()
         self.joins: list[tuple[int, int]] = []
-        beside: list[dict[int, int]] = [{} for _ in range(n)]
+        between: list[dict[int, int]] = [{} for _ in range(n)]
         for u, v, c in zip(network.tail.tolist(), network.head.tolist(), network.capacity.tolist(), strict=True):
-            beside[u][v] = beside[u].get(v, 0) + c
-            beside[v][u] = beside[v].get(u, 0) + c
-        waiting = [self._offer(u, v, c) for u in range(n) for v, c in beside[u].items() if u < v]
+            between[u][v] = between[u].get(v, 0) + c
+            between[v][u] = between[v].get(u, 0) + c
+        waiting = [self._offer(u, v, c) for u in range(n) for v, c in between[u].items() if u < v]
         heapq.heapify(waiting)
         while waiting:
             _, a, b = heapq.heappop(waiting)
-            if beside[a] and beside[b]:
-                self._join(a, b, beside)
-                new = len(beside) - 1
-                for other, c in beside[new].items():
+            if between[a] and between[b]:
+                self._join(a, b, between)
+                new = len(between) - 1
+                for other, c in between[new].items():
                     heapq.heappush(waiting, self._offer(other, new, c))
 
     def _offer(self, a: int, b: int, between: int) -> tuple[float, int, int]:
-        """A join as the heap has it, that of the largest share first."""
+        """A candidate union as a heap entry; the largest share comes first."""
         return -between / min(self.out[a] + self.into[a], self.out[b] + self.into[b]), a, b
 
-    def _join(self, a: int, b: int, beside: list[dict[int, int]]) -> None:
-        """Make one set of two; beside: for each set that is in no other one, the capacity to others both ways."""
-        between = beside[a][b]
+    def _join(self, a: int, b: int, between: list[dict[int, int]]) -> None:
+        """Unite two sets; beside: capacity of each maximal set to other ones, both directions together."""
+        shared = between[a][b]
         for of_set in (self.out, self.into):
-            of_set.append(of_set[a] + of_set[b] - between)
+            of_set.append(of_set[a] + of_set[b] - shared)
         self.ranks.append(self.ranks[a] or self.ranks[b])
         self.joins.append((a, b))
         merged: dict[int, int] = {}
         for old in (a, b):
-            for other, c in beside[old].items():
+            for other, c in between[old].items():
                 if other not in (a, b):
                     merged[other] = merged.get(other, 0) + c
-                    del beside[other][old]
-            beside[old] = {}
+                    del between[other][old]
+            between[old] = {}
         for other, c in merged.items():
-            beside[other][len(beside)] = c
-        beside.append(merged)
+            between[other][len(between)] = c
+        between.append(merged)
 
     def best(self, parts: Parts, outward: bool) -> Parts:
-        """The parts among these sets, and single ranks, with the least capacity out of (or into) them over their number
-        less one, by Newton's method from those given."""
+        """The parts among these sets and single ranks with the least capacity over (parts - 1), by Newton's method.
+
+        parts: the start. outward: whether the capacity out of the parts counts, or that into them.
+        """
         while True:
             share = Fraction(parts.out if outward else parts.into, parts.count - 1)
-            found = self._least(share, self.out if outward else self.into, parts.counted)
-            if found is None:
+            better = self._least(share, self.out if outward else self.into, parts.counted)
+            if better is None:
                 return parts
-            parts = found
+            parts = better
 
     def _least(self, share: Fraction, capacity: list[int], counted: Counted) -> Parts | None:
-        """Parts with the least sum of q capacity - p, if that proves more than the share p / q did."""
+        """Parts with the least sum of q capacity - p, if they prove more than the share p / q; else None."""
         p, q = share.as_integer_ratio()
-        n, hosts = self.network.vertices, np.bincount(self.network.place, minlength=self.network.vertices).tolist()
+        n, hosts = (
+            self.network.vertices,
+            np.bincount(self.network.rank_vertex, minlength=self.network.vertices).tolist(),
+        )
         least: list[int] = []
         split: list[bool] = []
         for a, width in enumerate(capacity):
@@ -247,7 +276,7 @@ class _Nested:
         return self._labelled(tops, split, counted)
 
     def _labelled(self, tops: set[int], split: list[bool], counted: Counted) -> Parts:
-        """The parts that are left when sets are split as they are to be, from the largest ones down."""
+        """The parts after sets are split, from the largest ones down."""
         network, n = self.network, self.network.vertices
         part, of_rank = np.full(n, -1), -2 - np.arange(network.ranks)
         waiting = [(a, -1) for a in tops]
@@ -258,5 +287,5 @@ class _Nested:
                 waiting += [(b, max(label, a if whole else -1)) for b in self.joins[a - n]]
             elif whole:
                 part[a] = a if label < 0 else label
-        at = part[network.place]
-        return Parts.of(network, part, np.where(at >= 0, at, of_rank), counted)
+        part_of_vertex = part[network.rank_vertex]
+        return Parts.of(network, part, np.where(part_of_vertex >= 0, part_of_vertex, of_rank), counted)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooted trees for an all-reduce: parts of the vector are reduced along in-trees to a root, and spread along out-trees.
+"""Rooted trees of an all-reduce: parts of the vector are reduced along in-trees to a root, and spread along out-trees.
 
-Which share of the vector has which root, and which capacity its in-trees and its out-trees get, a linear program says
-(:mod:`flitlab.fluid.collective.plan`), of whose solutions :mod:`flitlab.fluid.collective.centres` takes one for trees
-that are not deep. Rooted trees are never slower than a reduce-scatter with an all-gather after it. Whether they are
-always the fastest of all that works element by element is not known.
+A linear program (:mod:`flitlab.fluid.collective.plan`) chooses the share of the vector of each root and the capacities
+of in-trees and out-trees; :mod:`flitlab.fluid.collective.centres` selects a solution with trees of small depth. Rooted
+trees are never slower than a reduce-scatter followed by an all-gather. Whether they are always optimal among
+element-wise algorithms is unknown.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from fractions import Fraction
 from flitlab.fluid.collective import cuts
 from flitlab.fluid.collective.centres import plan_around_centres
 from flitlab.fluid.collective.forest import packed, with_hosts_as_vertices
-from flitlab.fluid.collective.network import Network
-from flitlab.fluid.collective.reached import check_spanning, longest
+from flitlab.fluid.collective.network import CollectiveNetwork
+from flitlab.fluid.collective.tree_times import check_spanning, longest_arc_time
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.tree import Tree
 
 
 @dataclass(frozen=True)
-class Rooted:
-    """Trees with one root: along ``into`` parts of the vector are reduced to it, along ``out`` the results go back.
+class RootedPair:
+    """An in-tree and an out-tree of one root: parts are reduced along ``into``, results return along ``out``.
 
-    Both are written as trees out of the root; what goes along ``into`` goes against its arcs.
+    Both are written as trees out of the root; data on ``into`` moves against its arcs.
     """
 
     into: Tree
@@ -36,7 +36,7 @@ class Rooted:
 
     @property
     def count(self) -> int:
-        """How many parts of the vector have these trees."""
+        """Parts of the vector that use these trees."""
         return self.out.count
 
 
@@ -44,70 +44,69 @@ class Rooted:
 class RootedForest:
     """Rooted trees of all parts of the vector.
 
-    network: in which the trees are; where ranks have channels of their own, they are vertices of it, after all others.
-    parts: into how many parts the vector is divided; every one has its trees. reached: the time of an all-reduce, in
-    vectors over a channel of capacity 1.
+    network: that of the trees; ranks with channels of their own are vertices after all others. parts: of the vector;
+    each has its trees. reached: time of an all-reduce, in vectors over a channel of capacity 1.
     """
 
-    network: Network
-    trees: tuple[Rooted, ...]
+    network: CollectiveNetwork
+    trees: tuple[RootedPair, ...]
     parts: int
     reached: Fraction
 
 
-def rooted_trees(network: Network) -> RootedForest:
-    """The fastest rooted trees of an all-reduce on a network, of which amounts do not matter.
+def rooted_trees(network: CollectiveNetwork) -> RootedForest:
+    """The fastest rooted trees of an all-reduce on a network; amounts are ignored.
 
     Raises :class:`~flitlab.fluid.collective.splitting.SplittingError` if a vertex without ranks cannot be split off,
     :class:`~flitlab.fluid.problem.FluidError` if ranks are cut off from each other, or HiGHS finds no optimum.
     """
     network = with_hosts_as_vertices(network)
-    cuts.all_reduce(network)  # refuses ranks that are cut off
+    cuts.all_reduce(network)  # rejects ranks that are cut off
     plan = plan_around_centres(network)
-    toward, away = (replace(network, capacity=use) for use in plan.uses)
-    trees = tuple(_paired(_by_root(toward.reversed(), plan.roots), _by_root(away, plan.roots)))
-    return RootedForest(network, trees, plan.parts, rooted_reached(network, trees))
+    inward, outward = (replace(network, capacity=use) for use in plan.uses)
+    trees = tuple(_paired(_by_root(inward.reversed(), plan.roots), _by_root(outward, plan.roots)))
+    return RootedForest(network, trees, plan.parts, rooted_time(network, trees))
 
 
-def rooted_reached(network: Network, trees: tuple[Rooted, ...]) -> Fraction:
+def rooted_time(network: CollectiveNetwork, trees: tuple[RootedPair, ...]) -> Fraction:
     """The time of an all-reduce over rooted trees, in vectors over a channel of capacity 1.
 
-    Raises ``ValueError`` if a tree does not reach every rank or uses what is no arc, or two that belong together have
+    Raises ``ValueError`` if a tree does not reach every rank or uses a missing arc, or the trees of a pair have
     different roots or counts.
     """
     for pair in trees:
         if (pair.into.root, pair.into.count) != (pair.root, pair.count) or pair.count <= 0:
-            raise ValueError(f"the in-tree and the out-tree of root {pair.root} are not of the same parts")
+            raise ValueError(f"the in-tree and the out-tree of root {pair.root} have different roots or counts")
         check_spanning(network, pair.into)
         check_spanning(network, pair.out)
     parts = sum(pair.count for pair in trees)
     against = (Tree(path[-1], pair.count, (path[::-1],)) for pair in trees for path in pair.into.paths)
-    return longest(network, [*against, *(pair.out for pair in trees)]) / parts
+    return longest_arc_time(network, [*against, *(pair.out for pair in trees)]) / parts
 
 
-def _by_root(network: Network, roots: Ints) -> dict[int, list[Tree]]:
-    """Out-trees by root, as many of each as it is to have, over arcs that take as many as their capacity."""
-    found: dict[int, list[Tree]] = {}
+def _by_root(network: CollectiveNetwork, roots: Ints) -> dict[int, list[Tree]]:
+    """Out-trees by root, within the arc capacities."""
+    trees: dict[int, list[Tree]] = {}
     for tree in packed(network, roots):
-        found.setdefault(tree.root, []).append(tree)
-    return found
+        trees.setdefault(tree.root, []).append(tree)
+    return trees
 
 
-def _paired(into: dict[int, list[Tree]], out: dict[int, list[Tree]]) -> Iterator[Rooted]:
-    """In-trees and out-trees of the same roots, deep ones with others that are not, divided to be of equal counts."""
+def _paired(into: dict[int, list[Tree]], out: dict[int, list[Tree]]) -> Iterator[RootedPair]:
+    """In-trees and out-trees of equal roots in pairs of equal counts, deep ones with shallow ones."""
     for root, first in into.items():
         waiting, others = sorted(first, key=_depth), sorted(out[root], key=_depth, reverse=True)
         while waiting:
             one, other = waiting.pop(), others.pop()
             count = min(one.count, other.count)
-            yield Rooted(replace(one, count=count), replace(other, count=count))
+            yield RootedPair(replace(one, count=count), replace(other, count=count))
             for tree, rest in ((one, waiting), (other, others)):
                 if tree.count > count:
                     rest.append(replace(tree, count=tree.count - count))
 
 
 def _depth(tree: Tree) -> int:
-    """Hops from the root to the vertex that is farthest from it along the tree."""
+    """Hops from the root to the farthest vertex along the tree."""
     depth = {tree.root: 0}
     for path in tree.paths:
         depth[path[-1]] = depth[path[0]] + len(path) - 1

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts into halves of equal size, by the partitioner METIS."""
+"""Balanced cuts by the partitioner METIS."""
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.metrics.bisection import metis_halves
 
 TRIES = 10
 
 
-def search(network: Network) -> np.ndarray | None:
-    """The sparsest of the bisections that METIS finds, with equally many switches, and hosts, in the halves."""
+def search(network: CutNetwork) -> np.ndarray | None:
+    """The sparsest bisection of METIS, with equally many switches, or hosts, on both sides; bool [switches]."""
     topology = network.topology
     if topology.switches < 2:
         return None

@@ -1,49 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All cuts of a small network."""
+"""Exhaustive search of the cuts of a small network."""
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Crossing, Network
+from flitlab.fluid.cuts.cut import Crossing, CutNetwork
 from flitlab.models.arrays import Floats
 
-MOST = 25
-"""Switches up to which all cuts are looked at: 33 million."""
+MAX_SWITCHES = 25
+"""Switches up to which all cuts are searched: 33 million."""
 
-TOGETHER = 16
-"""The first so many switches are in or out of a set in all ways at once."""
+FIRST_SWITCHES = 16
+"""Switches whose subsets are evaluated together."""
 
 
-def search(network: Network) -> np.ndarray | None:
-    """The sparsest of all cuts; bool [switches]. None above MOST switches."""
+def search(network: CutNetwork) -> np.ndarray | None:
+    """The sparsest of all cuts; bool [switches]. None above MAX_SWITCHES switches."""
     n = network.topology.switches
-    if not 2 <= n <= MOST:
+    if not 2 <= n <= MAX_SWITCHES:
         return None
     capacity, demand = _Subsets(network.capacity), _Subsets(network.demand)
     least, best = np.inf, 0
-    for others in range(1 << max(n - TOGETHER, 0)):
-        found = network.ratio(capacity.leaving(others), demand.leaving(others))
-        first = int(found.argmin())
-        if found[first] < least * (1 - 1e-12):
-            least, best = float(found[first]), others << TOGETHER | first
+    for others in range(1 << max(n - FIRST_SWITCHES, 0)):
+        sparsity = network.ratio(capacity.leaving(others), demand.leaving(others))
+        first = int(sparsity.argmin())
+        if sparsity[first] < least * (1 - 1e-12):
+            least, best = float(sparsity[first]), others << FIRST_SWITCHES | first
     return (best >> np.arange(n) & 1).astype(bool) if np.isfinite(least) else None
 
 
 class _Subsets:
-    """What leaves sets of switches. A set is a number whose bit v says whether switch v belongs to it."""
+    """What leaves sets of switches. A set is an integer: bit v is set if it contains switch v."""
 
     def __init__(self, crossing: Crossing):
         self._matrix = crossing.dense()
-        first = min(len(self._matrix), TOGETHER)
+        first = min(len(self._matrix), FIRST_SWITCHES)
         self._among_first = np.zeros(1)
         for v in range(first):
-            # v is sent to by the set if it is outside, and sends to what is outside if it belongs to it
+            # outside, v receives from the set; inside, it sends to switches outside
             sent, sends = subset_sums(self._matrix[:v, v]), subset_sums(self._matrix[v, :v])
             self._among_first = np.concatenate([self._among_first + sent, self._among_first + sends[::-1]])
         self._first = slice(0, first)
 
     def leaving(self, others: int) -> Floats:
-        """float64 [sets]: for every set of the first switches, together with ``others`` of the later ones."""
-        later = np.arange(TOGETHER, len(self._matrix))
+        """float64 [sets]: what leaves every subset of the first switches, united with the set ``others`` of the other
+        switches.
+        """
+        later = np.arange(FIRST_SWITCHES, len(self._matrix))
         if len(later) == 0:
             crossing: Floats = self._among_first
             return crossing
@@ -56,7 +58,18 @@ class _Subsets:
 
 
 def subset_sums(weight: np.ndarray) -> Floats:
-    """float64 [2**n]: the sum over every subset of n weights, by its number."""
+    """Sums over all subsets of weights.
+
+    Parameters
+    ----------
+    weight : float64 [n]
+        Weights.
+
+    Returns
+    -------
+    float64 [2**n]
+        Sum over the subset whose bits are the index.
+    """
     sums = np.zeros(1)
     for one in weight:
         sums = np.concatenate([sums, sums + one])

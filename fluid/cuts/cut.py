@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cut, and what crosses many cuts of a network at once."""
+"""A cut, and the capacity and demand across many cuts of a network at once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 NAMED = 16
 """Switches that a note lists, at most."""
 
-ALIKE = 1e6
-"""Ratio of the largest amount to the least up to which sums may be subtracted: nine digits are left."""
+MAX_AMOUNT_RATIO = 1e6
+"""Ratio of the largest to the least amount up to which sums may be subtracted: nine digits remain."""
 
 BLOCK = 1 << 22
-"""Entries of the tables of cuts x switches that are looked at together."""
+"""Entries of the tables cuts x switches that are evaluated together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The switches of ``side`` can send no more than ``upper`` times their demand to the other switches.
+    """A cut: the switches of ``side`` send at most ``upper`` times their demand to the other switches.
 
-    name: of the heuristic that found it. side: bool [switches]. capacity, demand: from side to the others, at
-    load 1. certificate: length 1 on the channels that leave the side.
+    name: of the heuristic. side: bool [switches]. capacity, demand: from the side to the others, flits/tick at load 1.
+    certificate: price 1 on the channels that leave the side.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Cut:
 
 
 class Crossing:
-    """What a matrix between switches sends out of and into sets of them; its diagonal, which never crosses, is 0.
+    """What a matrix between switches sends out of and into sets of switches; its diagonal is 0.
 
-    Amounts may be twelve decades apart: then by sums only, without differences. rows, columns: float64 [switches], its
-    sums. matrix: [switches, switches], dense or sparse, or, for uniform demand, a pair (share, count) of which it is
-    the outer product but for the diagonal.
+    Amounts may differ by twelve orders of magnitude; then sums are used without differences. rows, columns: float64
+    [switches], sums of the matrix. matrix: [switches, switches], dense or sparse, or, for uniform demand, a pair
+    (share, count) whose outer product it is, except for the diagonal.
     """
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, matrix: sparse.csr_array) -> None:
@@ -53,7 +53,17 @@ class Crossing:
 
     @classmethod
     def of_pairs(cls, switches: int, source: Ints, target: Ints, amount: Floats) -> "Crossing":
-        """The demand that amounts between different switches make, those of equal pairs summed; few are kept sparse."""
+        """The matrix of amounts between different switches; sparse if few entries are positive.
+
+        Parameters
+        ----------
+        switches : int
+            Number of switches.
+        source, target : int64 [pairs]
+            Different switches; amounts of equal pairs are summed.
+        amount : float64 [pairs]
+            Flits/tick.
+        """
         matrix = sparse.csr_array((amount, (source, target)), (switches, switches))
         thin = matrix.nnz * 10 < switches**2
         return cls(matrix.sum(axis=1), matrix.sum(axis=0), matrix if thin else matrix.toarray())
@@ -70,7 +80,18 @@ class Crossing:
         return cls(share * (count.sum() - count), (share.sum() - share) * count, (share, count))
 
     def leaving(self, inside: np.ndarray) -> Floats:
-        """float64 [cuts]: what leaves the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
+        """What leaves sets of switches.
+
+        Parameters
+        ----------
+        inside : float64 [cuts, switches]
+            Sets: 0 or 1.
+
+        Returns
+        -------
+        float64 [cuts]
+            Sum of the matrix from inside to outside.
+        """
         outside = 1 - inside
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
@@ -80,7 +101,18 @@ class Crossing:
         return crossing
 
     def across(self, inside: np.ndarray) -> Floats:
-        """float64 [2, cuts]: what leaves, and what enters, the sets."""
+        """What leaves, and what enters, sets of switches.
+
+        Parameters
+        ----------
+        inside : float64 [cuts, switches]
+            Sets: 0 or 1.
+
+        Returns
+        -------
+        float64 [2, cuts]
+            Out of the sets, and into them.
+        """
         if isinstance(self.matrix, tuple) or not self._alike:
             return np.array([self.leaving(inside), self.leaving(1 - inside)])
         sent = inside @ self.matrix
@@ -89,35 +121,35 @@ class Crossing:
 
     @cached_property
     def _alike(self) -> bool:
-        """Whether amounts are so near to each other that a difference of sums is as good as a sum."""
+        """Whether amounts are similar enough for differences of sums."""
         amounts = self.matrix.data if sparse.issparse(self.matrix) else self.matrix[self.matrix > 0]
-        return len(amounts) == 0 or amounts.max() <= ALIKE * amounts.min()
+        return len(amounts) == 0 or amounts.max() <= MAX_AMOUNT_RATIO * amounts.min()
 
     def of_pair(self, u: int) -> Floats:
-        """float64 [2, switches]: what leaves, and what enters, u and every other switch as a set of two."""
+        """float64 [2, switches]: what leaves, and what enters, the sets {u, v} for every v."""
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
             out = (share[u] + share) * np.maximum(count.sum() - count[u] - count, 0)
             into = (count[u] + count) * np.maximum(share.sum() - share[u] - share, 0)
             return np.array([out, into])
-        row, column = self._line(u), self._transposed._line(u)
+        row, column = self._dense_row(u), self._transposed._dense_row(u)
         leaves = self._largest.without(u, row) + self._largest.of_others_without(u, column)
         other = self._transposed._largest
         return np.array([leaves, other.without(u, column) + other.of_others_without(u, row)])
 
     def dense(self) -> Floats:
-        """float64 [switches, switches]."""
+        """float64 [switches, switches]: the matrix."""
         if isinstance(self.matrix, tuple):
             whole = np.outer(*self.matrix)
             np.fill_diagonal(whole, 0)
             return whole
         return self.matrix if isinstance(self.matrix, np.ndarray) else self.matrix.toarray()
 
-    def _line(self, u: int) -> Floats:
-        """float64 [switches]: row u of a matrix."""
+    def _dense_row(self, u: int) -> Floats:
+        """float64 [switches]: row u of the matrix."""
         row = self.matrix[[u]]
-        found: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
-        return found
+        dense_row: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
+        return dense_row
 
     @cached_property
     def _transposed(self) -> "Crossing":
@@ -131,79 +163,117 @@ class Crossing:
 
 @dataclass(frozen=True, eq=False)
 class _Largest:
-    """The largest entry of every row of a matrix, without which what is left of the row is summed apart.
+    """The largest entry of every row of a matrix, and the sum of the other entries.
 
-    Any other entry is at most half of its row, and may be subtracted from its sum.
+    Any other entry is at most half of its row, so it may be subtracted from the sum.
     """
 
     rows: np.ndarray
-    place: np.ndarray
+    largest: np.ndarray
     rest: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray, matrix: sparse.csr_array) -> "_Largest":
-        place = np.asarray(matrix.argmax(axis=1)).ravel()
+        largest = np.asarray(matrix.argmax(axis=1)).ravel()
         entries = sparse.coo_array(matrix)
-        other = entries.col != place[entries.row]
-        return cls(rows, place, np.bincount(entries.row[other], entries.data[other], len(rows)))
+        other = entries.col != largest[entries.row]
+        return cls(rows, largest, np.bincount(entries.row[other], entries.data[other], len(rows)))
 
     def without(self, u: int, row: np.ndarray) -> Floats:
-        """float64 [switches]: the sum of row u (given too) without the entry of each switch."""
-        found: np.ndarray = self.rows[u] - row
-        found[self.place[u]] = self.rest[u]
-        return found
+        """float64 [switches]: the sum of row u without the entry of each switch. row: row u."""
+        sums: np.ndarray = self.rows[u] - row
+        sums[self.largest[u]] = self.rest[u]
+        return sums
 
     def of_others_without(self, u: int, column: np.ndarray) -> Floats:
-        """float64 [switches]: the sum of every row without its entry in column u (given too)."""
-        return np.where(self.place == u, self.rest, self.rows - column)
+        """float64 [switches]: the sum of every row without its entry in column u. column: column u."""
+        return np.where(self.largest == u, self.rest, self.rows - column)
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
-    """Capacity and demand of a scenario, for cuts to be judged by."""
+class CutNetwork:
+    """Capacity and demand of a scenario between its switches, to evaluate cuts."""
 
     topology: Topology
     capacity: Crossing
     demand: Crossing
 
     @classmethod
-    def of(cls, topology: Topology, traffic: Traffic) -> "Network":
+    def of(cls, topology: Topology, traffic: Traffic) -> "CutNetwork":
         capacity = Crossing.of_pairs(topology.switches, topology.src, topology.dst, topology.capacity)
         return cls(topology, capacity, Crossing.of_demand(traffic))
 
     def sparsity(self, inside: np.ndarray) -> Floats:
-        """float64 [2, cuts]: capacity / demand out of the sets ``inside`` (bool [cuts, switches]) and into them."""
+        """Capacity / demand of cuts.
+
+        Parameters
+        ----------
+        inside : bool [cuts, switches]
+            Sets of switches.
+
+        Returns
+        -------
+        float64 [2, cuts]
+            Out of the sets, and into them; inf where no demand crosses.
+        """
         inside = inside.astype(float)
         return self.ratio(self.capacity.across(inside), self.demand.across(inside))
 
     def ratio(self, capacity: Floats, demand: np.ndarray) -> np.ndarray:
-        """Elementwise capacity / demand, inf where there is no demand."""
-        nothing = demand <= self._nothing
-        return np.where(nothing, np.inf, capacity / np.where(nothing, 1.0, demand))
+        """Elementwise capacity / demand.
+
+        Parameters
+        ----------
+        capacity, demand : float64
+            Arrays of equal shape.
+
+        Returns
+        -------
+        float64
+            inf where there is no demand.
+        """
+        no_demand = demand <= self._nothing
+        return np.where(no_demand, np.inf, capacity / np.where(no_demand, 1.0, demand))
 
     @cached_property
     def _nothing(self) -> float:
-        """Demand that is none: where it is uniform, sums of shares of 1 are off by rounding."""
+        """Demand below which it is 0: for uniform demand, sums of shares of 1 have rounding errors."""
         return 1e-12 * float(self.demand.rows.sum()) if isinstance(self.demand.matrix, tuple) else 0.0
 
     def sparsest(self, families: Iterable[np.ndarray]) -> np.ndarray | None:
-        """The side of the sparsest of all the sets and their complements; None if no demand crosses any.
+        """The side of the sparsest of all sets and their complements; None if no demand crosses any.
 
-        families: tables of sets, bool [cuts, switches] each.
+        Parameters
+        ----------
+        families : iterable of bool [cuts, switches]
+            Tables of sets.
+
+        Returns
+        -------
+        bool [switches] or None
+            Side.
         """
         least, side = np.inf, None
         for family in families:
             step = max(1, BLOCK // family.shape[1])
             for first in range(0, len(family), step):
                 block = family[first : first + step]
-                found = self.sparsity(block)
-                way, which = np.unravel_index(found.argmin(), found.shape)
-                if found[way, which] < least * (1 - 1e-12):
-                    least, side = float(found[way, which]), block[which] ^ bool(way)
+                sparsity = self.sparsity(block)
+                direction, index = np.unravel_index(sparsity.argmin(), sparsity.shape)
+                if sparsity[direction, index] < least * (1 - 1e-12):
+                    least, side = float(sparsity[direction, index]), block[index] ^ bool(direction)
         return side
 
     def cut(self, name: str, side: np.ndarray) -> Cut:
-        """The cut of a set of sending switches."""
+        """The cut of a side.
+
+        Parameters
+        ----------
+        name : str
+            Name of the heuristic.
+        side : bool [switches]
+            Sending switches.
+        """
         inside = side[None].astype(float)
         capacity, demand = (float(what.leaving(inside)[0]) for what in (self.capacity, self.demand))
         upper = float(self.ratio(np.array(capacity), np.array(demand)))
@@ -213,8 +283,8 @@ class Network:
 
 
 def _named(side: np.ndarray) -> str:
-    """Where the cut is, by its smaller part."""
-    few, word = (side, "out of") if 2 * side.sum() <= len(side) else (~side, "into")
-    switches = np.flatnonzero(few)
+    """The smaller side of a cut in words."""
+    smaller, word = (side, "out of") if 2 * side.sum() <= len(side) else (~side, "into")
+    switches = np.flatnonzero(smaller)
     listed = " ".join(map(str, switches[:NAMED])) + (" ..." if len(switches) > NAMED else "")
     return f"{word} {len(switches)} of {len(side)} switches ({listed})"

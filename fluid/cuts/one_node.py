@@ -3,16 +3,16 @@
 
 import numpy as np
 
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.models.arrays import Bools
 
 
-def search(network: Network) -> Bools | None:
+def search(network: CutNetwork) -> Bools | None:
     """The sparsest cut between one switch and all others; bool [switches]."""
-    room, wanted = network.capacity, network.demand
-    found = network.ratio(np.array([room.rows, room.columns]), np.array([wanted.rows, wanted.columns]))
-    way, v = np.unravel_index(found.argmin(), found.shape)
-    if np.isinf(found[way, v]):
+    capacity, demand = network.capacity, network.demand
+    sparsity = network.ratio(np.array([capacity.rows, capacity.columns]), np.array([demand.rows, demand.columns]))
+    direction, v = np.unravel_index(sparsity.argmin(), sparsity.shape)
+    if np.isinf(sparsity[direction, v]):
         return None
-    inside: Bools = (np.arange(found.shape[1]) == v) ^ bool(way)
+    inside: Bools = (np.arange(sparsity.shape[1]) == v) ^ bool(direction)
     return inside

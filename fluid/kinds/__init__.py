@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of ceilings that a configuration can ask for, one file each."""
+"""The kinds of ceilings in a configuration, one file each."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounds that need no optimisation."""
+"""Bounds without optimisation."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,10 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
 ROUNDING = 1e-12
-"""How far apart, relatively, bounds may be that are the same but for rounding: the first of them is named."""
+"""Relative difference below which bounds are equal: then the first one is named."""
 
 BY_LENGTHS = ("volumetric", "cuts", "two_cluster", "hosts")
-"""Bounds that lengths of channels prove."""
+"""Bounds that channel prices prove."""
 
 
 @register("ceiling", "bounds")
@@ -45,7 +45,7 @@ class Bounds(CeilingSpec):
     growth = 1.3
 
     def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: those that lengths of channels prove."""
+        """The rows that a saved certificate can prove: those with channel prices."""
         return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_LENGTHS)])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:

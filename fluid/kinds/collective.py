@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds on the time of collectives, whatever the algorithm."""
+"""Lower bounds on the time of collectives, by any algorithm."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, register, whole
 
 UNIT = "ticks/flit"
-"""Unit of times over bandwidth: ticks, where a unit (of an all-reduce, a broadcast, a reduction: the vector) is one
+"""Unit of times over bandwidth: ticks if a unit (of an all-reduce, a broadcast, a reduction: the vector) is one
 flit."""
 
 
@@ -28,7 +28,7 @@ class Switches(Parameters):
 
 
 def listed(value: object) -> object:
-    """One name in place of a list of names."""
+    """A list with one name, in place of the name."""
     return [value] if isinstance(value, str) else value
 
 
@@ -37,10 +37,10 @@ _OneOrMore = CollectiveName | list[CollectiveName]
 Collectives = Annotated[
     list[CollectiveName], BeforeValidator(listed, json_schema_input_type=_OneOrMore), Field(min_length=1)
 ]
-"""Type of a key with collectives, or one."""
+"""Type of a key with one or more collectives."""
 
 USUAL: list[CollectiveName] = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all"]
-"""Collectives that are bounded where none are named."""
+"""Default collectives."""
 
 
 @register("ceiling", "collective")
@@ -76,28 +76,29 @@ class CollectiveCeiling(CeilingSpec):
     gap: float | None = Field(default=None, gt=0, lt=1)
 
     def provable_rows(self) -> Mapping[str, Collective]:
-        """The rows, all of which a saved certificate can prove: name -> the collective that the row is about."""
-        rows = {f"{self.kind}:{kind}": self.asked(kind) for kind in dict.fromkeys(self.of)}
-        return {self.kind: self.asked(self.of[0]), **rows}
+        """The rows that a saved certificate can prove, all of them: name -> collective of the row."""
+        rows = {f"{self.kind}:{kind}": self.collective_of(kind) for kind in dict.fromkeys(self.of)}
+        return {self.kind: self.collective_of(self.of[0]), **rows}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the first collective, then one of each."""
         from flitlab.fluid.collective.bounds import bounds
-        from flitlab.fluid.concurrent import joined
+        from flitlab.fluid.concurrent import join_notes
 
         for kind in dict.fromkeys(self.of):
-            found = bounds(instance.topology, self.asked(kind), self.gap)
-            lower, upper = found.lower, found.upper
+            collective_bounds = bounds(instance.topology, self.collective_of(kind), self.gap)
+            lower, upper = collective_bounds.lower, collective_bounds.upper
             reached = "nothing is known to reach it" if upper is None else f"possible: {upper[1]}"
             time = f"{float(lower.time):.7g}" if lower.by == "flow" else str(lower.time)
             text = f"{lower.proof.text}; " if lower.proof is not None else ""
             for name in (name for name, collective in self.provable_rows().items() if collective.kind == kind):
                 yield Ceiling(
                     name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
-                    joined(f"{kind}, {time}: {text}{reached}", found.note), flow=found.evidence,
+                    join_notes(f"{kind}, {time}: {text}{reached}", collective_bounds.note),
+                    flow=collective_bounds.evidence,
                 )  # fmt: skip
 
-    def asked(self, kind: CollectiveName) -> Collective:
-        """A collective as these keys describe it."""
+    def collective_of(self, kind: CollectiveName) -> Collective:
+        """The collective of a kind with these keys."""
         amounts = None if self.amounts is None else tuple(self.amounts)
         return Collective(kind, self.ranks, self.root, amounts, self.switches.multicast, self.switches.reduce)

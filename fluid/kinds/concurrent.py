@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the maximum concurrent flows by any routing and over given paths have in common."""
+"""Common base of the maximum concurrent flows by any routing and over given paths."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, cast
@@ -11,7 +11,7 @@ from flitlab.models.instance import Instance
 
 
 class Concurrent(Solved):
-    """A maximum concurrent flow. per_flow: also the rates that flows get, as throughput models have them."""
+    """A maximum concurrent flow. per_flow: also the rates of flows, as in throughput models."""
 
     usual = True
     limit = True
@@ -21,11 +21,11 @@ class Concurrent(Solved):
     per_flow: bool = False
 
     def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: that of the kind."""
+        """The rows that a saved certificate can prove: the row of the kind."""
         return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of theta, an interval, then those of the rates of flows if they are asked for."""
+        """The row of theta, an interval, then those of the rates of flows with ``per_flow``."""
         from flitlab.fluid.sharing.rows import with_rates
 
         kind = cast(Literal["mcf", "mcf_paths"], self.kind)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sparsest cuts that heuristics find."""
+"""The sparsest cuts of heuristics."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ Heuristic = Literal["brute_force", "one_node", "two_node", "expanding", "eigenve
 
 @register("ceiling", "cuts")
 class Cuts(CeilingSpec):
-    """Sparse cuts, each heuristic's best and the best of all: what no flow can get across.
+    """Sparse cuts, the best of each heuristic and of all: upper bounds on any flow across them.
 
-    heuristics: those that are tried; by default all.
+    heuristics: names; by default all.
     """
 
     rank = 5
@@ -37,7 +37,7 @@ class Cuts(CeilingSpec):
         return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in self.heuristics or get_args(Heuristic))])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the sparsest cut, then one of each heuristic's."""
+        """The row of the sparsest cut, then the best cut of each heuristic."""
         from flitlab.fluid.cuts import all_cuts, best
         from flitlab.fluid.problem import Problem
 

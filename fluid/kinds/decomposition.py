@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factors that make up the throughput of the maximum concurrent flow."""
+"""The factors of the throughput of the maximum concurrent flow."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -30,7 +30,7 @@ class Decomposition(Solved):
     of_one_flow = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the throughput of the concurrent flow that was found, then one of each factor."""
+        """The row of the throughput of the concurrent flow, then one of each factor."""
         from flitlab.fluid.decomposition import NO_LOAD, decomposition
         from flitlab.fluid.problem import Problem
 
@@ -39,7 +39,7 @@ class Decomposition(Solved):
             yield Ceiling.omitted("decomposition", "flits/tick", NO_LOAD)
             return
         problem = Problem.of(instance.topology, instance.traffic)
-        parts, demand = decomposition(problem, mcf.lower, mcf.channel_load), problem.wanted.total
+        parts, demand = decomposition(problem, mcf.lower, mcf.channel_load), problem.compact_demand.total
         note = f"theta {mcf.lower:.6g} = capacity x utilisation / (distance x stretch x {demand:.6g})"
         rows = [
             ("", parts.throughput, "flits/tick"), (":capacity", parts.capacity, "flits/tick"),

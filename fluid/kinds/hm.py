@@ -12,7 +12,7 @@ from flitlab.models.registry import register
 
 @register("ceiling", "hm")
 class Hm(Sharing):
-    """Hoefler's model: every path gets the least equal share among its channels."""
+    """Hoefler's model: the rate of a path is the least equal share of its channels."""
 
     rank = 7
     label = "HM"

@@ -12,7 +12,7 @@ from flitlab.models.registry import register
 
 @register("ceiling", "jm")
 class Jm(Sharing):
-    """Jain's model: every path gets the least equal share among its channels, and what is left is shared again."""
+    """Jain's model: paths get the least equal share of their channels, and remaining capacity is shared again."""
 
     rank = 8
     label = "JM"

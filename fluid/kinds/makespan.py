@@ -22,7 +22,7 @@ class Makespan(CeilingSpec):
     of_program = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the largest bound in ns, then one of each bound, then one of each kind of steps of the program."""
+        """The row of the largest bound in ns, then one of each bound, then one of each kind of step of the program."""
         from flitlab.fluid.makespan import makespan_bounds
         from flitlab.fluid.problem import FluidError
 

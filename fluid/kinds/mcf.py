@@ -11,12 +11,12 @@ from flitlab.models.registry import register
 
 @register("ceiling", "mcf")
 class Mcf(Concurrent):
-    """Maximum concurrent flow: the largest load at which every demand can be met, by any routing.
+    """Maximum concurrent flow: the largest load at which every demand is met, by any routing.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
-    per_flow: also the rates that flows get, as throughput models have them.
+    gap: relative gap of the two bounds at which an approximation may stop.
+    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 0
@@ -24,4 +24,4 @@ class Mcf(Concurrent):
     quantities: ClassVar[Quantities] = {"mean": ("MCF", PER_FLOW)}
     share = "Of the load that any routing could carry on the same network"
     of_one_flow = True
-    growth = 0.72  # from 64 switches to 10,000: little of the former is searching for paths
+    growth = 0.72  # measured from 64 to 10,000 switches: in small networks path search is a small part

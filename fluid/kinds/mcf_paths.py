@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @register("ceiling", "mcf_paths")
 class McfPaths(Concurrent):
-    """Maximum concurrent flow over the paths of the routing, each demand being split over them as is best.
+    """Maximum concurrent flow over the paths of the routing, with the best split of each demand.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
-    per_flow: also the rates that flows get, as throughput models have them.
+    gap: relative gap of the two bounds at which an approximation may stop.
+    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 1
@@ -32,24 +32,24 @@ class McfPaths(Concurrent):
     routes = "needed"
 
     def absent(self, instance: Instance) -> str:
-        """Why there is no such ceiling of an instance, '' if there is.
+        """Why an instance has no such ceiling, '' if it has one.
 
-        Over every intermediate switch there may be more paths than a linear program has room for.
+        With any intermediate switch there may be more paths than a linear program can hold.
         """
         from flitlab.fluid.graph import Demand
-        from flitlab.fluid.mcf.choose import PATHS_MOST
+        from flitlab.fluid.mcf.choose import MAX_PATH_PAIRS
 
         reason = super().absent(instance)
         if reason or instance.routes is None or instance.routes.form != VIA:
             return reason
         pairs = Demand.of_traffic(instance.traffic.at(1.0)[0]).size
-        if pairs <= PATHS_MOST:
+        if pairs <= MAX_PATH_PAIRS:
             return ""
-        return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
+        return f"{pairs} pairs of switches, each over every other one, are too many (at most {MAX_PATH_PAIRS})"
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """The largest theta such that every pair gets theta times its demand over the paths that a run drew."""
+        """The largest theta with theta times the demand of every pair over the paths that a run drew."""
         from flitlab.fluid.sharing.drawn import drawn_theta
 
         return {"mcf_paths_drawn": drawn_theta(session, traffic)}

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @register("ceiling", "mmf")
 class Mmf(Sharing):
-    """Max-min fair rates of the flows over the paths of the routing: nobody gains but at a poorer one's cost.
+    """Max-min fair rates of the flows over the paths of the routing: none can grow without reducing a smaller one.
 
-    Without a routing they are over all paths there are.
+    Without a routing, all paths are allowed.
     """
 
     rank = 6
@@ -36,9 +36,9 @@ class Mmf(Sharing):
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """Rates over the paths that a run drew, where every flow counts the same, by column of results.csv.
+        """Max-min fair rates over the paths that a run drew, with equal weights of all flows, by column of results.csv.
 
-        They are the mean per host and the least, both relative to the interface, and Jain's index.
+        These are the mean per host and the least, both relative to the interface, and Jain's index.
         """
         from flitlab.fluid.sharing.drawn import drawn_rates
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the throughput models have in common, which give a rate to every flow by a rule."""
+"""Common base of the throughput models, which assign a rate to every flow by a rule."""
 
 from typing import ClassVar, Literal
 
@@ -10,13 +10,15 @@ from flitlab.models.rules.tables import VIA
 
 
 class Sharing(CeilingSpec):
-    """A throughput model over the paths of a routing: a rule, no bound."""
+    """A throughput model over the paths of a routing: a rule, not a bound."""
 
     unit = PER_FLOW
     routes: ClassVar[Literal["unused", "used", "needed"]] = "needed"
 
     def absent(self, instance: Instance) -> str:
-        """Why there is no such ceiling of an instance, '' if there is: routes over every switch are too many paths."""
+        """Why an instance has no such ceiling, '' if it has one: with any intermediate switch there are too many
+        paths.
+        """
         routes, reason = instance.routes, super().absent(instance)
         if not reason and routes is not None and routes.form == VIA:
             return f"{routes.kind} routing has too many paths, over every intermediate switch"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of ceiling has in common, and what is known of a kind by its name."""
+"""Common base of all kinds of ceilings, and look-up of kinds by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
@@ -17,37 +17,34 @@ if TYPE_CHECKING:
     from flitlab.models.transport.session import Session
 
 THETA = "throughput θ"
-"""Unit in figures of ceilings that are a load: the factor of the demand that can be carried."""
+"""Unit in figures of ceilings that are a load: the feasible factor of the demand."""
 
 Quantities = Mapping[str, tuple[str, str]]
-"""Type of a table of what a ceiling says besides: quantity -> what it is called, and its unit."""
+"""Type of the table of further quantities of a ceiling: quantity -> label and unit."""
 
 COMMON: dict[str, Any] = {"method": "auto", "gap": 0.01, "per_flow": False}
-"""Keys that stored configurations and the names of stored results have for every kind.
+"""Keys that stored configurations and result names have for every kind.
 
-A kind that does not know one of them takes it at this value alone, which says nothing.
+A kind that lacks one of them accepts only this default value.
 """
 
 
 class CeilingSpec(Spec):
-    """The keys of a ceiling, one entry of ``ceilings:`` in a configuration, and what its kind says of itself.
+    """The keys of a ceiling, one entry of ``ceilings:`` in a configuration, and the properties of its kind.
 
-    A kind adds its keys, gives the class variables below, and defines :meth:`rows`.
+    A kind adds its keys, sets the class variables below, and defines :meth:`rows`.
 
-    rank: its place among the kinds: in tables, and where one of several that are known has to be chosen. usual: whether
-    a configuration that lists no ceilings gets it.
-    label, unit: what figures and the report call it, '' for its name, and what it is measured in there. quantities:
-    the same for what ``<kind>:<quantity>`` says besides. minor: how the quantities begin that are left to ceilings.csv
-    where there is little room.
-    line: whether a number in the unit of loads is a line in figures of loads. share: how a sentence begins about a
-    share of it; '' where saturation points are not compared with it. limit: whether the routing it is computed for
-    cannot carry more.
-    routes: whether it depends on the paths of a routing, and can do without one ("used") or not ("needed").
-    by_load: whether it has a row for each load. of_program: whether it bounds a program, ``context.program``.
-    beside_background: whether it is known where a part of the demand does not grow. of_one_flow: whether it uses the
-    maximum concurrent flow, which such kinds share.
-    quick: whether it takes next to no time. growth: power of switches x channels with which its time grows, None where
-    that is not estimated; kinds that have one need no keys.
+    rank: position among the kinds, in tables and where one of several known ceilings is chosen. usual: whether a
+    configuration without ``ceilings`` gets it. label, unit: name and unit in figures and the report; '' for the kind's
+    name. quantities: the same for ``<kind>:<quantity>``. minor: prefixes of quantities that only ceilings.csv lists.
+    line: whether a value in the unit of loads is a line in figures of loads. share: begin of a sentence about a share
+    of it; '' where saturation points are not compared with it. limit: whether the routing that it is computed for
+    cannot carry more. routes: whether it depends on the paths of a routing, and is defined without one ("used") or not
+    ("needed"). by_load: whether it has a row for each load. of_program: whether it bounds a program,
+    ``context.program``. beside_background: whether it is defined where a part of the demand does not grow. of_one_flow:
+    whether it uses the maximum concurrent flow, which such kinds share. quick: whether it takes almost no time. growth:
+    power of switches x channels with which its time grows, None where that is not estimated; kinds with an estimate
+    need no keys.
     """
 
     rank: ClassVar[int] = 100
@@ -68,14 +65,14 @@ class CeilingSpec(Spec):
     growth: ClassVar[float | None] = None
 
     def rows(self, instance: Instance, context: Context) -> Iterable[Ceiling]:
-        """The rows of ceilings.csv for an instance: ``<kind>``, the ceiling, then any ``<kind>:<quantity>``.
+        """The rows of ceilings.csv of an instance: the ceiling ``<kind>``, then any ``<kind>:<quantity>``.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` where it is not defined.
         """
         raise NotImplementedError
 
     def absent(self, instance: Instance) -> str:
-        """Why there is no such ceiling of an instance, '' if there is: its row is then omitted."""
+        """Why an instance has no such ceiling, '' if it has one; its row is then omitted."""
         routes = instance.routes
         if self.routes == "needed" and routes is None:
             return f"the scenario has no routing, on whose paths {self.kind} depends"
@@ -84,41 +81,42 @@ class CeilingSpec(Spec):
         return ""
 
     def provable_rows(self) -> "Mapping[str, Collective | None]":
-        """The rows that a saved certificate can prove: name -> the collective that the row is about, None if none."""
+        """The rows that a saved certificate can prove: name -> collective of the row, or None."""
         return {}
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """Values of this ceiling over the paths that were drawn for a datagram run, by column of results.csv.
+        """Values of this ceiling over the paths that a datagram run drew, by column of results.csv; empty if not
+        defined.
 
-        They are none where the kind knows no such value. session: the run. traffic: its demand.
+        session: the run. traffic: its demand.
         """
         return {}
 
     def plain(self) -> dict[str, Any]:
-        """The entry as configurations and the names of results hold it, with all defaults."""
+        """The entry as in configurations and result names, with all defaults."""
         return {"kind": self.kind, **COMMON} | self.model_dump(mode="json")
 
     @model_validator(mode="before")
     @classmethod
-    def _own_keys(cls, given: Any) -> Any:
-        """Refuses keys of other kinds, with those that have them."""
-        if not isinstance(given, dict):
-            return given
-        foreign = {key for key in given if key not in cls.model_fields}
-        idle = {key for key in foreign & COMMON.keys() if given[key] == COMMON[key]}
+    def _own_keys(cls, entry: Any) -> Any:
+        """Reject keys of other kinds; the message names the kinds that have them."""
+        if not isinstance(entry, dict):
+            return entry
+        foreign = {key for key in entry if key not in cls.model_fields}
+        idle = {key for key in foreign & COMMON.keys() if entry[key] == COMMON[key]}
         for key in sorted(foreign - idle):
             if having := [kind for kind, spec in kinds().items() if key in spec.model_fields]:
-                raise ValueError(f"{key} goes with {', '.join(having)}, not with {given.get('kind')}")
-        return {key: value for key, value in given.items() if key not in idle}
+                raise ValueError(f"{key} goes with {', '.join(having)}, not with {entry.get('kind')}")
+        return {key: value for key, value in entry.items() if key not in idle}
 
 
 class Solved(CeilingSpec):
     """A ceiling that a linear program gives.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
+    gap: relative gap of the two bounds at which an approximation may stop.
     """
 
     method: Method = "auto"
@@ -127,27 +125,27 @@ class Solved(CeilingSpec):
 
 def kinds() -> dict[str, type[CeilingSpec]]:
     """All kinds of ceilings by name, in the order of their rank."""
-    found = {name: cast(type[CeilingSpec], spec_class("ceiling", name)) for name in names("ceiling")}
-    return dict(sorted(found.items(), key=lambda item: item[1].rank))
+    specs = {name: cast(type[CeilingSpec], spec_class("ceiling", name)) for name in names("ceiling")}
+    return dict(sorted(specs.items(), key=lambda item: item[1].rank))
 
 
 def kind_of(ceiling: str) -> type[CeilingSpec]:
-    """The kind that a row of ceilings.csv is of, by its name: :class:`CeilingSpec` itself for one that no kind has."""
+    """The kind of a row of ceilings.csv, by the row's name; :class:`CeilingSpec` if it is unknown."""
     try:
         return cast(type[CeilingSpec], spec_class("ceiling", ceiling.partition(":")[0]))
     except UnknownKindError:
         return CeilingSpec
 
 
-def asked(kind: str, **keys: Any) -> CeilingSpec:
-    """The ceiling that an entry of ``ceilings:`` asks for.
+def ceiling_spec(kind: str, **keys: Any) -> CeilingSpec:
+    """The ceiling of an entry of ``ceilings:``.
 
     Raises :class:`~flitlab.models.registry.UnknownKindError` or ``pydantic.ValidationError``.
     """
     return cast(CeilingSpec, make("ceiling", kind=kind, **keys))
 
 
-def called(column: str) -> tuple[str, str] | None:
+def column_label(column: str) -> tuple[str, str] | None:
     """What a column of metrics.csv with a ceiling is called, and its unit; None if it holds none.
 
     >>> called("mcf"), called("bounds:moore"), called("cuts:two_node"), called("aspl")
@@ -167,6 +165,6 @@ def called(column: str) -> tuple[str, str] | None:
 
 
 def is_minor(ceiling: str) -> bool:
-    """Whether a row is one of many that only ceilings.csv has room for."""
+    """Whether a row is a minor quantity, which only ceilings.csv lists."""
     _, colon, quantity = ceiling.partition(":")
     return bool(colon) and quantity.startswith(kind_of(ceiling).minor)

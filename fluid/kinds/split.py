@@ -14,8 +14,8 @@ from flitlab.models.registry import register
 class Split(CeilingSpec):
     """The largest load that the routing's fixed split of traffic can carry.
 
-    It is one number about this split, which no certificate proves.
-    per_flow: also the rates that flows get, as throughput models have them.
+    It is a single value of this split, without a certificate.
+    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 2
@@ -30,7 +30,7 @@ class Split(CeilingSpec):
     per_flow: bool = False
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of theta, of the network or a host channel, then those of the rates of flows if asked for."""
+        """The row of theta, of the network or a host channel, then those of the rates of flows with ``per_flow``."""
         from flitlab.fluid.concurrent import fixed_split
         from flitlab.fluid.sharing.rows import with_rates
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest total that can be accepted at a load."""
+"""The largest total accepted at a load."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,16 +11,16 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
 UNIT = "flits/tick/host"
-"""Unit of the largest total: flits that a host has accepted in a tick, on average."""
+"""Unit of the largest total: flits accepted per tick and host, on average."""
 
 
 @register("ceiling", "total")
 class Total(Solved):
-    """The largest total that can be accepted at each load, no demand getting more than its offer.
+    """The largest total accepted at each load, where no demand gets more than its offer.
 
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
     ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
+    gap: relative gap of the two bounds at which an approximation may stop.
     """
 
     rank = 3
@@ -33,16 +33,16 @@ class Total(Solved):
     growth = 1.3
 
     def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: that of the kind."""
+        """The rows that a saved certificate can prove: the row of the kind."""
         return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """A row for each load: the largest total, which is the offer up to a theta that some flow reaches."""
+        """A row for each load: the largest total, which is the offered load up to a feasible theta."""
         for load in context.loads:
             yield self._at(instance, load, context.reached(self.method, self.gap))
 
     def _at(self, instance: Instance, load: float, theta: float) -> Ceiling:
-        from flitlab.fluid.concurrent import gap_note, joined
+        from flitlab.fluid.concurrent import gap_note, join_notes
         from flitlab.fluid.problem import FluidError
         from flitlab.fluid.total import total
 
@@ -51,9 +51,11 @@ class Total(Solved):
         if load <= theta:
             return Ceiling("total", load, offer, offer, UNIT, "offer", 0.0, "the load is below a certified theta")
         try:
-            found = total(topology, traffic, offered, self.gap, self.method)
+            bounds = total(topology, traffic, offered, self.gap, self.method)
         except FluidError as error:
             return Ceiling("total", load, math.nan, math.nan, UNIT, "omitted", 0.0, str(error))
-        lower, upper = found.lower / topology.hosts, found.upper / topology.hosts
-        note = joined(found.note, gap_note(lower, upper, self.method, self.gap))
-        return Ceiling("total", load, lower, upper, UNIT, found.method, 0.0, note, found.certificate, flow=found.flow)
+        lower, upper = bounds.lower / topology.hosts, bounds.upper / topology.hosts
+        note = join_notes(bounds.note, gap_note(lower, upper, self.method, self.gap))
+        return Ceiling(
+            "total", load, lower, upper, UNIT, bounds.method, 0.0, note, bounds.certificate, flow=bounds.flow
+        )

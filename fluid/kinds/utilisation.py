@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use of channels by the maximum concurrent flow."""
+"""Utilisation of channels by the maximum concurrent flow."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from flitlab.models.registry import register
 
 @register("ceiling", "utilisation")
 class Utilisation(Solved):
-    """Mean use of the channels, and of each class of them, by the maximum concurrent flow.
+    """Mean utilisation of the channels, and of each class, by the maximum concurrent flow.
 
     method, gap: those of ``mcf``, whose flow it is.
     """
@@ -23,7 +23,7 @@ class Utilisation(Solved):
     of_one_flow = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the mean use of all network channels, then one of each class of them."""
+        """The row of the mean utilisation of all network channels, then one of each class."""
         from flitlab.fluid.decomposition import NO_LOAD, utilisation
 
         mcf = context.flow("mcf", self.method, self.gap)

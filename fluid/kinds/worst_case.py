@@ -39,11 +39,11 @@ class WorstCase(CeilingSpec):
     growth = 1.5
 
     def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: that of the kind."""
+        """The rows that a saved certificate can prove: the row of the kind."""
         return {self.kind: None}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of theta, and one of the channel that is full first."""
+        """The row of theta, and one of the bottleneck channel."""
         from flitlab.fluid.hosts import load_of
         from flitlab.fluid.worst import worst_case
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arc LP with one commodity per destination, in HiGHS: exact, for small problems."""
+"""Arc-based LP with one commodity per destination, in HiGHS: exact, for small problems."""
 
 from dataclasses import dataclass
 
@@ -8,25 +8,25 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import mended
+from flitlab.fluid.certificate import completed_flow
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Bools, Floats
 
 SIMPLEX_COLUMNS = 4000
-"""Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
-COLUMNS_MOST = 200_000
-"""Columns up to which the LP is tried at all (about half a minute and 300 MB)."""
+"""Columns up to which the simplex method is faster than an interior-point method, and ends at a vertex."""
+MAX_COLUMNS = 200_000
+"""Columns up to which the LP is tried (about half a minute and 300 MB)."""
 
 
 @dataclass(frozen=True)
 class ArcSolution:
-    """lengths: float64 [channels], the duals of the capacities. flow: float64 [targets, channels].
+    """Solution of the arc LP. prices: float64 [channels], duals of the capacities. flow: float64 [targets, channels].
 
-    amount: float64 [commodities], what the flow delivers of each. solver: the algorithm used.
+    amount: float64 [commodities], what the flow delivers. solver: the algorithm of HiGHS.
     """
 
-    lengths: Floats
+    prices: Floats
     flow: Floats
     amount: Floats
     solver: str
@@ -44,45 +44,55 @@ def usable(problem: Problem) -> Bools:
 
 
 def columns(problem: Problem) -> int:
-    """Columns the LP would have."""
+    """The number of columns of the LP."""
     if problem.restricted:
         return int(usable(problem).sum())
-    return len(problem.wanted.target) * problem.graph.channels
+    return len(problem.compact_demand.target) * problem.graph.channels
 
 
 def suits(count: int, method: Method, closely: bool) -> bool:
-    """Whether an LP of ``count`` columns is the method: where it is quick, or where it is asked for and fits."""
+    """Whether the arc LP is the method of choice.
+
+    Parameters
+    ----------
+    count : int
+        Columns of the LP.
+    method : Method
+        Requested method.
+    closely : bool
+        Whether the requested gap needs an exact method.
+    """
     if method == "auto" and not closely:
         return count <= SIMPLEX_COLUMNS
-    return method != "approx" and count <= COLUMNS_MOST
+    return method != "approx" and count <= MAX_COLUMNS
 
 
 def concurrent_flow(problem: Problem) -> ArcSolution:
-    """The largest theta with theta * demand routable; ``flow`` is normalised to route the demand once.
+    """The largest theta with theta * demand feasible; ``flow`` is scaled to deliver the demand once.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
     """
     graph, demand = problem.graph, problem.demand
     scale = _hop_bound(problem) / graph.capacity.mean()
     balance = sparse.csc_array((-demand.amount * scale, (_rows(problem), np.zeros(demand.size, int))),
                                shape=(len(demand.target) * graph.nodes, 1))  # fmt: skip
-    flow, extra, lengths, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
+    flow, extra, prices, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
     if not extra[0] > 0:
         raise FluidError("the arc LP found no flow")
-    return ArcSolution(lengths, mended(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver)
+    return ArcSolution(prices, completed_flow(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver)
 
 
 def total_flow(problem: Problem) -> ArcSolution:
-    """The flow of largest total that gives no commodity more than its demand, read as an offer.
+    """The flow of largest total that gives no commodity more than its demand, which is its offer.
 
-    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
     """
     graph, demand = problem.graph, problem.demand
     balance = sparse.csc_array((-np.ones(demand.size), (_rows(problem), np.arange(demand.size))),
                                shape=(len(demand.target) * graph.nodes, demand.size))  # fmt: skip
-    flow, amount, lengths, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
+    flow, amount, prices, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
     amount = np.clip(amount, 0, demand.amount)
-    return ArcSolution(lengths, mended(problem, flow, amount), amount, solver)
+    return ArcSolution(prices, completed_flow(problem, flow, amount), amount, solver)
 
 
 def _hop_bound(problem: Problem) -> float:
@@ -144,5 +154,5 @@ def _solve(
     value = np.maximum(np.array(solution.col_value), 0) * unit
     flow = np.zeros((targets, graph.channels))
     flow[i, a] = value[:count]
-    lengths = np.abs(np.array(solution.row_dual)[conserve.shape[0] :]) * unit / graph.capacity
-    return flow, value[count:], lengths, solver
+    prices = np.abs(np.array(solution.row_dual)[conserve.shape[0] :]) * unit / graph.capacity
+    return flow, value[count:], prices, solver

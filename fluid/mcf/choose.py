@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which method solves a concurrent flow problem, by size, density and the gap asked for."""
+"""Choice of the method for a concurrent flow problem, by size, density and requested gap."""
 
 from dataclasses import dataclass, replace
 
@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import (
-    orbit_length,
+    orbit_cost,
     verify_flow,
     verify_orbit,
     verify_paths,
@@ -17,45 +17,45 @@ from flitlab.fluid.mcf import arcs, columns
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.path_lp import path_flow
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, scaled_weights
+from flitlab.fluid.mcf.shortest import PathSplit, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
-from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import LISTED_MOST, MEMORY_MOST, WRITTEN_MOST, Problem, refuse_if_large
+from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
+from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, Problem, require_memory
 from flitlab.models.arrays import Floats
 
-PATHS_MOST = LISTED_MOST
+MAX_PATH_PAIRS = MAX_LISTED_PAIRS
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
 DENSE = 8
-"""Commodities per switch above which shortest paths alone may balance the load."""
-FEW_PATHS = 4000
-"""Given paths up to which the LP is as quick as any."""
+"""Commodities per switch above which shortest paths may suffice to balance the load."""
+MAX_LP_PATHS = 4000
+"""Given paths up to which the path LP is as fast as any method."""
 EXACT_GAP = 1e-5
-"""Gaps below this are asked of an exact method; it is about what the multipliers reach."""
+"""Gaps below this need an exact method; it is about what the multipliers reach."""
 CLOSE = 5e-7
 """The gap at which an exact method stops."""
 START_GAP = 1e-3
 """The gap to which the multipliers go before the exact method takes over."""
-FINISH_MOST = 1 << 30
-"""Bytes up to which interior points finish what the multipliers leave farther apart than was asked (minutes)."""
+MAX_FINISH_MEMORY = 1 << 30
+"""Bytes up to which interior points finish where the multipliers do not reach the requested gap (minutes)."""
 TRANSLATED, ALIKE = "column generation (translations)", "column generation (symmetries)"
-CLASSES_MOST = 3000
-"""Classes of channels up to which an exact method is quick; it factorises a matrix of them."""
+MAX_CLASSES = 3000
+"""Classes of channels up to which an exact method is fast; it factorises a matrix of them."""
 PROMISED = 1e-6
 """The gap that ``exact`` promises."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Bounds on theta of the network channels, what proves them, and the method used.
+    """Bounds on theta of the network channels, their proofs, and the method.
 
-    lengths: float64 [channels], behind the upper bound. load: float64 [channels], of the flow behind the lower one,
-    scaled until the fullest channel is full. flow: that flow, of any scale: float64 [targets, channels] by
-    destination, or over paths; None where only its load was kept. note: which methods gave up before, and why.
+    prices: float64 [channels], proof of the upper bound. load: float64 [channels], of the flow that proves the lower
+    one, scaled until the fullest channel is full. flow: that flow, in any scale: float64 [targets, channels] by
+    destination, or over paths; None where only its load was kept. note: methods that failed before, and why.
     """
 
     lower: float
     upper: float
-    lengths: Floats
+    prices: Floats
     method: str
     load: Floats
     flow: np.ndarray | Paths | None
@@ -65,28 +65,43 @@ class Solution:
         """The larger lower bound and the smaller upper one, each with its proof."""
         below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
         lower, method = min(below.lower, above.upper), both_methods(below.method, above.method)
-        return replace(below, lower=lower, upper=above.upper, lengths=above.lengths, method=method)
+        return replace(below, lower=lower, upper=above.upper, prices=above.prices, method=method)
 
 
 def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
-    """Bounds on the largest theta with theta * demand routable; a lower one of ``enough`` ends the search.
+    """Bounds on the largest theta with theta * demand feasible.
 
-    method ``exact``: to a gap of 1e-6, with few destinations for all if symmetries leave the problem as it is, by the
-    arc LP if that is small, else by interior points over generated paths. ``approx``: a first-order method, over paths
-    or, for the densest demands, by destination. ``auto``: exact where that is as quick, or where the gap asks for it
-    and it fits. A method that fails, or that the certificate finds out, hands over to another, and ``note`` says why.
-    Raises :class:`~flitlab.fluid.problem.TooLargeError` if a method that was asked for would not fit into memory, and
-    :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method comes to a bound.
+    A method that fails, or whose certificate is rejected, is followed by the next one; ``note`` gives the reason.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    gap : float
+        Relative gap of the two bounds at which first-order methods may end.
+    method : Method
+        ``exact``: to a gap of 1e-6, with symmetries if there are any, else by the arc LP if that is small, else by
+        interior points over generated paths. ``approx``: a first-order method, over paths or, for the densest demands,
+        by destination. ``auto``: exact where that is as fast, or where the gap needs it and it fits.
+    enough : float
+        Lower bound at which the search ends.
+
+    Raises
+    ------
+    TooLargeError
+        A requested method does not fit into memory.
+    FluidError
+        No method gives a bound; the message has all reasons.
     """
     preferred, others = _Methods(problem, gap, enough).in_turn(method)
-    found: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
-    return found
+    solution: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
+    return solution
 
 
 class _Methods:
-    """The methods, each of which gives what it came to, certified, or None if this problem is not for it.
+    """The methods; each returns a certified solution, or None if it does not apply.
 
-    gap, enough: where first-order methods may stop.
+    gap, enough: where first-order methods may end.
     """
 
     def __init__(self, problem: Problem, gap: float, enough: float):
@@ -95,119 +110,119 @@ class _Methods:
         """What the multipliers came to."""
 
     def in_turn(self, method: Method) -> tuple[Attempts, Attempts]:
-        """In the order in which they are tried; and those for when none of these comes to a bound."""
+        """The methods in the order in which they are tried, and those for when none of these gives a bound."""
         problem, memory = self.problem, columns.memory(self.problem)
         by_path = problem.by_path
-        listed = by_path or problem.wanted.size <= PATHS_MOST
+        listed = by_path or problem.compact_demand.size <= MAX_PATH_PAIRS
         first_order: Attempts = {}
-        if not by_path and problem.wanted.size > DENSE * problem.graph.nodes:
+        if not by_path and problem.compact_demand.size > DENSE * problem.graph.nodes:
             first_order["scaled shortest paths"] = self.shortest_paths
         if listed:
             first_order["multipliers"] = self.multipliers
         exact: Attempts = {"column generation": self.column_generation}
         if method == "approx":
             preferred = first_order
-        elif method == "exact" or (self.gap < EXACT_GAP and memory <= MEMORY_MOST):
+        elif method == "exact" or (self.gap < EXACT_GAP and memory <= MAX_MEMORY):
             preferred = self._where_small() | exact
         else:
-            preferred = self._where_small() | first_order | (exact if listed and memory <= FINISH_MOST else {})
-        others = first_order | (exact if listed and memory <= MEMORY_MOST else {})
+            preferred = self._where_small() | first_order | (exact if listed and memory <= MAX_FINISH_MEMORY else {})
+        others = first_order | (exact if listed and memory <= MAX_MEMORY else {})
         others |= {} if by_path else {"Garg-Koenemann": self.garg_koenemann}
         return preferred, {name: attempt for name, attempt in others.items() if name not in preferred}
 
     def _where_small(self) -> Attempts:
-        """Exact methods for small problems, and those that symmetries make small."""
-        problem, found = self.problem, {}
-        if problem.orbit is not None and len(problem.orbit.capacity) <= CLASSES_MOST:
-            found[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
+        """Exact methods for small problems, and for those that symmetries make small."""
+        problem, attempts = self.problem, {}
+        if problem.orbit is not None and len(problem.orbit.capacity) <= MAX_CLASSES:
+            attempts[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
         if problem.paths is not None:
-            if len(problem.paths.flow) <= FEW_PATHS:
-                found["path LP"] = self.path_lp
-        elif not (problem.over_others or problem.by_path) and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
-            found["arc LP"] = self.arc_lp
-        return found
+            if len(problem.paths.flow) <= MAX_LP_PATHS:
+                attempts["path LP"] = self.path_lp
+        elif not (problem.via_intermediate or problem.by_path) and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
+            attempts["arc LP"] = self.arc_lp
+        return attempts
 
     def symmetric(self) -> Solution:
-        """A destination of each class for all; the flow for the others is written out if that is little."""
+        """Solve for one destination of each class; the flow of the others is stored if it is small."""
         problem, orbit = self.problem, self.problem.orbit
         assert orbit is not None
-        lengths, paths = one_for_all(problem, CLOSE)
+        prices, paths = solve_orbit(problem, CLOSE)
         moved = orbit.translations is not None
-        if moved and problem.graph.nodes * problem.graph.channels <= WRITTEN_MOST:
-            flow = everywhere(problem, paths)
-            return _certified(problem, self._part(verify_flow(problem, flow)), lengths, TRANSLATED, flow)
+        if moved and problem.graph.nodes * problem.graph.channels <= MAX_DENSE_FLOW:
+            flow = translated_flow(problem, paths)
+            return _certified(problem, self._part(verify_flow(problem, flow)), prices, TRANSLATED, flow)
         lower, load = verify_orbit(problem, paths)
-        upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, orbit, lengths))
-        return Solution(min(lower, upper), upper, lengths, TRANSLATED if moved else ALIKE, load, None)
+        upper = float(problem.graph.capacity @ prices / orbit_cost(problem.graph, orbit, prices))
+        return Solution(min(lower, upper), upper, prices, TRANSLATED if moved else ALIKE, load, None)
 
     def arc_lp(self) -> Solution:
-        found = arcs.concurrent_flow(self.problem)
-        part = self._part(verify_flow(self.problem, found.flow))
-        return _certified(self.problem, part, found.lengths, f"arc LP ({found.solver})", found.flow)
+        solution = arcs.concurrent_flow(self.problem)
+        part = self._part(verify_flow(self.problem, solution.flow))
+        return _certified(self.problem, part, solution.prices, f"arc LP ({solution.solver})", solution.flow)
 
     def path_lp(self) -> Solution:
         assert self.problem.paths is not None
-        lengths, paths, solver = path_flow(self.problem, self.problem.paths)
-        return self._over_paths(lengths, paths, f"path LP ({solver})")
+        prices, paths, solver = path_flow(self.problem, self.problem.paths)
+        return self._over_paths(prices, paths, f"path LP ({solver})")
 
     def multipliers(self) -> Solution:
-        self.start = lengths, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
-        return self._over_paths(lengths, paths, "multipliers")
+        self.start = prices, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
+        return self._over_paths(prices, paths, "multipliers")
 
     def column_generation(self) -> Solution:
-        """Interior points over generated paths, or over those there are, from where the multipliers end."""
-        refuse_if_large(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
+        """Interior points over generated, or given paths, starting from the multipliers."""
+        require_memory(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
         if self.start is None:
             self.start = multipliers(self.problem, START_GAP, self.enough, effort(self.problem))
-        lengths, paths = self.start
-        lengths, paths = columns.generate(self.problem, paths, lengths, CLOSE)
-        return self._over_paths(lengths, paths, "column generation")
+        prices, paths = self.start
+        prices, paths = columns.generate(self.problem, paths, prices, CLOSE)
+        return self._over_paths(prices, paths, "column generation")
 
-    def _over_paths(self, lengths: np.ndarray, paths: Paths, method: str) -> Solution:
-        return _certified(self.problem, self._part(verify_paths(self.problem, paths)), lengths, method, paths)
+    def _over_paths(self, prices: np.ndarray, paths: Paths, method: str) -> Solution:
+        return _certified(self.problem, self._part(verify_paths(self.problem, paths)), prices, method, paths)
 
     def _part(self, served: Floats) -> float:
-        """The part of every demand that is met, of float64 [commodities] what each gets."""
+        """The least share of its demand that a commodity gets. served: float64 [commodities], flits/tick."""
         return float((served / self.problem.demand.amount).min())
 
     def shortest_paths(self) -> Solution | None:
-        """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
-        graph, targets = self.problem.graph, len(self.problem.wanted.target)
-        split = Split(self.problem)
+        """A flow on shortest paths within the gap of the hop bound; None if none is found."""
+        graph, targets = self.problem.graph, len(self.problem.compact_demand.target)
+        split = PathSplit(self.problem)
         weight = scaled_weights(split, self.gap, self.enough)
         if weight is None:
             return None
         load = split.carried(weight)
-        keep = targets * graph.channels <= WRITTEN_MOST
-        flow = np.concatenate([rows.written(graph.channels) for rows in split.flow(weight)]) if keep else None
+        keep = targets * graph.channels <= MAX_DENSE_FLOW
+        flow = np.concatenate([rows.dense(graph.channels) for rows in split.flow(weight)]) if keep else None
         part = float(1 / (load / graph.capacity).max())
         return _certified(self.problem, part, 1 / graph.capacity, "scaled shortest paths", flow, load)
 
     def garg_koenemann(self) -> Solution:
         problem = self.problem
-        keep = len(problem.wanted.target) * problem.graph.channels <= WRITTEN_MOST
-        lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
+        keep = len(problem.compact_demand.target) * problem.graph.channels <= MAX_DENSE_FLOW
+        prices, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
             part = self._part(verify_flow(problem, flow))
-        else:  # only the sum over destinations is known: the load is taken on trust
+        else:  # only the load is known, so the flow cannot be verified
             part = float(1 / (load / problem.graph.capacity).max())
-        return _certified(problem, part, lengths, "Garg-Koenemann", flow if keep else None, load)
+        return _certified(problem, part, prices, "Garg-Koenemann", flow if keep else None, load)
 
 
 def _certified(
-    problem: Problem, lower: float, lengths: np.ndarray, method: str,
+    problem: Problem, lower: float, prices: np.ndarray, method: str,
     flow: np.ndarray | Paths | None, load: Floats | None = None,
 ) -> Solution:  # fmt: skip
-    """Both bounds: the part of every demand that the flow serves, and that of the lengths alone.
+    """Both bounds: the share of every demand that the flow serves, and the bound by prices.
 
-    load: given where there is no flow.
+    load: float64 [channels], where there is no flow.
     """
     graph = problem.graph
     if flow is not None:
         load = flow.load(graph.channels) if isinstance(flow, Paths) else flow.sum(axis=0)
     assert load is not None
-    needed = problem.volume(lengths)
-    upper = float(graph.capacity @ lengths) / needed if needed > 0 else np.inf
+    needed = problem.volume(prices)
+    upper = float(graph.capacity @ prices) / needed if needed > 0 else np.inf
     if not (0 < lower < np.inf and 0 < upper < np.inf):
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
-    return Solution(min(lower, upper), upper, lengths, method, load / (load / graph.capacity).max(), flow)
+    return Solution(min(lower, upper), upper, prices, method, load / (load / graph.capacity).max(), flow)

@@ -1,31 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dense demands: Garg and Koenemann's multiplicative weights, one tree a destination and phase.
+"""Dense demands: Garg and Koenemann's multiplicative weights, with one tree per destination and phase.
 
-Sources: Garg and Koenemann, SIAM J. Comput. 37 (2007), doi:10.1137/S0097539704446232; the upper bound per
-phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so distances may be summed).
+Sources: Garg and Koenemann, SIAM J. Comput. 37 (2007), doi:10.1137/S0097539704446232; the upper bound per phase is that
+of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so distances may be summed).
 """
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import forget, new_search
+from flitlab.fluid.bidirectional import new_search, reset_search
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
-from flitlab.fluid.mcf.paths import BOLDEST
+from flitlab.fluid.mcf.paths import MAX_LOG_STEP
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, tree
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 
 FIRST = 4
-"""Phases after which a new mean begins for the first time."""
+"""Phases after which the first new mean begins."""
 
 
 @njit
 def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, load: Floats, flow: Floats) -> float:
     """Send every demand down the shortest-path tree of its destination, one destination after another.
 
-    length [channels] is multiplied by exp(rate * what is sent / capacity) after each (rate 0: kept), but by no more
-    than exp(BOLDEST).
-    load [channels] and flow [targets or 0, channels] are added to. Returns the sum of demand * distance.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    dags : Dags
+        Next hops that are allowed.
+    length : float64 [channels]
+        Lengths; multiplied by exp(rate * sent / capacity) after each destination, at most by exp(MAX_LOG_STEP).
+    rate : float
+        0: lengths do not change.
+    load : float64 [channels]
+        Load is added to it.
+    flow : float64 [targets or 0, channels]
+        Flow is added to it.
+
+    Returns
+    -------
+    float
+        Sum of demand * distance.
     """
     nodes = len(graph.in_start) - 1
     order = np.empty(nodes, np.int32)
@@ -49,16 +67,16 @@ def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, 
                 if len(flow) > 0:
                     flow[i, a] += amount
                 if rate > 0.0:
-                    length[a] *= np.exp(min(rate * amount / graph.capacity[a], BOLDEST))
+                    length[a] *= np.exp(min(rate * amount / graph.capacity[a], MAX_LOG_STEP))
         carried[t] = 0.0
-        forget(search, reached)
+        reset_search(search, reached)
     return volume
 
 
 class _Means:
-    """The mean flow of all phases, and that of the latest: whenever their number has doubled, a new one begins.
+    """The mean flow of all phases, and of the latest ones: a new mean begins whenever the number of phases has doubled.
 
-    load: float64 [channels] and flow: float64 [rows, channels], the sums over the phases since it began.
+    load: float64 [channels] and flow: float64 [rows, channels], sums over the phases since it began.
     """
 
     def __init__(self, channels: int, rows: int) -> None:
@@ -67,7 +85,7 @@ class _Means:
         self._begun = 0
 
     def better(self, phase: int, capacity: Floats) -> tuple[float, Floats, Floats]:
-        """What part of the demand the better mean carries after so many phases, its load and its flow."""
+        """The better mean after ``phase`` phases: share of the demand that it carries, load and flow."""
         recent, whole = self.load / (phase - self._begun), (self.load + self._before) / phase
         late, all_in_all = (1 / float((load / capacity).max()) for load in (recent, whole))
         if late >= all_in_all:
@@ -75,7 +93,7 @@ class _Means:
         return all_in_all, whole, (self.flow + self._flow_before) / phase
 
     def renew(self, phase: int) -> None:
-        """Begin anew if phases have doubled: lengths are better then than those by which earlier flow was sent."""
+        """Begin a new mean if phases have doubled: later lengths are better than those of earlier flow."""
         if phase >= 2 * max(self._begun, FIRST):
             self._before, self._flow_before = self._before + self.load, self._flow_before + self.flow
             self.load[:], self.flow[:], self._begun = 0.0, 0.0, phase
@@ -84,18 +102,38 @@ class _Means:
 def garg_koenemann(
     problem: Problem, gap: float, enough: float, keep_flow: bool, phases: int = 200
 ) -> tuple[Floats, Floats, Floats]:
-    """Lengths and a flow, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
+    """Prices and a flow whose bounds differ by ``gap``, by Garg and Koenemann's method.
 
-    Returns (lengths float64 [channels], load float64 [channels] and flow float64 [targets or 0, channels]
-    of a routing of the whole demand). That is the mean of all phases, or of the latest: whenever their number has
-    doubled, a new mean begins.
+    The flow is the mean of all phases, or of the latest ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    gap : float
+        Relative gap at which the search ends.
+    enough : float
+        Theta of the flow at which the search ends.
+    keep_flow : bool
+        Whether the flow is stored, not only its load.
+    phases : int
+        Limit of the phases.
+
+    Returns
+    -------
+    prices : float64 [channels]
+    load : float64 [channels]
+    flow : float64 [targets or 0, channels]
+        Of a routing of the whole demand.
+
+    Source: Garg and Koenemann, doi:10.1137/S0097539704446232.
     """
-    graph, demand, dags = problem.graph, problem.wanted, problem.dags
+    graph, demand, dags = problem.graph, problem.compact_demand, problem.dags
     length = 1.0 / graph.capacity
     hop_bound = graph.channels / problem.volume(length)
     means = _Means(graph.channels, len(demand.target) if keep_flow else 0)
     shortest, upper = length.copy(), hop_bound
-    found = (0.0, means.load, means.flow)
+    best = (0.0, means.load, means.flow)
     for phase in range(1, phases + 1):
         volume = 0.0
         for low, high in blocks(demand):
@@ -104,8 +142,8 @@ def garg_koenemann(
         bound = (graph.capacity * length).sum() / volume
         if bound < upper:
             upper, shortest = bound, length.copy()
-        found = max(found, means.better(phase, graph.capacity), key=lambda one: one[0])
-        lower, load, flow = found
+        best = max(best, means.better(phase, graph.capacity), key=lambda one: one[0])
+        lower, load, flow = best
         if upper <= (1 + gap) * lower or lower >= enough:
             break
         means.renew(phase)

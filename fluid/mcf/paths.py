@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A growing set of paths per commodity, and the compiled passes that balance flow over them.
+"""Growing sets of paths per commodity, and compiled passes that balance flow over them.
 
-A path without channels stands for leaving that much demand unserved, at cost 1; only ``total`` has such.
+A path without channels means unserved demand, at cost 1; only ``total`` has such paths.
 """
 
 from typing import NamedTuple
@@ -9,24 +9,24 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.fluid.graph import Demand, Graph
-from flitlab.fluid.pricing import Found
+from flitlab.fluid.pricing import PricedPaths
 from flitlab.models.arrays import Floats, Int, Ints, Ints32, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import PathTable
 
-MOST = 40
-"""Paths kept per commodity, where commodities are many."""
-ROOM = 2_000_000
-"""Paths kept in all, where that is more: to fill many channels a commodity needs as many paths."""
-BOLDEST = 1.5
+MAX_PATHS_PER_PAIR = 40
+"""Limit of the paths per commodity, where there are many commodities."""
+MAX_PATHS = 2_000_000
+"""Limit of all paths, where it is larger: to fill many channels a commodity needs as many paths."""
+MAX_LOG_STEP = 1.5
 """Largest change of the logarithm of a weight in one shift."""
 
 
 class Paths(NamedTuple):
     """Paths of commodity k: first[k]:first[k + 1]; channels of path p: channel[start[p]:start[p + 1]].
 
-    first: int64 [commodities + 1]. start: int64 [paths + 1]. channel: int32, from source to destination.
-    flow: float64 [paths].
+    first: int64 [commodities + 1]. start: int64 [paths + 1]. channel: int32, from source to destination. flow: float64
+    [paths], flits/tick.
     """
 
     first: Ints
@@ -36,12 +36,12 @@ class Paths(NamedTuple):
 
     @classmethod
     def none(cls, commodities: int) -> "Paths":
-        """No paths yet."""
+        """An empty set of paths."""
         return cls(np.zeros(commodities + 1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
     @classmethod
     def unserved(cls, amount: Floats) -> "Paths":
-        """Every commodity has one path, of no channels, with all its demand."""
+        """One path without channels per commodity, with all its demand. amount: float64 [commodities]."""
         count = len(amount)
         return cls(np.arange(count + 1), np.zeros(count + 1, np.int64), np.zeros(0, np.int32), amount.copy())
 
@@ -51,20 +51,20 @@ class Paths(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @property
-    def lengths(self) -> Ints:
-        """int64 [paths]: channels of every path."""
+    def hops(self) -> Ints:
+        """int64 [paths]: number of channels of every path."""
         return np.diff(self.start)
 
     def carrying(self) -> "Paths":
         """The paths that have channels and carry flow."""
-        kept = (self.lengths > 0) & (self.flow > 0)
-        first = np.searchsorted(self.commodity[kept], np.arange(len(self.first)))
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[kept])])
-        return Paths(first, start, self.channel[np.repeat(kept, self.lengths)], self.flow[kept])
+        carries = (self.hops > 0) & (self.flow > 0)
+        first = np.searchsorted(self.commodity[carries], np.arange(len(self.first)))
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.hops[carries])])
+        return Paths(first, start, self.channel[np.repeat(carries, self.hops)], self.flow[carries])
 
     def load(self, channels: int) -> Floats:
         """float64 [channels]: the flow on every channel."""
-        return sums(self.channel, np.repeat(self.flow, self.lengths), channels)
+        return sums(self.channel, np.repeat(self.flow, self.hops), channels)
 
 
 @njit
@@ -79,7 +79,7 @@ def _channels(
     start: Ints,
     channel: Ints32,
 ) -> tuple[int, int]:
-    """Fill first and, if they have elements, start and channel of the paths of every commodity."""
+    """Fill first and, unless they are empty, start and channel of the paths of every commodity; returns both sizes."""
     count = size = 0
     for k in range(len(source)):
         pair = source[k] * switches + target[k]
@@ -99,7 +99,19 @@ def _channels(
 
 
 def paths_of(table: PathTable, switches: int, graph: Graph, demand: Demand) -> Paths:
-    """The paths that a routing has for each commodity, each with the share of the demand that it gets when drawn."""
+    """The paths of a routing for each commodity, with the demand split by their weights as flow.
+
+    Parameters
+    ----------
+    table : PathTable
+        Paths of all pairs of switches.
+    switches : int
+        Number of switches.
+    graph : Graph
+        The graph.
+    demand : Demand
+        Commodities.
+    """
     first = np.zeros(demand.size + 1, np.int64)
     ends = (table, switches, graph.out_start, graph.dst, demand.source, demand.destination, first)
     count, size = _channels(*ends, np.zeros(0, np.int64), np.zeros(0, np.int32))
@@ -123,12 +135,12 @@ def _cost(paths: Paths, p: int, z: Floats) -> float:
 
 @kernel
 def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Floats, load: Floats, z: Floats) -> None:
-    """Move flow from path p to ``best``, whose channels are marked ``stamp``: one Newton step, of bounded size."""
+    """Move flow from path p to ``best``, whose channels are marked ``stamp``: one Newton step of bounded size."""
     gain, curvature, steepest = 0.0, 0.0, 0.0
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
         if mark[a] == stamp:
-            mark[a] = stamp + 1  # shared by both paths: nothing changes there
+            mark[a] = stamp + 1  # shared by both paths: its load does not change
         else:
             gain += z[a]
             curvature += z[a] * scale[a]
@@ -143,7 +155,7 @@ def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Float
             steepest = max(steepest, scale[a])
     if paths.start[best] == paths.start[best + 1]:
         gain -= 1.0
-    step = min(paths.flow[p], gain / curvature, BOLDEST / steepest) if gain > 0.0 else 0.0
+    step = min(paths.flow[p], gain / curvature, MAX_LOG_STEP / steepest) if gain > 0.0 else 0.0
     if step > 0.0:
         paths.flow[p] -= step
         paths.flow[best] += step
@@ -155,7 +167,7 @@ def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Float
 
 @kernel
 def _put(paths: Paths, p: int, amount: float, skip: int, mark: Ints, scale: Floats, load: Floats, z: Floats) -> None:
-    """Add ``amount`` to the channels of path p that are not marked ``skip``; z follows exponentially."""
+    """Add ``amount`` to the channels of path p that are not marked ``skip``, and update z exponentially."""
     last, factor = 0.0, 1.0
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
@@ -203,10 +215,29 @@ def _balance(
 def balance(
     graph: Graph, paths: Paths, order: Ints, alpha: float, passes: int, tolerance: float, load: Floats, z: Floats
 ) -> None:
-    """Shift flow to the cheapest path of each commodity from those dearer by more than a relative ``tolerance``.
+    """Shift flow of each commodity from expensive paths to its cheapest one.
 
-    The potential is the sum over channels of capacity * z / alpha, z = exp(alpha * load / capacity) up to
-    constants; ``order`` is that of the commodities. paths.flow, load and z are updated in place.
+    The potential is the sum over channels of capacity * z / alpha, with z = exp(alpha * load / capacity) up to
+    constants.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    paths : Paths
+        ``flow`` is updated.
+    order : int64 [commodities]
+        Order of the commodities.
+    alpha : float
+        Sharpness of the exponential.
+    passes : int
+        Passes over all commodities.
+    tolerance : float
+        Relative difference of costs below which paths are not changed.
+    load : float64 [channels]
+        Load of the flow; updated.
+    z : float64 [channels]
+        Prices; updated.
     """
     mark = np.zeros(len(graph.capacity), np.int64)
     most = 0
@@ -216,17 +247,31 @@ def balance(
 
 
 @njit
-def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
-    """New path arrays (first, start, channel, flow): the paths ``found`` for some commodities join.
+def extend(paths: Paths, priced: PricedPaths, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
+    """New path arrays with the priced paths added.
 
-    That of commodity k starts with flow amount[k]; MOST paths are enough, or its part of ROOM. With ``purge``, paths
-    without flow are left out (not those of no channels: no search would find them again).
+    Parameters
+    ----------
+    paths : Paths
+        Present paths.
+    priced : PricedPaths
+        At most one path per commodity; ignored where a commodity has MAX_PATHS_PER_PAIR paths, or its share of
+        MAX_PATHS.
+    purge : bool
+        Remove paths without flow, except those without channels, which no search would generate again.
+    amount : float64 [commodities]
+        Flow of the new paths.
+
+    Returns
+    -------
+    tuple
+        first, start, channel and flow of :class:`Paths`.
     """
     commodities = len(amount)
-    most = max(MOST, ROOM // max(commodities, 1))
+    most = max(MAX_PATHS_PER_PAIR, MAX_PATHS // max(commodities, 1))
     first = np.zeros(commodities + 1, np.int64)
     start = np.zeros(len(paths.flow) + commodities + 1, np.int64)
-    channel = np.empty(len(paths.channel) + len(found.channel), np.int32)
+    channel = np.empty(len(paths.channel) + len(priced.channel), np.int32)
     flow = np.empty(len(paths.flow) + commodities)
     count, size = 0, 0
     for k in range(commodities):
@@ -238,9 +283,9 @@ def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Int
                 flow[count] = paths.flow[p]
                 count += 1
                 start[count] = size
-        if found.start[k] < found.start[k + 1] and count - first[k] < most:
-            for i in range(found.start[k], found.start[k + 1]):
-                channel[size] = found.channel[i]
+        if priced.start[k] < priced.start[k + 1] and count - first[k] < most:
+            for i in range(priced.start[k], priced.start[k + 1]):
+                channel[size] = priced.channel[i]
                 size += 1
             flow[count] = amount[k]
             count += 1
@@ -251,7 +296,20 @@ def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Int
 
 @njit
 def cheapest(paths: Paths, z: Floats) -> Floats:
-    """float64 [commodities]: the cost of every commodity's cheapest path (inf: it has none)."""
+    """Cost of every commodity's cheapest path.
+
+    Parameters
+    ----------
+    paths : Paths
+        The paths.
+    z : float64 [channels]
+        Prices.
+
+    Returns
+    -------
+    float64 [commodities]
+        inf without a path.
+    """
     cost = np.full(len(paths.first) - 1, np.inf)
     for k in range(len(cost)):
         for p in range(paths.first[k], paths.first[k + 1]):
@@ -272,5 +330,13 @@ def _trim(paths: Paths, excess: Floats) -> Floats:
 
 
 def trimmed(paths: Paths, excess: np.ndarray) -> Paths:
-    """Feasible path flows: each divided by the largest overload (load / capacity, 1 or more) on its way."""
+    """Feasible path flows: each divided by the largest overload on its path.
+
+    Parameters
+    ----------
+    paths : Paths
+        The paths.
+    excess : float64 [channels]
+        load / capacity, at least 1.
+    """
     return paths._replace(flow=_trim(paths, excess))

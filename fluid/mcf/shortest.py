@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dense demands that fit on shortest paths: splits by channel weights, scaled until no channel is overloaded.
 
-Wherever capacity times hops bounds the throughput tightly, as for all-to-all on random regular graphs, some flow
-over paths of least total 1 / capacity loads all channels alike. It is sought among the flows that send a share
-proportional to the product of channel weights down every such path: one number per channel describes them all.
-Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths);
-Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums);
-Anderson, J. ACM 12 (1965), doi:10.1145/321296.321305 (a step that also learns from those before).
+Where capacity over demand * hops is a tight bound, as for all-to-all on random regular graphs, some flow over paths of
+least total 1 / capacity loads all channels equally. It is sought among the flows that split demand in proportion to the
+product of channel weights along each path: one number per channel describes them all.
+
+Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths); Darroch and
+Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums); Anderson, J. ACM 12 (1965),
+doi:10.1145/321296.321305 (acceleration by earlier steps).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +17,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import forget, new_search
-from flitlab.fluid.certificate import Rows, delivering_rows
+from flitlab.fluid.bidirectional import new_search, reset_search
+from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, allows, tree
@@ -26,24 +27,24 @@ from flitlab.models.jit import njit
 from flitlab.models.threads import parallel_map
 
 STEP = 2.0
-"""Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
+"""Power of the overload by which a channel's weight falls: a share of its flow has no other path."""
 REMEMBERED = 3
-"""Steps before the last from which the next one learns."""
+"""Earlier steps that Anderson acceleration uses."""
 LEAST_USE = 1e-3
-"""Use of a channel, relative to what the bound allows, below which its weight rises no faster."""
+"""Use of a channel, relative to the bound, below which its weight rises no faster."""
 LARGEST = float(np.log(1e6))
-"""Largest logarithm of a weight: room that only the gap leaves is left as it is."""
+"""Largest logarithm of a weight: what the gap leaves free is not pursued further."""
 LISTED = 200_000_000
-"""Channels of shortest paths, over all destinations, that are kept (4 bytes each); the others are found again."""
+"""Channels of shortest-path DAGs, over all destinations, that are cached (4 bytes each); others are recomputed."""
 
 
 T = TypeVar("T")
 
 
-class Ways(NamedTuple):
-    """Channels on shortest paths toward the i-th of some targets: channel[start[i]:start[i + 1]], grouped by source.
+class ShortestDags(NamedTuple):
+    """Shortest-path DAGs toward some targets: the channels toward the i-th are channel[start[i]:start[i + 1]].
 
-    Sources nearer to the target come first. start: int64. channel: int32.
+    Channels are grouped by source; sources nearer to the target come first. start: int64 [targets + 1]. channel: int32.
     """
 
     start: Ints
@@ -51,7 +52,7 @@ class Ways(NamedTuple):
 
 
 @njit
-def _ways(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints, Ints32]:
+def _shortest_dags(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints, Ints32]:
     nodes, level = len(graph.in_start) - 1, alike(length)
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
     start = np.zeros(len(target) + 1, np.int64)
@@ -66,36 +67,36 @@ def _ways(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints,
             v = order[j]
             for a in range(graph.out_start[v], graph.out_start[v + 1]):
                 far = search.distance[graph.dst[a]]
-                # sums of equal lengths in another order differ by rounding; no branch, as none could be foreseen
+                # tolerance: sums in another order differ by rounding; no branch, since it would be mispredicted
                 shortest = (far < search.distance[v]) & (far + length[a] <= search.distance[v] * (1 + 1e-12))
                 channel[size] = a
                 size += shortest & allows(graph, dags, t, v, a)
-        forget(search, reached)
+        reset_search(search, reached)
         start[i + 1] = size
     return start, channel[:size].copy()
 
 
 @njit
-def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floats, flow: Floats) -> None:
-    """Add what all demands for the targets of ``ways`` put on the channels.
+def _spread(graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, load: Floats, flow: Floats) -> None:
+    """Add the load of all demands for the targets of ``dags``.
 
-    flow: float64 [channels of the ways, or 0], what each of these channels carries for its target.
+    flow: float64 [channels of the DAGs, or 0], set to the flow of each of these channels toward its target.
     """
     nodes = len(graph.in_start) - 1
     value, carried = np.zeros(nodes), np.zeros(nodes)
-    for i in range(len(ways.start) - 1):
-        begin, end = ways.start[i], ways.start[i + 1]
+    for i in range(len(dags.start) - 1):
+        begin, end = dags.start[i], dags.start[i + 1]
         value[:] = 0.0
         carried[:] = 0.0
         value[demand.target[i]] = 1.0  # sum over paths of the product of weights
         for j in range(begin, end):
-            a = ways.channel[j]
+            a = dags.channel[j]
             value[graph.src[a]] += weight[a] * value[graph.dst[a]]
         for k in range(demand.start[i], demand.start[i + 1]):
             carried[demand.source[k]] = demand.amount[k]
         u, rate = -1, 0.0
         for j in range(end - 1, begin - 1, -1):
-            a = ways.channel[j]
+            a = dags.channel[j]
             if graph.src[a] != u:
                 u = graph.src[a]
                 rate = carried[u] / value[u]
@@ -107,60 +108,62 @@ def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floa
                     flow[j] = amount
 
 
-class Split:
-    """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights make of them."""
+class PathSplit:
+    """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights define on them."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._listed: dict[int, Ways] = {}
-        self._room = LISTED
+        self._listed: dict[int, ShortestDags] = {}
+        self._budget = LISTED
 
-    def each(self, call: Callable[[Demand, Ways], T]) -> Iterator[T]:
-        """What a call gives for the demand and the shortest paths of a few destinations at a time, in their order."""
-        demand = self.problem.wanted
+    def each(self, call: Callable[[Demand, ShortestDags], T]) -> Iterator[T]:
+        """Results of a function of the demand and the DAGs of a few destinations at a time, in their order."""
+        demand = self.problem.compact_demand
 
         def of_block(ends: tuple[int, int]) -> T:
             part = demand.part(*ends)
-            return call(part, self._ways(ends[0], part.target))
+            return call(part, self._dags(ends[0], part.target))
 
         return parallel_map(of_block, blocks(demand))
 
-    def _ways(self, low: int, target: Ints) -> Ways:
-        ways = self._listed.get(low)
-        if ways is None:
+    def _dags(self, low: int, target: Ints) -> ShortestDags:
+        dags = self._listed.get(low)
+        if dags is None:
             graph = self.problem.graph
-            ways = Ways(*_ways(graph, target, self.problem.dags, 1 / graph.capacity))
-            if len(ways.channel) <= self._room:
-                self._room -= len(ways.channel)
-                self._listed[low] = ways
-        return ways
+            dags = ShortestDags(*_shortest_dags(graph, target, self.problem.dags, 1 / graph.capacity))
+            if len(dags.channel) <= self._budget:
+                self._budget -= len(dags.channel)
+                self._listed[low] = dags
+        return dags
 
     def load(self, weight: np.ndarray) -> Floats:
-        """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
+        """float64 [channels]: the load if demand is split by the products of weights (float64 [channels])."""
         graph = self.problem.graph
 
-        def of_part(part: Demand, ways: Ways) -> Floats:
+        def of_part(part: Demand, dags: ShortestDags) -> Floats:
             load = np.zeros(graph.channels)
-            _spread(graph, part, ways, weight, load, np.zeros(0))
+            _spread(graph, part, dags, weight, load, np.zeros(0))
             return load
 
         return _sum(self.each(of_part), graph.channels)
 
-    def flow(self, weight: np.ndarray) -> Iterator[Rows]:
-        """The flow of the split, a few destinations at a time."""
+    def flow(self, weight: np.ndarray) -> Iterator[SparseFlow]:
+        """The flow of the split by weights (float64 [channels]), a few destinations at a time."""
         return self.each(partial(self._rows, weight))
 
     def carried(self, weight: np.ndarray) -> Floats:
-        """float64 [channels]: the load of the flow of the split, certified to deliver all that is demanded."""
+        """float64 [channels]: a load at which the split by weights (float64 [channels]) certainly delivers the
+        demand.
+        """
         return _sum(
-            self.each(lambda part, ways: delivering_rows(self.problem, part, self._rows(weight, part, ways))),
+            self.each(lambda part, dags: delivering_load_sparse(self.problem, part, self._rows(weight, part, dags))),
             self.problem.graph.channels,
         )
 
-    def _rows(self, weight: np.ndarray, part: Demand, ways: Ways) -> Rows:
-        graph, amount = self.problem.graph, np.zeros(len(ways.channel))
-        _spread(graph, part, ways, weight, np.zeros(graph.channels), amount)
-        return Rows(ways.start, ways.channel, amount)
+    def _rows(self, weight: np.ndarray, part: Demand, dags: ShortestDags) -> SparseFlow:
+        graph, amount = self.problem.graph, np.zeros(len(dags.channel))
+        _spread(graph, part, dags, weight, np.zeros(graph.channels), amount)
+        return SparseFlow(dags.start, dags.channel, amount)
 
 
 def _sum(loads: Iterable[Floats], channels: int) -> Floats:
@@ -170,35 +173,63 @@ def _sum(loads: Iterable[Floats], channels: int) -> Floats:
     return total
 
 
-def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
-    """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity, or carries ``enough``.
+def scaled_weights(split: PathSplit, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
+    """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity; None if not found.
 
-    None where such a flow is not found, as a rule because there is none.
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    gap : float
+        Relative gap.
+    enough : float
+        Theta that suffices, whatever the gap.
+    rounds : int
+        Limit of the iterations.
+
+    Returns
+    -------
+    float64 [channels] or None
+        None usually means that there are no such weights.
     """
-    found = nearest_weights(split, gap, enough, rounds)
-    return found.weight if found.excess <= gap or found.theta >= enough else None
+    scaled = nearest_weights(split, gap, enough, rounds)
+    return scaled.weight if scaled.excess <= gap or scaled.theta >= enough else None
 
 
 class Scaled(NamedTuple):
-    """Channel weights, the theta of their flow, and by what part the bound by lengths 1 / capacity exceeds it."""
+    """Channel weights, the theta of their flow, and the relative excess of the bound by lengths 1 / capacity over
+    it.
+    """
 
     weight: Floats
     theta: float
     excess: float
 
 
-def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
-    """The channel weights met whose flow carries most; it ends when three rounds in a row hardly helped."""
+def nearest_weights(split: PathSplit, gap: float, enough: float, rounds: int = 100) -> Scaled:
+    """The channel weights of the largest theta in an iteration, which ends when three rounds hardly improve it.
+
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    gap : float
+        Relative gap at which it ends.
+    enough : float
+        Theta at which it ends.
+    rounds : int
+        Limit of the iterations.
+    """
     capacity = split.problem.graph.capacity
-    logs, steps = [np.zeros(len(capacity))], []  # of weights, and by what each channel alone would change them
+    logs, steps = [np.zeros(len(capacity))], []  # logarithms of weights, and their steps
     excess = [np.inf] * 3
     best = Scaled(np.ones(len(capacity)), 0.0, np.inf)
     for _ in range(rounds):
         weight = np.exp(logs[-1])
         use = split.load(weight) / capacity
         if not np.isfinite(use).all():
-            break  # products of weights along very long paths
-        # shortest paths use as much in all, however it is split: no flow at all has a lower mean
+            break  # products of weights along long paths overflow
+        # all splits over shortest paths have the same mean use, the least of any flow
         mean = use.mean()
         excess.append(float(use.max() / mean) - 1)
         if excess[-1] < best.excess:
@@ -212,58 +243,82 @@ def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) 
 
 
 def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
-    """Anderson's next point: the point and step that would be left of the last if all were linear in what changed.
+    """The next point by Anderson acceleration: the combination of earlier steps with the least residual, if all is
+    linear.
 
-    Sums are taken without BLAS, whose threads would change their last digits.
+    Sums do not use BLAS, whose threads would change the last digits.
     """
     moved = [after - before for before, after in pairwise(points)]
     learned = [after - before for before, after in pairwise(steps)]
     gram = np.array([[float((a * b).sum()) for b in learned] for a in learned]).reshape(len(learned), len(learned))
     share = np.linalg.lstsq(gram, np.array([float((a * steps[-1]).sum()) for a in learned]), rcond=None)[0]
-    found = points[-1] + steps[-1]
+    mixed = points[-1] + steps[-1]
     for part, x, f in zip(share, moved, learned, strict=True):
-        found = found - part * (x + f)
-    return found
+        mixed = mixed - part * (x + f)
+    return mixed
 
 
-def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
-    """Write the split of channel weights to tables of next hops, for every target of the demand.
+def port_thresholds(split: PathSplit, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
+    """Write the split by channel weights to tables of next hops, for every target of the demand.
 
-    ports: uint64 [nodes, nodes]. threshold: uint8 [nodes, nodes, ports]; see ``port_threshold`` of
-    :class:`~flitlab.models.routing.routes.Routes`. Shares are multiples of 1 / entries, at most 1 / 256.
+    Parameters
+    ----------
+    split : Split
+        Shortest paths of the problem.
+    weight : float64 [channels]
+        Channel weights.
+    entries : int
+        Shares are multiples of 1 / entries; at most 256.
+    ports : uint64 [nodes, nodes]
+        Sets of next hops; written.
+    threshold : uint8 [nodes, nodes, ports]
+        See ``port_threshold`` of :class:`~flitlab.models.routing.routes.Routes`; written.
     """
     graph = split.problem.graph
-    for _ in split.each(lambda part, ways: _write_thresholds(graph, part, ways, weight, entries, ports, threshold)):
+    for _ in split.each(lambda part, dags: _write_thresholds(graph, part, dags, weight, entries, ports, threshold)):
         pass
 
 
 @njit
 def _write_thresholds(
-    graph: Graph, demand: Demand, ways: Ways, weight: Floats, entries: int, ports: Masks, threshold: Bytes
+    graph: Graph, demand: Demand, dags: ShortestDags, weight: Floats, entries: int, ports: Masks, threshold: Bytes
 ) -> None:
     nodes = len(graph.in_start) - 1
     value, share = np.zeros(nodes), np.empty(threshold.shape[2])
-    for i in range(len(ways.start) - 1):
+    for i in range(len(dags.start) - 1):
         t = demand.target[i]
         value[:] = 0.0
         value[t] = 1.0
-        begin = ways.start[i]
-        while begin < ways.start[i + 1]:
-            u, end = graph.src[ways.channel[begin]], begin
-            while end < ways.start[i + 1] and graph.src[ways.channel[end]] == u:
-                share[end - begin] = weight[ways.channel[end]] * value[graph.dst[ways.channel[end]]]
+        begin = dags.start[i]
+        while begin < dags.start[i + 1]:
+            u, end = graph.src[dags.channel[begin]], begin
+            while end < dags.start[i + 1] and graph.src[dags.channel[end]] == u:
+                share[end - begin] = weight[dags.channel[end]] * value[graph.dst[dags.channel[end]]]
                 value[u] += share[end - begin]
                 end += 1
             share[: end - begin] *= entries / value[u]
-            ports[t, u] = _rounded(ways.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
+            ports[t, u] = _rounded(dags.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
             begin = end
 
 
 @njit
 def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
-    """Write the split of a flow [targets, channels] by destination to tables, as :func:`port_thresholds` does.
+    """Write the split of a flow by destination to tables of next hops, like :func:`port_thresholds`.
 
-    target: int64 [targets]. Where nothing comes by on its way to one of them, the tables stay as they are.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    target : int64 [targets]
+        Destinations.
+    flow : float64 [targets, channels]
+        Flow; switches without flow toward a destination keep their entries.
+    entries : int
+        Shares are multiples of 1 / entries; at most 256.
+    ports : uint64 [nodes, nodes]
+        Written.
+    threshold : uint8 [nodes, nodes, ports]
+        Written.
     """
     port, share = np.empty(threshold.shape[2], np.int64), np.empty(threshold.shape[2])
     for i in range(len(target)):
@@ -281,18 +336,18 @@ def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, port
 
 @njit
 def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.uint64:
-    """Thresholds of ports [k], ascending, of shares [k] that add up to ``entries``; the set of those that have any.
+    """Thresholds of ports [k], ascending, by largest remainder; returns the set of ports with a share.
 
-    Entries that rounding down leaves over go to those that it took most of.
+    share: float64 [k], sums to ``entries``.
     """
     count = len(port)
-    given = np.floor(share[:count] + 1e-9)
-    for _ in range(entries - int(given.sum())):
-        given[np.argmax(share[:count] - given)] += 1
+    counts = np.floor(share[:count] + 1e-9)
+    for _ in range(entries - int(counts.sum())):
+        counts[np.argmax(share[:count] - counts)] += 1
     mask, total, last = np.uint64(0), 0.0, -1
     for k in range(count):
-        if given[k] > 0:
-            total += given[k]
+        if counts[k] > 0:
+            total += counts[k]
             last = port[k]
             mask |= np.uint64(1) << np.uint64(last)
             threshold[last] = min(int(total * 256.0 / entries + 0.5), 255)

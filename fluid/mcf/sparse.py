@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Path flows under an exponential method of multipliers: for sparse demands, and for dense ones that fit.
+"""Path flows by an exponential method of multipliers: for sparse demands, and for dense ones that fit.
 
-Weights w = exp(b + alpha * load) of the channels price the paths; passes of Newton shifts
+Weights w = exp(b + alpha * load) of the channels price the paths. Passes of Newton shifts
 (:func:`flitlab.fluid.mcf.paths.balance`) equalise the prices within every commodity, shortest paths under the weights
-join the path sets, and b takes over log w: alpha stays moderate, so the steps never become short. It grows
-only while the passes keep up, that is while the weighted mean load is far nearer to the bound than to the maximum.
-Sources: Tseng and Bertsekas, Math. Program. 60 (1993), doi:10.1007/BF01580598 (exponential multipliers);
-Jayakrishnan et al., Transp. Res. Rec. 1443 (1994) (shifts between paths).
+join the path sets, and b takes over log w: so alpha stays moderate, and steps never become short. It grows only while
+the weighted mean load is far nearer to the bound than to the maximum.
+
+Sources: Tseng and Bertsekas, Math. Program. 60 (1993), doi:10.1007/BF01580598 (exponential multipliers); Jayakrishnan
+et al., Transp. Res. Rec. 1443 (1994) (shifts between paths).
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,15 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 
 FLOOR = 1e-5
-"""Least price of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
+"""Least value of capacity * price of a channel, relative to the mean: keeps shortest paths short where weights
+vanish."""
 BALANCED = 0.1
-"""Paths of a commodity are alike if their costs differ by less than this part of the gap that is left."""
+"""Costs of a commodity's paths are equal if they differ by less than this share of the remaining gap."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: paths a commodity starts with, passes over all paths a sweep, sweeps at most."""
+    """Limits of the work: initial paths per commodity (rounds), passes per sweep, sweeps."""
 
     rounds: int
     passes: int
@@ -34,9 +36,9 @@ class Effort:
 
 
 def effort(problem: Problem) -> Effort:
-    """Few commodities leave time for many passes; many balance each other within a few.
+    """Few commodities allow many passes; many balance each other within a few.
 
-    Counted, never timed: results do not depend on the machine.
+    Limits are counts, not times: results do not depend on the machine.
     """
     demand, nodes = problem.demand, problem.graph.nodes
     if demand.size <= 8 * nodes:
@@ -46,40 +48,79 @@ def effort(problem: Problem) -> Effort:
 
 
 def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Generator) -> Paths:
-    """``paths`` and equal shares of every demand on shortest paths, each round avoiding loaded channels."""
+    """Add equal shares of every demand on shortest paths, where each round avoids loaded channels.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    paths : Paths
+        Present paths.
+    rounds : int
+        Paths per commodity.
+    rng : numpy.random.Generator
+        Breaks ties.
+    """
     graph, demand = problem.graph, problem.demand
     share = demand.amount / rounds
-    anything = np.full(demand.size, np.inf)
+    no_limit = np.full(demand.size, np.inf)
     excess = np.zeros(graph.channels)
     for _ in range(rounds):
         z = rng.uniform(0.9, 1.1, graph.channels) * np.exp(1.5 * excess) / graph.capacity
-        _, found = price(graph, demand, problem.dags, z, anything)
-        paths = Paths(*extend(paths, found, False, share))
+        _, priced = price(graph, demand, problem.dags, z, no_limit)
+        paths = Paths(*extend(paths, priced, False, share))
         use = paths.load(graph.channels) / graph.capacity
         excess = np.minimum(use / use.mean() - 1, 2)
     return paths
 
 
 def bound_by(problem: Problem, z: Floats, distance: np.ndarray) -> float:
-    """What lengths allow, from the distance that every commodity has under them.
+    """Upper bound on theta by prices.
 
-    Summed without BLAS, whose threads would cost more than they do and change the last digits.
+    Sums do not use BLAS, whose threads would be slower and change the last digits.
+
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    z : float64 [channels]
+        Prices.
+    distance : float64 [commodities]
+        Distances under the prices.
     """
     return float((problem.graph.capacity * z).sum() / (problem.demand.amount * distance).sum())
 
 
 def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tuple[Floats, Paths]:
-    """Lengths and path flows, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
+    """Prices and path flows whose bounds differ by ``gap``, by the exponential method of multipliers.
 
-    Returns (lengths float64 [channels], :class:`~flitlab.fluid.mcf.paths.Paths` that route the whole demand).
+    Parameters
+    ----------
+    problem : Problem
+        The flow problem.
+    gap : float
+        Relative gap at which it ends.
+    enough : float
+        Theta of the flow at which it ends.
+    work : Effort
+        Limits of the work.
+
+    Returns
+    -------
+    float64 [channels]
+        Prices.
+    Paths
+        Flows of the whole demand.
+
+    Source: Tseng and Bertsekas, doi:10.1007/BF01580598.
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
-    given = problem.paths
-    if given is None:
+    fixed_paths = problem.paths
+    if fixed_paths is None:
         paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
     else:
-        paths = given._replace(flow=given.flow.copy())  # which is changed in place
+        paths = fixed_paths._replace(flow=fixed_paths.flow.copy())  # updated in place
     bias = np.zeros(graph.channels)
     best = 1 / capacity
     upper = bound_by(problem, best, problem.distances(best))
@@ -98,10 +139,10 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         log_weight = bias + alpha * (use - use.max())
         weight = np.exp(log_weight)
         z = floored(weight / capacity, capacity, FLOOR)
-        if given is None:
-            distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
+        if fixed_paths is None:
+            distance, priced = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         else:
-            distance = cheapest(given, z)
+            distance = cheapest(fixed_paths, z)
         bound = bound_by(problem, z, distance)
         if bound < upper:
             upper, best = bound, z
@@ -113,6 +154,6 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         if unbalanced < 0.5 * excess:
             bias = np.maximum(log_weight - log_weight.max(), -30)
         sharpness = min(2 * sharpness, 16.0) if unbalanced < 0.03 * excess else max(sharpness / 2, 1.0)
-        if given is None:
-            paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
+        if fixed_paths is None:
+            paths = Paths(*extend(paths, priced, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of topologies that flows and cuts give."""
+"""Topology metrics that flows and cuts give."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What collectives could reach on a topology."""
+"""Least times of collectives on a topology, as metrics."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
 LISTED = 64
-"""Switches of a side that are listed, at most; of a larger side those outside are, if they are as few."""
+"""Switches of a side that are listed, at most; of a larger side, the switches outside, if these are few."""
 
 
 @register("metric", "collectives")
@@ -39,7 +39,7 @@ class Collectives(MetricSpec):
     gap: float | None = Field(default=None, gt=0, lt=1)
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        from flitlab.fluid.collective.bounds import bounds  # which brings compilers along
+        from flitlab.fluid.collective.bounds import bounds  # imports compilers
 
         if self.ranks == "hosts" and topology.hosts < 2:
             raise ValueError("collectives: with ranks: hosts there must be two hosts or more")
@@ -74,6 +74,6 @@ class Collectives(MetricSpec):
 
 
 def _sides(side: np.ndarray) -> dict[str, list[int]]:
-    """The switches of a side, or those on the other one where that is smaller; neither if they are too many."""
-    name, few = min((("cut_inside", side), ("cut_outside", ~side)), key=lambda one: int(one[1].sum()))
-    return {name: np.flatnonzero(few).tolist()} if few.sum() <= LISTED else {}
+    """The switches of a side, or of the other side if that is smaller; neither if there are too many."""
+    name, smaller = min((("cut_inside", side), ("cut_outside", ~side)), key=lambda one: int(one[1].sum()))
+    return {name: np.flatnonzero(smaller).tolist()} if smaller.sum() <= LISTED else {}

@@ -21,29 +21,29 @@ def filled(flows: Flows, increment: Increment) -> Floats:
 
     The increment must fill some link whenever it is called.
     """
-    rate, room = np.zeros(len(flows.paths.flow)), flows.capacity.copy()
+    rate, spare = np.zeros(len(flows.paths.flow)), flows.capacity.copy()
     weight, paths = flows.path_weight, flows.paths
     rising = np.arange(len(rate))
     while len(rising):
-        left = per_weight(room, paths, weight)
+        left = per_weight(spare, paths, weight)
         step = weight * increment(left, paths)
         rate[rising] += step
-        room -= np.bincount(paths.channel, np.repeat(step, paths.lengths), len(room))
-        full = (room <= FULL * flows.capacity) | (left <= left.min())
-        room[full] = 0.0
+        spare -= np.bincount(paths.channel, np.repeat(step, paths.hops), len(spare))
+        full = (spare <= FULL * flows.capacity) | (left <= left.min())
+        spare[full] = 0.0
         stuck = np.logical_or.reduceat(full[paths.channel], paths.start[:-1])
         rising, weight, paths = rising[~stuck], weight[~stuck], _without(paths, stuck)
     return rate
 
 
-def per_weight(room: np.ndarray, paths: Paths, weight: np.ndarray) -> Floats:
+def per_weight(spare: np.ndarray, paths: Paths, weight: np.ndarray) -> Floats:
     """float64 [links]: what is left of each link per unit of the weight that crosses it; inf where none does."""
-    crossing = np.bincount(paths.channel, np.repeat(weight, paths.lengths), len(room))
-    level: Floats = np.divide(room, crossing, out=np.full(len(room), np.inf), where=crossing > 0)
+    crossing = np.bincount(paths.channel, np.repeat(weight, paths.hops), len(spare))
+    level: Floats = np.divide(spare, crossing, out=np.full(len(spare), np.inf), where=crossing > 0)
     return level
 
 
-def least_on_way(left: Floats, paths: Paths) -> Floats:
+def least_on_path(left: Floats, paths: Paths) -> Floats:
     """float64 [paths]: the least of ``left`` on each path."""
     return np.minimum.reduceat(left[paths.channel], paths.start[:-1])
 
@@ -52,7 +52,7 @@ def _without(paths: Paths, dropped: np.ndarray) -> Paths:
     """One commodity of all the paths that are not dropped."""
     if not dropped.any():
         return paths
-    lengths = paths.lengths
+    lengths = paths.hops
     kept = lengths[~dropped]
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
     first = np.array([0, len(kept)])

@@ -134,7 +134,7 @@ def _by_host(
         raise FluidError(f"the flows have {first[-1]} paths, more than {PATHS_MOST}")
     flow = np.repeat(np.arange(len(commodity)), count)
     path = network.first[commodity[flow]] + np.arange(first[-1]) - first[flow]
-    inner = np.where(commodity[flow] < 0, 0, np.append(network.lengths, 0)[path])
+    inner = np.where(commodity[flow] < 0, 0, np.append(network.hops, 0)[path])
     start = starts(inner + 2 * finite)
     channel = np.empty(start[-1], np.int32)
     within = np.repeat(np.arange(len(flow)), inner)

@@ -50,12 +50,12 @@ def free_max_min(topology: Topology, traffic: Traffic) -> tuple[Flows, Rates]:
     commodity = _commodities(problem, flows, topology)
     apart = np.flatnonzero(commodity >= 0)
 
-    def more(found: Optimum) -> bool:
+    def more(optimum: Optimum) -> bool:
         """Adds a path to every flow for which there is a cheaper one than it has; whether there was any."""
-        worth = found.flow_price - ends @ found.link_price - CHEAPER
+        worth = optimum.flow_price - ends @ optimum.link_price - CHEAPER
         limit = np.zeros(problem.demand.size)
         np.maximum.at(limit, commodity[apart], worth[apart])
-        length = np.maximum(found.link_price[: topology.channels], LEAST)
+        length = np.maximum(optimum.link_price[: topology.channels], LEAST)
         distance, new = price(problem.graph, problem.demand, problem.dags, length, limit)
         gaining = apart[worth[apart] > distance[commodity[apart]]]
         for flow in gaining.tolist():
@@ -80,6 +80,6 @@ def _host_channels(flows: Flows, topology: Topology) -> sparse.csr_array:
 def _commodities(problem: Problem, flows: Flows, topology: Topology) -> Ints:
     """int64 [flows]: the commodity that each is a part of, -1 within a switch."""
     s, t = topology.host_switch[flows.source], topology.host_switch[flows.target]
-    found = np.full(len(s), -1)
-    found[s != t] = problem.demand.find(topology.switches, s[s != t], t[s != t])
-    return found
+    commodity = np.full(len(s), -1)
+    commodity[s != t] = problem.demand.find(topology.switches, s[s != t], t[s != t])
+    return commodity

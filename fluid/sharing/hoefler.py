@@ -6,7 +6,7 @@ et al., SC 2013, doi:10.1145/2503210.2503229, as stated by Faizian et al., "Thro
 Networks", section II-C.
 """
 
-from flitlab.fluid.sharing.filling import least_on_way, per_weight
+from flitlab.fluid.sharing.filling import least_on_path, per_weight
 from flitlab.fluid.sharing.flows import Flows
 from flitlab.models.arrays import Floats
 
@@ -17,4 +17,4 @@ def hoefler(flows: Flows) -> Floats:
     Each path of a flow counts as a flow of its own, with the whole weight.
     """
     left = per_weight(flows.capacity, flows.paths, flows.path_weight)
-    return flows.path_weight * least_on_way(left, flows.paths)
+    return flows.path_weight * least_on_path(left, flows.paths)

@@ -145,7 +145,7 @@ class _Filling:
 def _split(flows: Flows) -> tuple[_Filling, Groups]:
     """The links whose load follows from the rates, and what is left for an LP."""
     paths, count, links = flows.paths, len(flows.weight), len(flows.capacity)
-    flow = np.repeat(paths.commodity, paths.lengths)
+    flow = np.repeat(paths.commodity, paths.hops)
     crossing = sparse.csr_array((np.ones(len(flow)), (flow, paths.channel)), (count, links))
     crossing.sum_duplicates()
     always = crossing.data == np.repeat(np.diff(paths.first), np.diff(crossing.indptr))

@@ -82,7 +82,7 @@ class LevelLp:
         self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)
         count, size = len(paths.flow), len(flows.weight)
-        column = np.repeat(np.arange(count), paths.lengths)
+        column = np.repeat(np.arange(count), paths.hops)
         fit = sparse.csc_array((np.ones(len(column)), (paths.channel, column)), (self.links, count))
         serve = sparse.csc_array((np.ones(count), (paths.commodity, np.arange(count))), (size, count))
         # weights of mean 1: all columns are of about the same size
@@ -148,13 +148,13 @@ def raised(
     count = len(lp.weight)
     rate, rising = np.zeros(count), np.ones(count, bool)
     while rising.any():
-        found = lp.optimum(np.where(rising, 0, rate))
-        while more(found):
-            found = lp.optimum(np.where(rising, 0, rate))
-        rate[rising] = lp.weight[rising] * found.level
+        optimum = lp.optimum(np.where(rising, 0, rate))
+        while more(optimum):
+            optimum = lp.optimum(np.where(rising, 0, rate))
+        rate[rising] = lp.weight[rising] * optimum.level
         full = confined.T @ rate >= capacity * (1 - FULL)
-        saturated = rising & ((found.flow_price * lp.weight > BINDING) | (confined @ full > 0))
+        saturated = rising & ((optimum.flow_price * lp.weight > BINDING) | (confined @ full > 0))
         for flow in np.flatnonzero(saturated).tolist():
             lp.fix(flow)
         rising &= ~saturated
-    return rate, found.path_rate
+    return rate, optimum.path_rate

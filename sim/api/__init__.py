@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python interface: configurations to check, run and look at, and single questions answered in memory.
+"""The Python interface: configurations to check, run and analyse, and single questions answered in memory.
 
 >>> from flitlab import Experiment, ceiling, simulate
 >>> simulate({"kind": "torus", "dims": [4, 4]}, "minimal", "uniform", 0.3).accepted  # doctest: +SKIP

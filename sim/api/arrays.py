@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a run as arrays of xarray, with a dimension for each thing that was varied."""
+"""Tables of a run as xarray datasets, with a dimension for each quantity that was varied."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,26 +12,43 @@ if TYPE_CHECKING:
     import xarray
 
 VARIED = ("load", "seed")
-"""Columns that are dimensions wherever a table has them, after the swept keys and those that are asked for."""
+"""Columns that are dimensions wherever a table has them, after swept keys and requested columns."""
 
 
 def dataset_of(
     frame: "pd.DataFrame", keys: Mapping[str, Mapping[str, Any]], known: Iterable[Column], over: Sequence[str],
     about: Mapping[str, str],
 ) -> "xarray.Dataset":  # fmt: skip
-    """A table as a dataset, whose dimensions are the swept keys, what else was varied, and further columns.
+    """A table as a dataset, whose dimensions are the swept keys, other varied quantities, and requested columns.
 
-    keys: of each scenario, the values of the swept keys. known: columns that the table may have. over: the further
-    columns. about: attributes of the dataset.
-    Raises ``ModuleNotFoundError`` without xarray, ``KeyError`` for a column that the table does not have, and
-    ``ValueError`` where two rows have the same place.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    keys : mapping
+        Scenario -> values of the swept keys.
+    known : iterable of Column
+        Columns that the table may have.
+    over : sequence of str
+        Further columns that are dimensions.
+    about : mapping
+        Attributes of the dataset.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        xarray is not installed.
+    KeyError
+        The table lacks a column of ``over``.
+    ValueError
+        Two rows have the same coordinates.
     """
     import pandas as pd
 
-    _refuse_without_xarray()
+    _require_xarray()
     if unknown := [name for name in over if name not in frame.columns]:
-        meant = closest_match(unknown[0], list(frame.columns))
-        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+        closest_match = closest_match(unknown[0], list(frame.columns))
+        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {closest_match!r}?" if closest_match else ""))
     swept = pd.DataFrame([keys.get(label, {}) for label in frame.get("scenario", [])], index=frame.index)
     frame = pd.concat([swept, frame.drop(columns=["scenario", *swept.columns], errors="ignore")], axis="columns")
     names = dict.fromkeys([*swept.columns, *over, *VARIED])
@@ -39,21 +56,25 @@ def dataset_of(
     for name in dims:
         frame = _everywhere(frame, name)
     if not dims or frame.duplicated(dims).any():
-        place = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
-        raise ValueError(f"rows are not told apart {place}: name further columns, dataset(NAME, over=[...])")
-    found: xarray.Dataset = frame.set_index(dims).to_xarray()
+        columns = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
+        raise ValueError(f"rows are not unique {columns}: add columns, dataset(NAME, over=[...])")
+    dataset: xarray.Dataset = frame.set_index(dims).to_xarray()
     texts = [name for name in dims if not pd.api.types.is_numeric_dtype(frame[name])]
-    found = found.reindex({name: frame[name].unique() for name in texts})  # in the order of the run
-    for name in found.data_vars:
-        found[name] = _of_one_kind(found[name])
+    dataset = dataset.reindex({name: frame[name].unique() for name in texts})  # in the order of the run
+    for name in dataset.data_vars:
+        dataset[name] = _of_one_kind(dataset[name])
     for one in known:
-        if one.name in found.variables:
-            told = {"units": one.unit, "long_name": one.label or one.name.replace("_", " "), "description": one.meaning}
-            found[one.name].attrs.update({key: text for key, text in told.items() if text})
-    return found.assign_attrs(about)
+        if one.name in dataset.variables:
+            attributes = {
+                "units": one.unit,
+                "long_name": one.label or one.name.replace("_", " "),
+                "description": one.meaning,
+            }
+            dataset[one.name].attrs.update({key: text for key, text in attributes.items() if text})
+    return dataset.assign_attrs(about)
 
 
-def _refuse_without_xarray() -> None:
+def _require_xarray() -> None:
     try:
         import xarray  # noqa: F401
     except ModuleNotFoundError as error:
@@ -64,7 +85,7 @@ def _refuse_without_xarray() -> None:
 
 
 def _everywhere(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
-    """The table with each row that has no value of a dimension once for every value, since it holds for them all."""
+    """The table with each row that has no value of a dimension repeated for every value."""
     import pandas as pd
 
     missing = frame[name].isna()
@@ -75,10 +96,10 @@ def _everywhere(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
 
 
 def _of_one_kind(variable: "xarray.DataArray") -> "xarray.DataArray":
-    """Values of one type where cells are empty: text that may be '', numbers that may be NaN for truth values."""
+    """Values of one type despite empty cells: text that may be '', numbers that may be NaN for truth values."""
     if variable.dtype != object:
         return variable
-    there = {type(value) for value in variable.values.ravel() if value == value and value is not None}
-    if there <= {bool}:
+    types = {type(value) for value in variable.values.ravel() if value == value and value is not None}
+    if types <= {bool}:
         return variable.astype(float)
-    return variable.fillna("").astype(str) if there == {str} else variable
+    return variable.fillna("").astype(str) if types == {str} else variable

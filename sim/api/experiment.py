@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration to check, run and look at, with pandas frames and matplotlib axes."""
+"""A configuration to check, run and analyse, with pandas frames and matplotlib axes."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.validation import is_whole
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
-from flitlab.sim.api.given import component, configuration, plain
+from flitlab.sim.api.inputs import component, configuration, plain
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.study import Case, Study, read
@@ -25,7 +25,7 @@ from flitlab.sim.exit import INTERRUPTED
 from flitlab.sim.experiment.store import Memory, Store
 from flitlab.sim.measure.columns.registry import Column
 
-if TYPE_CHECKING:  # what takes longest to import waits until it is used
+if TYPE_CHECKING:  # slow imports are deferred
     import pandas as pd
     import xarray
     from matplotlib.axes import Axes
@@ -33,31 +33,30 @@ if TYPE_CHECKING:  # what takes longest to import waits until it is used
     from flitlab.sim.experiment.runner import Report
 
 MAPPING = "configuration"
-"""What messages call a configuration that stands in no file, and the name of its run folder."""
+"""Name in messages of a configuration without a file, and name of its run folder."""
 
 COLUMN = (3.5, 2.4)
-"""Inches of a figure, as in ``sim/report/figures/style.mplstyle``."""
+"""Size of a figure in inches, as in ``sim/report/figures/style.mplstyle``."""
 
-MOST_ROWS = 20
-"""Rows of the table of scenarios that a notebook shows of an experiment."""
+MAX_ROWS = 20
+"""Rows of the table of scenarios in a notebook."""
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""What writes YAML: that of libyaml, where PyYAML has it, takes a tenth of the time."""
+"""Writer of YAML: that of libyaml, if PyYAML has it, takes a tenth of the time."""
 
-MOST_PROBLEMS = 20
-"""More problems than this are counted, not listed."""
+MAX_PROBLEMS = 20
+"""Problems that are listed; further ones are counted."""
 
 
 class RunError(Exception):
-    """A run of which points or ceilings failed, or in which a simulation passed its ceiling.
+    """Points or ceilings of a run failed, or a simulation exceeded its ceiling.
 
-    What did succeed is in the run folder, and so in the frames of the experiment. ``report`` has it too, with every
-    problem.
+    Successful results are in the run folder and in the frames of the experiment. ``report`` has all problems.
     """
 
     def __init__(self, report: "Report"):
-        more = len(report.problems) - MOST_PROBLEMS
-        lines = [*report.problems[:MOST_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]
+        unlisted = len(report.problems) - MAX_PROBLEMS
+        lines = [*report.problems[:MAX_PROBLEMS], *([f"... and {unlisted} more"] if unlisted > 0 else [])]
         super().__init__("\n".join(lines) or f"see status and message of the rows in {report.folder}")
         self.report = report
 
@@ -109,8 +108,10 @@ class Experiment:
         changes = dict(sets or {}) | {key.replace("__", "."): value for key, value in overrides.items()}
         whole = configuration(source) if isinstance(source, Mapping) else None
         topology = changes.get("topology", source.get("topology") if isinstance(source, Mapping) else None)
-        given = {key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()}
-        lines = [f"{key}={_flow(value, key)}" for key, value in given.items()]
+        components = {
+            key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()
+        }
+        lines = [f"{key}={_flow(value, key)}" for key, value in components.items()]
         if whole is not None:
             text = yaml.dump(whole, Dumper=DUMPER, sort_keys=False, allow_unicode=True)
             return cls(read(MAPPING, lines, quick, text=text))
@@ -139,7 +140,7 @@ class Experiment:
 
     @property
     def study(self) -> Study:
-        """The configuration as it was understood; of an opened folder, read from its config.resolved.yaml."""
+        """The validated configuration; of an opened folder, read from its config.resolved.yaml."""
         if self._study is None:
             assert self.folder is not None, "an experiment has one of the two"
             self._study = read(self.folder / "config.resolved.yaml", trust_plugins=self._trust_plugins)
@@ -149,14 +150,14 @@ class Experiment:
     def scenarios(self) -> dict[str, Case]:
         """Every scenario by its label.
 
-        Of each, among others: ``topology``, ``routes``, ``certificate`` (why it cannot deadlock), ``loads``, ``seeds``
-        and ``scenario``, the object that the engines and :mod:`fluid` take.
+        A scenario has ``topology``, ``routes``, ``certificate`` (why it cannot deadlock), ``loads``, ``seeds`` and
+        ``scenario``, the object that the engines and :mod:`fluid` take, among others.
         """
         return {case.label: case for case in self.study.cases}
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd about the configuration, but no mistake."""
+        """Warnings about the configuration."""
         return self.study.warnings
 
     def check(self) -> "pd.DataFrame":
@@ -250,10 +251,10 @@ class Experiment:
         """The columns of results.csv that were measured, by name: unit, label of an axis, and what each means."""
         import pandas as pd
 
-        there = list(self.results.columns)
-        table = columns_of("results.csv", self._of_programs, "host_throughput" in there)
-        found = [table[name] for name in there if name in table]
-        rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in found]
+        names = list(self.results.columns)
+        table = columns_of("results.csv", self._of_programs, "host_throughput" in names)
+        measured = [table[name] for name in names if name in table]
+        rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in measured]
         return pd.DataFrame(rows, columns=["column", "unit", "label", "meaning"]).set_index("column")
 
     def table(self, name: str) -> "pd.DataFrame":
@@ -310,17 +311,17 @@ class Experiment:
         from flitlab.sim.report.folder.plugins import know_figures
         from flitlab.sim.report.folder.run import Run
 
-        alone = ax is None
+        single = ax is None
         ax = _column() if ax is None else ax
         with self._on_disk() as folder:
             know_figures(folder, [name], self._trust_plugins)
-            draw_on(ax, Run.read(folder), name, alone=alone)
+            draw_on(ax, Run.read(folder), name, alone=single)
         return ax
 
     @contextmanager
     def _on_disk(self) -> Iterator[Path]:
-        """The run folder; of a run in memory, one that is there for as long as it is needed."""
-        self._refuse_before_run()
+        """The run folder; of a run in memory, a temporary copy."""
+        self._require_run()
         if self.folder is not None:
             yield self.folder
             return
@@ -329,14 +330,14 @@ class Experiment:
             self._memory.copy(Path(folder))
             yield Path(folder)
 
-    def _refuse_before_run(self) -> None:
+    def _require_run(self) -> None:
         if self.folder is None and self._memory is None:
             raise RuntimeError("this experiment has not run: call run(), or Experiment.open(DIR) for an earlier run")
 
     @property
     def _tables(self) -> dict[str, Path | str]:
         """The tables of the run by name: files, or texts in memory."""
-        self._refuse_before_run()
+        self._require_run()
         if self.folder is not None:
             return {file.name: file for file in sorted(self.folder.glob("*.csv"))}
         assert self._memory is not None
@@ -344,32 +345,32 @@ class Experiment:
 
     @property
     def _of_programs(self) -> bool:
-        """Whether its results are of programs."""
+        """Whether the results are those of programs."""
         if self._study is not None:
             return self._study.runs_programs
         return self._manifest.get("experiment") in PROGRAMS
 
     @property
     def _manifest(self) -> dict[str, Any]:
-        """What manifest.json says."""
-        self._refuse_before_run()
+        """The contents of manifest.json."""
+        self._require_run()
         if self.folder is not None:
             text = read_text(self.folder / "manifest.json")
         else:
             assert self._memory is not None
             text = self._memory.files["manifest.json"]
-        found: dict[str, Any] = json.loads(text)
-        return found
+        manifest: dict[str, Any] = json.loads(text)
+        return manifest
 
     def _frame(self, name: str) -> "pd.DataFrame":
         tables = self._tables
         if name not in tables:
-            place = "memory" if self.folder is None else self.folder
-            raise FileNotFoundError(f"{place}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
+            location = "memory" if self.folder is None else self.folder
+            raise FileNotFoundError(f"{location}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
         return frame_of(tables[name], self._known(name, frame_of(tables[name], ())))
 
     def _known(self, name: str, frame: "pd.DataFrame") -> Collection[Column]:
-        """What is known of the columns of a table."""
+        """The known columns of a table."""
         return columns_of(name, self._of_programs, "host_throughput" in frame.columns).values()
 
     def __repr__(self) -> str:
@@ -383,10 +384,10 @@ class Experiment:
         return "not run yet" if self._memory is None else "in memory"
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks: what it is, where its results are, and its scenarios."""
+        """HTML for notebooks: name, location of the results, and scenarios."""
         tables = ", ".join(self._tables) if self.folder or self._memory else None
         about = {**facts_of(self.study), "results": self._state, "tables": tables}
-        scenarios: str = self.check().to_html(max_rows=MOST_ROWS)
+        scenarios: str = self.check().to_html(max_rows=MAX_ROWS)
         return facts(f"Experiment {self.study.name}", about) + scenarios
 
 
@@ -400,12 +401,12 @@ def _described(case: Case) -> dict[str, Any]:
 
 
 def _column() -> "Axes":
-    """Axes of their own on a screen, at the proportions of a figure in a paper."""
+    """Axes of their own on a screen, with the proportions of a figure in a paper."""
     from matplotlib import pyplot
 
     from flitlab.sim.report.figures.style import in_style
 
-    # not within the style: the first figure chooses the backend, and what that sets in a notebook would end with it
+    # outside of the style context, which would reset what the first figure's backend sets in a notebook
     figure = pyplot.figure(figsize=COLUMN, layout="constrained", dpi=200)
     return in_style(figure.add_subplot)()
 
@@ -425,12 +426,12 @@ def _flow(value: Any, key: str) -> str:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hides the calling script from new processes, which would import it and so run it again; ours need none of it."""
+    """Hide the calling script from new processes, which would import and so run it again."""
     main = sys.modules["__main__"].__dict__
-    kept: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    saved: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
         yield
     finally:
         main.pop("__spec__")
-        main.update(kept)
+        main.update(saved)

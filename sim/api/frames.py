@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a run as frames of pandas, with units."""
+"""Tables of a run as pandas frames, with units."""
 
 import io
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ if TYPE_CHECKING:  # pandas takes long to import
     from flitlab.sim.config.study import Study
 
 OF_TABLES: dict[str, tuple[Table, ...]] = {"ceilings.csv": ("ceilings",), "saturation.csv": ("saturation",)}
-"""Tables whose columns are known, but for results.csv, which has several forms."""
+"""Tables with known columns, except results.csv, which has several forms."""
 
 
 def frame_of(file: Path | str, known: Iterable[Column]) -> "pd.DataFrame":
-    """A CSV table as a frame. file: its place, or its text. known: columns that it may have.
+    """A CSV table as a frame. file: its path, or its text. known: columns that it may have.
 
-    ``attrs["units"]`` has the unit of every column that has one, ``attrs["meaning"]`` what a column is.
+    ``attrs["units"]`` has the unit of every column that has one, ``attrs["meaning"]`` its description.
     """
     import pandas as pd
 
@@ -30,19 +30,27 @@ def frame_of(file: Path | str, known: Iterable[Column]) -> "pd.DataFrame":
         frame = pd.read_csv(source, keep_default_na=False, na_values=[""])
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame()
-    there = [one for one in known if one.name in frame.columns]
-    frame.attrs["units"] = {one.name: one.unit for one in there if one.unit}
-    frame.attrs["meaning"] = {one.name: one.meaning for one in there if one.meaning}
+    present = [one for one in known if one.name in frame.columns]
+    frame.attrs["units"] = {one.name: one.unit for one in present if one.unit}
+    frame.attrs["meaning"] = {one.name: one.meaning for one in present if one.meaning}
     return frame
 
 
 def columns_of(name: str, programs: bool, flows: bool) -> dict[str, Column]:
-    """The columns of a table that are known, by name. programs, flows: what results.csv is of."""
+    """The known columns of a table, by name.
+
+    Parameters
+    ----------
+    name : str
+        File name of the table.
+    programs, flows : bool
+        Whether results.csv has the form of programs, or of flows.
+    """
     forms: tuple[Table, ...] = ("programs",) if programs else ("flows", "packets") if flows else ("packets",)
     return columns(*(forms if name == "results.csv" else OF_TABLES.get(name, ())))
 
 
 def facts_of(study: "Study") -> dict[str, Any]:
-    """What a study is, for a table of facts."""
+    """Properties of a study for a table."""
     points = sum(len(case.loads) * len(case.seeds) for case in study.cases if case.scenario)
     return {"experiment": study.experiment, "scenarios": len(study.cases), "points": points or None}

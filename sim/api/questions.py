@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
+"""Single questions about a network, answered in memory: what it delivers, and what it could deliver at most."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
 
 SHOWN = ("load", "seed", "accepted", "latency_mean", "latency_p99", "hops_mean", "saturated", "status")
-"""Columns that a notebook shows of a simulation."""
+"""Columns of a simulation in a notebook."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +37,21 @@ class Simulation:
     def __getattr__(self, name: str) -> Any:
         """The value of a column, or its values."""
         if name.startswith("_") or name not in self.frame.columns:
-            meant = None if name.startswith("_") else closest_match(name, list(self.frame.columns))
-            hint = f"; did you mean {meant!r}?" if meant else ""
+            closest_match = None if name.startswith("_") else closest_match(name, list(self.frame.columns))
+            hint = f"; did you mean {closest_match!r}?" if closest_match else ""
             raise AttributeError(f"a simulation has no column {name!r}{hint}")
         column = self.frame[name]
         return column.iloc[0] if len(column) == 1 else column
 
     def __dir__(self) -> list[str]:
-        """The names of columns, too."""
+        """Attributes, and names of columns."""
         return sorted([*super().__dir__(), *self.frame.columns])
 
     def __repr__(self) -> str:
         return f"<Simulation of {len(self.frame)} points>\n{self._shown.to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks, as a table of its main columns."""
+        """HTML for notebooks: a table of the main columns."""
         table: str = self._shown.to_html(index=False)
         return table
 
@@ -104,11 +104,11 @@ def simulate(
     RunError
         The simulation failed, or passed a ceiling that was asked for.
     """
-    given = {
+    config = {
         "name": "simulation", "topology": topology, "routing": routing, "traffic": traffic,
         "loads": load, "seeds": seeds if isinstance(seeds, Iterable) else [seeds], "ceilings": [],
     }  # fmt: skip
-    experiment = Experiment.load(given, **keys).run(jobs=jobs, threads=threads)
+    experiment = Experiment.load(config, **keys).run(jobs=jobs, threads=threads)
     return Simulation(experiment.results, experiment)
 
 
@@ -151,28 +151,28 @@ def ceiling(
     from flitlab.fluid.ceilings import ceilings
     from flitlab.fluid.problem import FluidError
 
-    given = {
+    config = {
         "name": "ceiling", "experiment": "ceilings", "topology": topology, "traffic": demand,
         "ceilings": [dict(kind) if isinstance(kind, Mapping) else kind],
     }  # fmt: skip
     if routing is not None:
-        given["routing"] = routing
+        config["routing"] = routing
     if load is not None:
-        given["loads"] = [load]
-    (case,) = Experiment.load(given, **keys).study.cases
+        config["loads"] = [load]
+    (case,) = Experiment.load(config, **keys).study.cases
     (spec,) = case.ceilings
     assert case.instance is not None
     try:
         rows = ceilings(case.instance, [spec], case.loads, keep_flow=True)
     except FluidError as error:
-        raise _refused(spec.kind, str(error)) from None
-    found = next((row for row in rows if row.ceiling == spec.kind), None)
-    if found is None:
-        raise _refused(spec.kind, "there is none of this network")
-    if found.method == "omitted":
-        raise _refused(spec.kind, found.note)
-    return replace(found, lower=float(found.lower), upper=float(found.upper))
+        raise _ceiling_error(spec.kind, str(error)) from None
+    ceiling_row = next((row for row in rows if row.ceiling == spec.kind), None)
+    if ceiling_row is None:
+        raise _ceiling_error(spec.kind, "there is none of this network")
+    if ceiling_row.method == "omitted":
+        raise _ceiling_error(spec.kind, ceiling_row.note)
+    return replace(ceiling_row, lower=float(ceiling_row.lower), upper=float(ceiling_row.upper))
 
 
-def _refused(kind: str, problem: str) -> ConfigError:
+def _ceiling_error(kind: str, problem: str) -> ConfigError:
     return ConfigError([Mistake("configuration", "ceilings[0]", kind, problem)])

@@ -82,8 +82,8 @@ def percent(share: float | None) -> str:
 def _print(verdict: Verdict) -> None:
     """The verdict as a table, then in sentences."""
     columns = [
-        ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.words),
-        ("limit", lambda check: check.shown_limit.partition(" ")[0]), ("limited by", lambda check: check.which),
+        ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.verdict_text),
+        ("limit", lambda check: check.shown_limit.partition(" ")[0]), ("limited by", lambda check: check.limit_name),
         ("share", lambda check: f"{100 * check.share:.3g} %"),
     ]  # fmt: skip
     if verdict.deliveries:

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
+from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kinds
 from flitlab.models.closest_match import closest_match
 from flitlab.sim.config.budget import CERTIFIED, has_budget
 from flitlab.sim.config.check import spec_of
@@ -40,18 +40,20 @@ def ceilings_of(draft: Draft) -> list[CeilingSpec]:
     if experiment == "relative":
         if by == "mcf_paths" and not draft.given("routing"):
             draft.refuse("relative.by", "is over the ways of a routing, and there is none")
-        return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
+        return listed if any(spec.kind == by for spec in listed) else [ceiling_spec(by), *listed]
     if config.ceilings is None:
-        listed = [asked("makespan")] if experiment == "application" else [] if draft.runs_program else _usual(config)
+        listed = (
+            [ceiling_spec("makespan")] if experiment == "application" else [] if draft.runs_program else _usual(config)
+        )
     if has_budget(draft):
         known = {spec.kind for spec in listed}
-        listed = [*listed, *(asked(kind) for kind in CERTIFIED if kind not in known)]
+        listed = [*listed, *(ceiling_spec(kind) for kind in CERTIFIED if kind not in known)]
     return listed
 
 
 def _usual(config: Config) -> list[CeilingSpec]:
     """What is computed where no ceilings are listed."""
-    usual = [asked(name) for name, kind in kinds().items() if kind.usual]
+    usual = [ceiling_spec(name) for name, kind in kinds().items() if kind.usual]
     routed = config.routing is not None
     return [one for one in usual if (config.loads or not one.by_load) and (routed or one.routes != "needed")]
 

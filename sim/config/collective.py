@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, for_kind
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, algorithms_for
 from flitlab.fluid.problem import FluidError
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import SpecError, spec_class
@@ -70,7 +70,7 @@ def _all(algorithm: Node, kind: Node | None) -> Node:
         return algorithm
     listed = [option for option in options.value if option.value != EVERY]
     kinds = [] if kind is None else kind.plain()["sweep"] if is_sweep(kind) else [kind.plain()]
-    known = [set(filter(_needs_no_keys, for_kind(one))) for one in kinds if isinstance(one, str) and one in KINDS]
+    known = [set(filter(_needs_no_keys, algorithms_for(one))) for one in kinds if isinstance(one, str) and one in KINDS]
     more = sorted(set.intersection(*known)) if known else []
     there = [option.plain().get("kind") if option.is_map else option.plain() for option in listed]
     spare = [
@@ -154,7 +154,7 @@ def refuse_none_left(page: Page, config: CollectiveConfig | None) -> None:
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
     place: Place = ("collective", "algorithm")
     place = next((place + rest for rest in FIRST_ALGORITHM if page.has(*place, *rest)), place)
-    page.refuse(place, problem, () if config is None else for_kind(config.kind))
+    page.refuse(place, problem, () if config is None else algorithms_for(config.kind))
 
 
 def with_rules(draft: Draft) -> None:

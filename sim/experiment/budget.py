@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.binding import binding
+from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.budget import CERTIFIED, MEASURED
@@ -207,7 +207,7 @@ class BudgetRuns:
         topology, lengths = case.topology, optimum.certificate
         price = topology.capacity * lengths.network
         hosts = topology.host_capacity * float(lengths.injection.sum() + lengths.ejection.sum())
-        whole, bound = price.sum() + (hosts or 0.0), binding(topology, lengths, lower, optimum.upper)
+        whole, bound = price.sum() + (hosts or 0.0), bottlenecks(topology, lengths, lower, optimum.upper)
         if bound.hosts:
             yield {"from": "hosts", "to": "", "price": hosts / whole, "of": 1}
         names, full = switch_names(topology), np.flatnonzero(bound.network)

@@ -19,7 +19,7 @@ from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.status import Status
 
 if TYPE_CHECKING:  # solvers take long to import
-    from flitlab.fluid.collective.bounds import Bound, Bounds
+    from flitlab.fluid.collective.bounds import CollectiveBounds, TimeBound
 
 ROUNDING = 1e-9
 """Part of a time by which it may be below its bound before that is a mistake of either."""
@@ -43,7 +43,7 @@ class Leasts:
     """The bounds of all scenarios of a study, those of one network and collective computed once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], Bounds | FluidError] = {}
+        self._known: dict[tuple[Any, ...], CollectiveBounds | FluidError] = {}
         self._latencies: dict[tuple[Any, ...], Latency] = {}
 
     def of(self, case: Case) -> Least | None:
@@ -61,7 +61,7 @@ class Leasts:
         reachable = float(min(times) * flits * latency.flits_per_tick * tick) if times else None
         return Least(float(least.time * tick), least.by, _told(least), reachable)
 
-    def proof(self, case: Case) -> "Bound | None":
+    def proof(self, case: Case) -> "TimeBound | None":
         """What bounds a scenario by bandwidth alone; None where nothing does."""
         try:
             return None if case.collective is None else self._bounds(case.collective).lower
@@ -76,7 +76,7 @@ class Leasts:
             self._latencies[key] = Latency.of(scenario.topology, discipline, unit)
         return self._latencies[key]
 
-    def _bounds(self, asked: Collective) -> "Bounds":
+    def _bounds(self, asked: Collective) -> "CollectiveBounds":
         from flitlab.fluid.collective.bounds import bounds
 
         question = asked.question
@@ -93,7 +93,7 @@ class Leasts:
         return found
 
 
-def _told(least: "Bound") -> str:
+def _told(least: "TimeBound") -> str:
     return "" if least.proof is None else least.proof.text
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.kinds.spec import CeilingSpec, asked
+from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec
 from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
@@ -387,7 +387,7 @@ def _of_ceiling(kind: str) -> float:
 
     case = _network(SIZES[0], "vct")
     instance = _scenario(case).instance
-    return _timed(lambda: ceilings(instance, [asked(kind)], [1.0]))
+    return _timed(lambda: ceilings(instance, [ceiling_spec(kind)], [1.0]))
 
 
 def _variables(case: Case) -> int:

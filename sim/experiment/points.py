@@ -209,9 +209,9 @@ class PointRuns:
         case = self.cases[index]
         if case.scenario is None or case.scenario.counted != PACKETS or case.scenario.timeline is not None:
             return math.inf
-        from flitlab.fluid.certain import certain_limit
+        from flitlab.fluid.certified_limit import certified_limit
 
-        return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario.instance))
+        return min(limit_of(self.ceilings.found(index)[0]), certified_limit(case.scenario.instance))
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {

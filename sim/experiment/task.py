@@ -204,7 +204,7 @@ def solve_point(
 
 def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
     """Further columns of a point: what is certain of it beforehand."""
-    from flitlab.fluid.certain import certain_limit
+    from flitlab.fluid.certified_limit import certified_limit
 
     counts, background = scenario.counted, scenario.traffic.background
     if counts == FLOWS:
@@ -214,7 +214,7 @@ def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kin
     fixed = {} if background is None else {BACKGROUND: float(background.rate.mean())}
     if scenario.timeline is not None:
         return fixed
-    return limited(row, load, certain_limit(scenario.instance)) | fixed
+    return limited(row, load, certified_limit(scenario.instance)) | fixed
 
 
 def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result that somebody reports, as a file says it: a network, its traffic, and numbers with units."""
+"""A reported result as a file states it: a network, its traffic, and numbers with units."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
@@ -28,20 +28,20 @@ from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
-from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, of_csv
-from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, asks_capacity, is_time, quantity
+from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, read_csv_rows
+from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, is_time, needs_capacity, quantity
 
-MEASURED = 0.02
-"""What a mean over a run that ends may be off by, relatively, where nothing else is said."""
+DEFAULT_ERROR = 0.02
+"""Default relative error of a mean over a finite run."""
 
 RATE, TIME = "flits/cycle/node", "cycles"
-"""Units where none are given."""
+"""Default units."""
 
-SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
-"""Section -> the key that a bare text stands for, and the kind that is meant then."""
+SHORT_FORMS = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
+"""Section -> the key that a plain text stands for, and the kind that is implied."""
 
-CALLED = {"booksim2": "BookSim2", "htsim": "htsim"}
-"""Key of an output -> the simulator that prints it."""
+SIMULATORS = {"booksim2": "BookSim2", "htsim": "htsim"}
+"""Key of an output -> its simulator."""
 
 Positive = Annotated[float, Field(ge=1e-15, le=1e15)]
 Delay = Annotated[float, Field(ge=0, le=1e15)]
@@ -67,24 +67,24 @@ class ReportedConfig(Section):
 
     @property
     def native(self) -> str | None:
-        """The key of an output that is read as it is, None if there is none."""
+        """The key of a simulator's output file, None if there is none."""
         return next((key for key in NATIVE if getattr(self, key) is not None), None)
 
     @property
     def is_file(self) -> bool:
-        """Whether numbers stand in a file."""
+        """Whether the numbers are in a file."""
         return self.csv is not None or self.native is not None
 
     @model_validator(mode="after")
-    def _says_something(self) -> "ReportedConfig":
-        given = [what for what in QUANTITIES if getattr(self, what) is not None]
+    def _check_contents(self) -> "ReportedConfig":
+        quantities = [what for what in QUANTITIES if getattr(self, what) is not None]
         files = [key for key in ("csv", *NATIVE) if getattr(self, key) is not None]
         if len(files) > 1:
             raise PydanticCustomError("two_files", f"gives two files: {' or '.join(files)}")
-        if self.native is not None and (given or self.unit is not None):
-            problem = f"an output of {CALLED[self.native]} has names and units of its own"
+        if self.native is not None and (quantities or self.unit is not None):
+            problem = f"an output of {SIMULATORS[self.native]} has names and units of its own"
             raise PydanticCustomError("known_names", problem)
-        if self.native is None and not given:
+        if self.native is None and not quantities:
             raise PydanticCustomError("nothing_reported", "needs load, throughput or latency")
         return self
 
@@ -119,7 +119,9 @@ class ClaimConfig(Section):
 
 @dataclass(frozen=True)
 class Delays:
-    """The least time of a packet's head, in ticks: of each hop between switches, and of all else. source: of whom."""
+    """The least delays of a packet's head, in ticks: of each hop between switches, and of all else. source: of the
+    numbers.
+    """
 
     hop: float
     ends: float
@@ -127,10 +129,10 @@ class Delays:
 
 
 @dataclass(frozen=True)
-class Point:
-    """What is reported together. Quantities are None where nothing is said of them.
+class ClaimPoint:
+    """Numbers that are reported together; None where not reported.
 
-    entry: the number of its entry of ``reported``. where: the place, ``file:line``.
+    entry: index of its entry of ``reported``. where: its position, ``file:line``.
     """
 
     entry: int
@@ -142,11 +144,11 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A result to be judged.
+    """A reported result to be judged.
 
     text: of the file. senders: hosts that send, over which rates are means. delays: None where no latency is reported
-    and none are known. flits: the mean length of a packet. assumed: sentences on what the file leaves open.
-    capacity: the ceiling of uniform traffic, if a unit refers to it.
+    and none are known. flits: mean length of a packet. assumed: sentences on what the file leaves open. capacity: the
+    ceiling of uniform traffic, if a unit refers to it.
     """
 
     file: str
@@ -157,96 +159,106 @@ class Claim:
     flits: float
     vcs: int | None
     delays: Delays | None
-    points: list[Point]
+    points: list[ClaimPoint]
     assumed: list[str]
     capacity: Ceiling | None
 
 
 def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_plugins: bool = False) -> Claim:
-    """Reads and builds a claim.
+    """Read, check and build a claim.
 
-    sets: ``key.path=value`` changes. trust_plugins: whether plugins are imported that it names.
+    Parameters
+    ----------
+    file : str or Path
+        YAML file.
+    sets : sequence of str
+        Changes ``key.path=value``.
+    trust_plugins : bool
+        Whether plugins that it names are imported.
 
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
+    Raises
+    ------
+    ConfigError
+        All errors, one line each.
     """
-    mistakes: list[Mistake] = []
-    root = load_file(file, mistakes)
+    errors: list[Mistake] = []
+    root = load_file(file, errors)
     for change in sets:
-        root = apply_set(root, change, mistakes)
-    root = _plain(root, mistakes)
-    if mistakes:  # what follows from a value that could not be read would only confuse
-        raise ConfigError(mistakes)
-    page, base = Page(root, mistakes), Path(file).resolve().parent
+        root = apply_set(root, change, errors)
+    root = _plain(root, errors)
+    if errors:  # do not report consequences of these errors
+        raise ConfigError(errors)
+    page, base = Page(root, errors), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base, trust_plugins)
-    draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
+    draft = Draft(_configuration(root, page, config), "ceilings", base, errors)
     for key in ("topology", "traffic"):
         if not draft.given(key):
             page.refuse(key, "is missing")
-    built = None if mistakes else Builder().build(draft)
+    built = None if errors else Builder().build(draft)
     if built is None or config is None or built.instance is None:
-        raise ConfigError(mistakes)
+        raise ConfigError(errors)
     instance, source = built.instance, draft.source
     assert source is not None
     if instance.traffic.background is not None:
         page.refuse("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
     flits = _mean_flits(source.packet_flits)
-    found = _Reader(page, config, base, instance, flits, draft)
-    points = list(found.points())
-    delays = found.delays(any(point.latency is not None for point in points))
-    if mistakes:
-        raise ConfigError(mistakes)
+    reader = _Reader(page, config, base, instance, flits, draft)
+    points = list(reader.points())
+    delays = reader.delays(any(point.latency is not None for point in points))
+    if errors:
+        raise ConfigError(errors)
     assumed = [
-        *_drawn(draft),
-        *_of_delays(delays, points),
-        *_of_means(points),
+        *_random_assumptions(draft),
+        *_delay_assumptions(delays, points),
+        *_mean_assumptions(points),
         *dict.fromkeys(map(str, draft.warnings)),
-        *found.skipped,
+        *reader.skipped,
     ]
     return Claim(
-        str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
-        config.vcs or _vcs(draft), delays, points, assumed, found.capacity,
+        str(file), config.name or Path(file).stem, read_text(file), instance, reader.scale.hosts, flits,
+        config.vcs or _vcs(draft), delays, points, assumed, reader.capacity,
     )  # fmt: skip
 
 
-def _plain(root: Node, mistakes: list[Mistake]) -> Node:
-    """A claim with plain numbers; but what is reported has units of its own."""
-    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), mistakes)
+def _plain(root: Node, errors: list[Mistake]) -> Node:
+    """The claim with plain numbers, except ``reported``, which has units of its own."""
+    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), errors)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
 def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
     """The part of a claim that is a configuration, in its long form."""
     keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
-    kept = root.with_value({key: node for key, node in root.value.items() if key in keys})
-    for section, (key, kind) in SHORT.items():
-        node = kept.get(section)
+    parts = root.with_value({key: node for key, node in root.value.items() if key in keys})
+    for section, (key, kind) in SHORT_FORMS.items():
+        node = parts.get(section)
         if node is not None and isinstance(node.value, str):
             plain = {key: node} | ({} if kind is None else {"kind": node.with_value(kind)})
-            kept = put(kept, (section,), node.with_value(plain))
-    vcs, switching = root.get("vcs"), kept.get("switching")
+            parts = put(parts, (section,), node.with_value(plain))
+    vcs, switching = root.get("vcs"), parts.get("switching")
     if vcs is None or config is None or (switching is not None and not switching.is_map):
-        return kept
-    if kept.get("switching", "vcs") is not None:
+        return parts
+    if parts.get("switching", "vcs") is not None:
         page.refuse("vcs", "is given in switching, too")
-        return kept
-    return put(kept, ("switching", "vcs"), vcs)
+        return parts
+    return put(parts, ("switching", "vcs"), vcs)
 
 
-def _mean_flits(given: Any) -> float:
-    if isinstance(given, int):
-        return float(given)
-    whole = sum(part.share for part in given)
-    return float(sum(part.flits * part.share for part in given) / whole)
+def _mean_flits(packet_flits: Any) -> float:
+    if isinstance(packet_flits, int):
+        return float(packet_flits)
+    whole = sum(part.share for part in packet_flits)
+    return float(sum(part.flits * part.share for part in packet_flits) / whole)
 
 
 def _vcs(draft: Draft) -> int | None:
-    """The VCs that ``switching`` gives; None where it gives none."""
+    """The VCs of ``switching``; None if it has none."""
     return getattr(draft.switching, "vcs", None) if draft.has("switching", "vcs") else None
 
 
 class _Reader:
-    """Turns entries of a claim into quantities; what is wrong with them is refused."""
+    """Converts entries of a claim to quantities, and reports their errors."""
 
     def __init__(
         self, page: Page, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
@@ -267,16 +279,16 @@ class _Reader:
         )
         self.skipped: list[str] = []
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[ClaimPoint]:
         """The points of all entries, in order."""
         for i, entry in enumerate(self.config.reported):
-            place: Place = ("reported", i)
-            for where, texts in self._rows(entry, place):
-                if (point := self._point(entry, place, where, texts)) is not None:
+            key: Place = ("reported", i)
+            for where, texts in self._rows(entry, key):
+                if (point := self._point(entry, key, where, texts)) is not None:
                     yield point
 
     def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
-        """Where each row stands, and the texts of what it reports."""
+        """Position of each row, and the texts of its quantities."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
         if not entry.is_file:
             texts = {what: self._text(place, what, value) for what, value in named.items()}
@@ -285,11 +297,13 @@ class _Reader:
         kind = entry.native or "csv"
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
-        if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # of a name too long pathlib raises
+        if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # pathlib raises for too long names
             self.page.refuse(key, "is no regular file: it may never end")
             return []
         try:
-            found, skipped = (NATIVE[kind](path), 0) if entry.native else of_csv(path, self._columns(place, named))
+            rows, skipped = (
+                (NATIVE[kind](path), 0) if entry.native else read_csv_rows(path, self._columns(place, named))
+            )
         except OutputError as error:
             self.page.refuse(key, str(error))
             return []
@@ -297,9 +311,9 @@ class _Reader:
             self.page.refuse(key, error.mistakes[0].problem)
             return []
         if skipped:
-            told = "row reports" if skipped == 1 else "rows report"
-            self.skipped.append(f"{skipped} {told} nothing in these columns of {name}: {', '.join(named.values())}.")
-        return [(f"{name}:{line}", texts) for line, texts in found]
+            verb = "row reports" if skipped == 1 else "rows report"
+            self.skipped.append(f"{skipped} {verb} nothing in these columns of {name}: {', '.join(named.values())}.")
+        return [(f"{name}:{line}", texts) for line, texts in rows]
 
     def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
         """Quantity -> name of its column."""
@@ -309,42 +323,44 @@ class _Reader:
         return {what: str(value) for what, value in named.items()}
 
     def _text(self, place: Place, what: str, value: Any) -> str | None:
-        """A number as it is written; None once it is rejected."""
+        """A number as it is written; None after an error."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             self.page.refuse((*place, what), "must be a number")
             return None
         return str(value) if isinstance(value, str) else repr(value)
 
-    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
+    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> ClaimPoint | None:
         before = len(self.page.mistakes)
         units = self._units(entry, place, texts)
-        found: dict[str, Quantity] = {}
+        quantities: dict[str, Quantity] = {}
         for what, text in texts.items():
             if units is None:
                 continue
-            alone = what == "load" and "throughput" not in texts
-            error = (0.0 if alone else MEASURED) if entry.error is None else entry.error
+            load_only = what == "load" and "throughput" not in texts
+            error = (0.0 if load_only else DEFAULT_ERROR) if entry.error is None else entry.error
             key = (*place, entry.native or what)
             try:
-                found[what] = quantity(text, self._unit(units[what], what), error)
+                quantities[what] = quantity(text, self._unit(units[what], what), error)
             except UnitError as problem:
-                self._refuse_unit(place, problem)
+                self._reject_unit(place, problem)
             except ValueError as problem:
-                told = f"{where}: {text!r} " if entry.is_file else ""
-                self.page.refuse(key, f"{told}{problem}")
-        if "throughput" in found and "load" not in found and math.isinf(self.instance.topology.host_capacity):
-            why = "says nothing without a load where host channels are infinite: report the load, too"
+                source = f"{where}: {text!r} " if entry.is_file else ""
+                self.page.refuse(key, f"{source}{problem}")
+        if "throughput" in quantities and "load" not in quantities and math.isinf(self.instance.topology.host_capacity):
+            why = "needs a load where host channels are infinite: report the load, too"
             self.page.refuse((*place, "throughput"), why)
         if len(self.page.mistakes) > before:
             return None
-        return Point(int(place[1]), where, found.get("load"), found.get("throughput"), found.get("latency"))
+        return ClaimPoint(
+            int(place[1]), where, quantities.get("load"), quantities.get("throughput"), quantities.get("latency")
+        )
 
-    def _refuse_unit(self, place: Place, error: UnitError) -> None:
-        """Refuses a unit at its own key, or what it needs at the key that is missing."""
+    def _reject_unit(self, place: Place, error: UnitError) -> None:
+        """Report an invalid unit at its own key."""
         self.page.refuse((*place, "unit"), str(error), error.choices)
 
     def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
-        """The unit of each quantity; None once it is refused."""
+        """The unit of each quantity; None after an error."""
         usual = {what: TIME if what == "latency" else RATE for what in texts} | UNITS.get(entry.native or "", {})
         if entry.unit is None:
             return usual
@@ -357,31 +373,31 @@ class _Reader:
                     self.page.refuse((*place, "unit", what), f"is no unit of a {what}")
                     return None
             return usual | entry.unit
-        timely = is_time(entry.unit)
-        meant = [what for what in texts if (what == "latency") == timely]
-        if not meant:
-            kind = "a time" if timely else "a rate"
+        is_of_time = is_time(entry.unit)
+        fitting = [what for what in texts if (what == "latency") == is_of_time]
+        if not fitting:
+            kind = "a time" if is_of_time else "a rate"
             self.page.refuse((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
             return None
-        return usual | dict.fromkeys(meant, entry.unit)
+        return usual | dict.fromkeys(fitting, entry.unit)
 
     def _unit(self, name: str, what: str) -> Unit:
         """The unit of a quantity on the network of the claim. Raises ``UnitError``."""
-        if what != "latency" and asks_capacity(name) and self.capacity is None:
+        if what != "latency" and needs_capacity(name) and self.capacity is None:
             self.capacity = _capacity(self.instance)
             self.scale = replace(self.scale, capacity=self.capacity.lower)
         return self.scale.unit(name, of_load=what == "load")
 
     def delays(self, needed: bool) -> Delays | None:
-        """The least delays of the network, refused where a latency needs them and nothing says what they are."""
-        given, spec = self.config.delays, self.draft.switching
-        if given is not None:
+        """The least delays of the network; an error where a latency needs them and they are unknown."""
+        section, spec = self.config.delays, self.draft.switching
+        if section is not None:
             try:
-                tick = self.scale.time(given.unit)
+                tick = self.scale.time(section.unit)
             except UnitError as error:
                 self.page.refuse("delays.unit", str(error), error.choices)
                 return None
-            return Delays(given.hop * tick, given.ends * tick, "delays of the claim")
+            return Delays(section.hop * tick, section.ends * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
             ticks = spec.ticks()
             each = ticks["header"] + ticks["switch"]
@@ -395,16 +411,16 @@ class _Reader:
 
 
 def _capacity(instance: Instance) -> Ceiling:
-    """What any routing can carry of uniform traffic on the same network. Raises ``UnitError``."""
+    """The ceiling of uniform traffic on the same network, by any routing. Raises ``UnitError``."""
     uniform = make("traffic", kind="uniform").build(instance.topology)
     try:
-        return ceilings(Instance(instance.topology, uniform), [asked("mcf")])[0]
+        return ceilings(Instance(instance.topology, uniform), [ceiling_spec("mcf")])[0]
     except FluidError as error:
         raise UnitError(f"needs what the network carries of uniform traffic: {error}") from None
 
 
-def _drawn(draft: Draft) -> Iterator[str]:
-    """Says which parts are drawn at random, so that another draw is another claim."""
+def _random_assumptions(draft: Draft) -> Iterator[str]:
+    """Sentences on the parts that are drawn at random: another seed is another claim."""
     for section, word in (("topology", "graph"), ("traffic", "traffic")):
         spec = draft.spec(section)
         if isinstance(spec, Spec) and "seed" in type(spec).model_fields:
@@ -415,7 +431,7 @@ def _drawn(draft: Draft) -> Iterator[str]:
             )
 
 
-def _of_delays(delays: Delays | None, points: list[Point]) -> Iterator[str]:
+def _delay_assumptions(delays: Delays | None, points: list[ClaimPoint]) -> Iterator[str]:
     if delays is not None and not delays.source and any(point.latency is not None for point in points):
         yield (
             f"No delays are given: latencies are compared with flitlab's default network, {delays.hop:g} cycles a hop "
@@ -423,10 +439,10 @@ def _of_delays(delays: Delays | None, points: list[Point]) -> Iterator[str]:
         )
 
 
-def _of_means(points: list[Point]) -> Iterator[str]:
+def _mean_assumptions(points: list[ClaimPoint]) -> Iterator[str]:
     errors = {each.error for point in points for each in (point.throughput, point.latency) if each is not None}
     if errors:
-        told = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
-        yield f"Throughputs and latencies are means of runs that end, and may be off by {told} (error)."
+        percentages = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
+        yield f"Throughputs and latencies are means of runs that end, and may be off by {percentages} (error)."
     if any(point.throughput is not None and point.load is None for point in points):
         yield "Where no load is given, hosts create as much as the busiest host's channel takes, and no more."

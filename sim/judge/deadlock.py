@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets of a claim may wait for each other in a circle, by its routing and its virtual channels."""
+"""Deadlock freedom of a claim, by its routing and its virtual channels."""
 
 from dataclasses import dataclass, replace
 
@@ -10,32 +10,32 @@ from flitlab.models.routing.routes import ANY
 
 
 @dataclass(frozen=True)
-class Deadlock:
-    """What is known of deadlocks. prone: nothing rules them out. note: the cycle, or why there is none."""
+class DeadlockRisk:
+    """Result of the deadlock analysis. prone: no proof of deadlock freedom. note: the cycle, or the proof."""
 
     prone: bool
     note: str
 
 
-def deadlock(instance: Instance, vcs: int | None) -> Deadlock | None:
-    """Whether the routes may deadlock with so many virtual channels; None where either is not known.
+def deadlock(instance: Instance, vcs: int | None) -> DeadlockRisk | None:
+    """Whether the routes may deadlock with ``vcs`` virtual channels; None where either is unknown.
 
-    Where the routing names no ``vc_policy``, a policy that has a certificate is looked for; if none has one, packets
-    are taken to use all virtual channels freely.
+    Without a ``vc_policy`` of the routing, a policy with a certificate is searched; if there is none, packets may use
+    all virtual channels freely.
     """
     topology, routes = instance.topology, instance.routes
     if routes is None or vcs is None:
         return None
     try:
-        found = certify(topology, routes, vcs)
+        certificate = certify(topology, routes, vcs)
     except SpecError as error:
-        refused = str(error)
+        reason = str(error)
     else:
-        free = routes.vc_policy is None and not found.note.startswith("any") and not routes.deflection
-        return Deadlock(False, f"safe if VCs are used as {found.note}" if free else found.note)
+        free = routes.vc_policy is None and not certificate.note.startswith("any") and not routes.deflection
+        return DeadlockRisk(False, f"safe if VCs are used as {certificate.note}" if free else certificate.note)
     try:
         policy = ANY if routes.vc_policy is None else routes.vc_policy
-        found = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
+        certificate = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
     except SpecError:
-        return Deadlock(True, refused)
-    return Deadlock(True, found.note if not found.acyclic else refused)
+        return DeadlockRisk(True, reason)
+    return DeadlockRisk(True, certificate.note if not certificate.acyclic else reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other simulators print, as reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
+"""Readers of reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
 
 import csv
 import re
@@ -9,27 +9,45 @@ from pathlib import Path
 from flitlab.sim.config.load import read_text
 
 QUANTITIES = ("load", "throughput", "latency")
-"""What may be reported; results of a simulator are rows of texts by these names."""
+"""Quantities that can be reported; results of a simulator are rows of texts by these names."""
 
 Row = tuple[int, dict[str, str]]
-"""A line of a file, and the text of each quantity that it reports."""
+"""Line of a file, and the text of each quantity on it."""
 
 
 class OutputError(ValueError):
-    """A file that does not hold what it should; the message says what it lacks."""
+    """A file without the expected contents; the message says what is missing."""
 
 
 EMPTY = ("", "-", "nan")
-"""Cells in which nothing is reported, in small letters; so is an infinite latency, of a network that is saturated."""
+"""Empty cells, in lower case; an infinite latency, of a saturated network, counts as empty, too."""
 
 INFINITE = ("inf", "+inf", "infinity")
 
 
-def of_csv(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
-    """The rows of a CSV file that report something, and how many report nothing.
+def read_csv_rows(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
+    """The rows of a CSV file with some number, and the count of the others.
 
-    columns: quantity -> name of its column; cells that are empty are left out. A row is at the line on which it ends.
-    Raises :class:`OutputError`, and :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : mapping
+        Quantity -> name of its column; empty cells are skipped.
+
+    Returns
+    -------
+    list of Row
+        With the line on which each row ends.
+    int
+        Rows without a number.
+
+    Raises
+    ------
+    OutputError
+        A column is missing, or no row has a number.
+    ConfigError
+        The file cannot be read.
     """
     every = enumerate(read_text(path).splitlines(keepends=True), 1)
     lines = [(i, line) for i, line in every if line.strip() and line[0] != "#"]
@@ -42,19 +60,19 @@ def of_csv(path: Path, columns: Mapping[str, str]) -> tuple[list[Row], int]:
     for name in columns.values():
         if name not in header:
             raise OutputError(f"has no column {name!r}; it has {', '.join(header) or 'none'}")
-    place = {what: header.index(name) for what, name in columns.items()}
-    found = []
+    column_index = {what: header.index(name) for what, name in columns.items()}
+    rows = []
     for number, row in table[1:]:
-        texts = {what: row[at].strip() if at < len(row) else "" for what, at in place.items()}
+        texts = {what: row[index].strip() if index < len(row) else "" for what, index in column_index.items()}
         if known := {what: text for what, text in texts.items() if not _is_empty(what, text.lower())}:
-            found.append((number, known))
-    if not found:
+            rows.append((number, known))
+    if not rows:
         raise OutputError("has no row with a number in these columns")
-    return found, len(table) - 1 - len(found)
+    return rows, len(table) - 1 - len(rows)
 
 
 def _is_empty(what: str, text: str) -> bool:
-    """Whether a cell reports nothing of a quantity."""
+    """Whether a cell has no number for a quantity."""
     return text in EMPTY or (what == "latency" and text in INFINITE)
 
 
@@ -62,18 +80,18 @@ BOOKSIM = {
     "load": "Injected flit rate average", "throughput": "Accepted flit rate average",
     "latency": "Packet latency average",
 }  # fmt: skip
-"""Quantity -> how BookSim2 calls it; rates are flits per cycle and node, latencies cycles."""
+"""Quantity -> its name in BookSim2; rates are flits per cycle and node, latencies cycles."""
 
 OVERALL = "Overall Traffic Statistics"
 CLASS = re.compile(r"=+ Traffic class (\d+) =+")
 
 
-def of_booksim2(path: Path) -> list[Row]:
-    """The overall statistics at the end of an output of BookSim2; one traffic class, as several share the network.
+def read_booksim2(path: Path) -> list[Row]:
+    """The overall statistics at the end of an output of BookSim2, with a single traffic class.
 
-    Rates are those measured, so that the load is what hosts injected. Raises :class:`OutputError` for an output without
-    them, as of a simulation that was unstable, and :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be
-    read.
+    Rates are the measured ones, so the load is what hosts injected. Raises :class:`OutputError` for an output without
+    statistics, such as that of an unstable simulation, and :class:`~flitlab.sim.config.errors.ConfigError` where it
+    cannot be read.
     """
     lines = read_text(path).splitlines()
     starts = [i for i, line in enumerate(lines) if OVERALL in line]
@@ -82,13 +100,13 @@ def of_booksim2(path: Path) -> list[Row]:
         why = "its simulation was unstable, and so has none" if unstable else "is that the whole output?"
         raise OutputError(f"has no {OVERALL!r}: {why}")
     block = lines[starts[-1] :]
-    if len({found[1] for line in block if (found := CLASS.search(line))}) > 1:
+    if len({match[1] for line in block if (match := CLASS.search(line))}) > 1:
         raise OutputError("has several traffic classes, and only one can be judged")
     texts: dict[str, str] = {}
     for what, name in BOOKSIM.items():
         for line in block:
-            if found := re.match(rf"\s*{name}\s*=\s*([-+.\deE]+)", line):
-                texts[what] = found[1]
+            if match := re.match(rf"\s*{name}\s*=\s*([-+.\deE]+)", line):
+                texts[what] = match[1]
                 break
     if not texts:
         raise OutputError(f"has no {', '.join(BOOKSIM.values())} after {OVERALL!r}")
@@ -100,21 +118,21 @@ FINISHED = re.compile(
     r"(?:total messages (?P<messages>\d{1,18}) )?total packets (?P<packets>\d{1,18}) RTS (?P<rts>\d{1,18}) "
     r"total bytes (?P<bytes>\d{1,18})"
 )
-"""What htsim prints when a flow of its UEC or EQDS transport has ended: microseconds, whole packets and their bytes."""
+"""Line of htsim at the end of a flow of its UEC or EQDS transport: microseconds, full packets and their bytes."""
 
 
-def of_htsim(path: Path) -> list[Row]:
-    """What an output of htsim says of throughput: the bytes of all flows that ended, over the time of the last one.
+def read_htsim(path: Path) -> list[Row]:
+    """The throughput of an output of htsim: the bytes of all completed flows over the completion time of the last one.
 
-    Hosts carried at least that on average, in Gbit/s of the whole network: flows may begin later than at 0, and those
-    that did not end are left out. htsim counts the last packet of a message as a full one, so one packet of each is
-    subtracted. Raises :class:`OutputError` for an output without flows that ended, and
+    It is a lower bound on the average, in Gbit/s of the whole network: flows may start later than at 0, and incomplete
+    ones are ignored. htsim counts the last packet of a message as a full one, so one packet per message is subtracted.
+    Raises :class:`OutputError` for an output without completed flows, and
     :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
 
     Source: the README of htsim (github.com/Broadcom/csg-htsim), which shows such lines, and the function
     ``checkFinished`` of its ``uec.cpp``.
     """
-    ends = [(i, found) for i, line in enumerate(read_text(path).splitlines(), 1) if (found := FINISHED.search(line))]
+    ends = [(i, match) for i, line in enumerate(read_text(path).splitlines(), 1) if (match := FINISHED.search(line))]
     if not ends:
         raise OutputError("has no line 'Flow ... finished at ... total packets ... total bytes ...'")
     line, last = max(ends, key=lambda end: float(end[1]["us"]))
@@ -127,8 +145,8 @@ def of_htsim(path: Path) -> list[Row]:
     return [(line, {"throughput": f"{8 * carried / float(last['us']) / 1000:.9g}"})]
 
 
-NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": of_booksim2, "htsim": of_htsim}
-"""Key of an output that is read as it is -> its reader."""
+NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": read_booksim2, "htsim": read_htsim}
+"""Key of a simulator's output -> its reader."""
 
 UNITS = {"htsim": {"throughput": "Gbps per network"}}
-"""Units of outputs where they are not flits per cycle and node, and cycles."""
+"""Units of outputs other than flits per cycle and node, and cycles."""

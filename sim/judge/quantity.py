@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reported number says, whatever unit it is in: between which ends it lies, in ticks and flits.
-
-And the way back: limits in the unit of what is reported.
-"""
+"""Reported numbers as intervals in ticks and flits, whatever their unit, and limits in the reported unit."""
 
 import math
 import re
@@ -11,19 +8,19 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from fractions import Fraction
 
 LEAST_DIGITS = 3
-"""A number printed with fewer digits is taken as exact to so many: 0.5 is 0.500, and no number from 0.45 to 0.55."""
+"""A number with fewer digits counts as exact to this many: 0.5 is 0.500, not a number from 0.45 to 0.55."""
 
-LONGEST = 9
-"""Letters of a number that is shown as it is printed; longer ones are rounded where they are shown."""
+MAX_SHOWN_CHARACTERS = 9
+"""Characters up to which a number is shown as reported; longer ones are rounded."""
 
-LARGEST = 100
-"""Numbers from 10**-LARGEST to 10**LARGEST are read: they are finite in any unit."""
+MAX_EXPONENT = 100
+"""Numbers from 1e-MAX_EXPONENT to 1e+MAX_EXPONENT are accepted: they are finite in any unit."""
 
 SHOWN_DIGITS = 4
-"""Significant digits of limits where they are printed."""
+"""Significant digits of printed limits."""
 
 ROUNDING = 1e-9
-"""Numbers that differ by so little of them, relatively, are the same: solvers round otherwise on other machines."""
+"""Relative difference below which numbers are equal: solvers round differently on other machines."""
 
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
@@ -41,9 +38,9 @@ TIMES = ("cycles", *SECONDS)
 
 
 class UnitError(ValueError):
-    """A unit that nobody knows, or that needs a key which the claim does not have.
+    """An unknown unit, or one that needs a missing key of the claim.
 
-    key: what is missing, '' where the unit itself is wrong. choices: units that would do.
+    key: the missing key, '' where the unit itself is wrong. choices: known units.
     """
 
     def __init__(self, problem: str, key: str = "", choices: tuple[str, ...] = ()):
@@ -55,9 +52,9 @@ class UnitError(ValueError):
 class Unit:
     """A unit of a claim on its network.
 
-    name: as the claim writes it. factor: flits per tick and sending host (of a load: flits per tick of the busiest
-    host at load 1), or ticks, that one of it is. of_flow: the unit in which the same counts a flow of the whole
-    network, '' for a time; flow_factor: flits per tick that one of that is.
+    name: as in the claim. factor: its value in flits/tick per sending host (of a load: flits/tick of the busiest host
+    at load 1), or in ticks. of_flow: the corresponding unit of a flow of the whole network, '' for a time; flow_factor:
+    its value in flits/tick.
     """
 
     name: str
@@ -66,23 +63,23 @@ class Unit:
     flow_factor: float = 1.0
 
     def at_most(self, value: float) -> str:
-        """A limit that nothing passes, given in flits per tick and host or in ticks, with its unit; rounded up."""
+        """An upper limit with its unit, rounded up. value: flits/tick/host, or ticks."""
         return f"{at_most(value / self.factor)} {self.name}"
 
     def at_least(self, value: float) -> str:
-        """A limit that nothing is below, given as for :meth:`at_most`, with its unit; rounded down."""
+        """A lower limit with its unit, rounded down. value: flits/tick/host, or ticks."""
         return f"{at_least(value / self.factor)} {self.name}"
 
     def about(self, value: float) -> str:
-        """A value given as for :meth:`at_most`, with its unit; rounded to the nearest."""
+        """A value with its unit, rounded to the nearest. value: flits/tick/host, or ticks."""
         return f"{value / self.factor:.4g} {self.name}"
 
     def flow(self, value: float) -> str:
-        """Flits per tick of the whole network with the unit of flows; rounded to the nearest."""
+        """A flow of the whole network (flits/tick) with the unit of flows, rounded to the nearest."""
         return f"{value / self.flow_factor:.4g} {self.of_flow}"
 
     def flow_at_most(self, value: float) -> str:
-        """Flits per tick of the whole network that nothing passes, with the unit of flows; rounded up."""
+        """An upper limit of a flow of the whole network (flits/tick) with the unit of flows, rounded up."""
         return f"{at_most(value / self.flow_factor)} {self.of_flow}"
 
 
@@ -104,22 +101,22 @@ def at_least(value: float, digits: int = SHOWN_DIGITS) -> str:
     return _rounded(value * (1 + ROUNDING), ROUND_FLOOR, digits)
 
 
-def _rounded(value: float, way: str, digits: int) -> str:
+def _rounded(value: float, rounding: str, digits: int) -> str:
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     number = Decimal(value)
     last = number.adjusted() - digits + 1
-    return f"{float(number.quantize(Decimal((0, (1,), last)), way)):.12g}"
+    return f"{float(number.quantize(Decimal((0, (1,), last)), rounding)):.12g}"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the units of a claim mean on its network.
+    """Values of the units of a claim on its network.
 
-    hosts, switches: how many there are, of hosts those that send. flits: the mean length of a packet. line: flits that
-    a host's channel takes in a tick. capacity: the load that any routing can carry of uniform traffic, None where that
-    is not asked for. link_gbps: the rate of a channel of capacity 1. cycle_ns: nanoseconds of a tick. None: not given.
-    mean: flits per tick that a sending host creates at load 1, on average.
+    hosts, switches: their numbers, of hosts those that send. flits: mean length of a packet. line: flits/tick of a
+    host's channel. capacity: the load of uniform traffic that any routing can carry, None where not needed. link_gbps:
+    rate of a channel of capacity 1. cycle_ns: nanoseconds of a tick. None: not given. mean: flits/tick that a sending
+    host creates at load 1, on average.
     """
 
     hosts: int
@@ -132,9 +129,10 @@ class Scale:
     mean: float = 1.0
 
     def unit(self, name: str, of_load: bool = False) -> Unit:
-        """A unit of rates or of times on this network. Raises :class:`UnitError`.
+        """A unit of rates or times on this network. Raises :class:`UnitError`.
 
-        of_load: a load per host is that of the busiest one, and per switch or network it is what all hosts create.
+        of_load: whether it is of a load: then per host means the busiest host, and per switch or network what all hosts
+        create.
         """
         if is_time(name):
             return Unit(name, self.time(name))
@@ -150,7 +148,7 @@ class Scale:
         return Unit(name, factor, what, float(counted) / (self.link_gbps * 1e9))
 
     def rate(self, unit: str) -> float:
-        """The flits per tick and host that one of a unit is. Raises :class:`UnitError`."""
+        """The value of a unit in flits/tick/host. Raises :class:`UnitError`."""
         counted, scope = _rate_unit(unit)
         share = {"node": 1.0, "switch": self.switches / self.hosts, "network": 1 / self.hosts}[scope]
         if counted == "flits":
@@ -170,7 +168,7 @@ class Scale:
         return share * float(counted) / (self.link_gbps * 1e9)
 
     def time(self, unit: str) -> float:
-        """The ticks that one of a unit is. Raises :class:`UnitError`."""
+        """The value of a unit in ticks. Raises :class:`UnitError`."""
         text = unit.strip()
         if text.rstrip("s") in ("cycle", "tick"):
             return 1.0
@@ -190,8 +188,8 @@ def is_time(unit: str) -> bool:
     return unit.strip().rstrip("s") in ("cycle", "tick") or unit.strip() in SECONDS
 
 
-def asks_capacity(unit: str) -> bool:
-    """Whether a unit of rates is relative to what the network carries of uniform traffic. Raises UnitError."""
+def needs_capacity(unit: str) -> bool:
+    """Whether a unit of rates is relative to the ceiling of uniform traffic. Raises UnitError."""
     return _rate_unit(unit)[0] == "capacity"
 
 
@@ -213,22 +211,22 @@ def _rate_unit(unit: str) -> tuple[str, str]:
     share = re.fullmatch(r"(?:fraction|share|1)(?: of | of the )(capacity|line[ _]rate|rate)", text)
     if share:
         return ("capacity" if share[1] == "capacity" else "line"), "node"
-    found = re.fullmatch(r"(flit|packet)s?/(?:cycle|tick)(?:/(\w+?)s?)?", text)
-    if found and (found[2] or "node") in SCOPES:
-        return f"{found[1]}s", SCOPES[found[2] or "node"]
-    found = re.fullmatch(r"([kMGT]?)(bps|bit/s|b/s|Bps|B/s|byte/s)(?:/(\w+?)s?)?", text)
-    if found and (found[3] or "node") in SCOPES:
-        bits = 8 if found[2] in ("Bps", "B/s", "byte/s") else 1
-        return str(bits * PREFIX[found[1]]), SCOPES[found[3] or "node"]
+    match = re.fullmatch(r"(flit|packet)s?/(?:cycle|tick)(?:/(\w+?)s?)?", text)
+    if match and (match[2] or "node") in SCOPES:
+        return f"{match[1]}s", SCOPES[match[2] or "node"]
+    match = re.fullmatch(r"([kMGT]?)(bps|bit/s|b/s|Bps|B/s|byte/s)(?:/(\w+?)s?)?", text)
+    if match and (match[3] or "node") in SCOPES:
+        bits = 8 if match[2] in ("Bps", "B/s", "byte/s") else 1
+        return str(bits * PREFIX[match[1]]), SCOPES[match[3] or "node"]
     raise UnitError("is no unit of a rate", choices=RATES)
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A reported number as flits per tick and host, or as ticks.
+    """A reported number as flits/tick/host, or as ticks.
 
-    text, unit: as reported. value: what it says. slack: half a unit of its last digit. error: what it may be off by
-    besides, relatively, as a mean of a run that ends.
+    text, unit: as reported. value: its value. slack: half a unit of its last digit. error: further relative error, such
+    as that of a mean over a finite run.
     """
 
     text: str
@@ -239,21 +237,36 @@ class Quantity:
 
     @property
     def low(self) -> float:
-        """The least that may be meant."""
+        """The lower end of the interval."""
         return (self.value - self.slack) * (1 - self.error)
 
     @property
     def high(self) -> float:
-        """The most that may be meant."""
+        """The upper end of the interval."""
         return (self.value + self.slack) * (1 + self.error)
 
     def __str__(self) -> str:
-        number = self.text if len(self.text) <= LONGEST else f"{float(self.text):.6g}"
+        number = self.text if len(self.text) <= MAX_SHOWN_CHARACTERS else f"{float(self.text):.6g}"
         return f"{number} {self.unit.name}"
 
 
 def quantity(text: str, unit: Unit, error: float) -> Quantity:
-    """A number as it is printed, in a unit. Raises ``ValueError`` for what is no number above 0, or beyond doubles."""
+    """A number with a unit.
+
+    Parameters
+    ----------
+    text : str
+        The number as reported.
+    unit : Unit
+        Its unit.
+    error : float
+        Relative error besides rounding.
+
+    Raises
+    ------
+    ValueError
+        Not a finite number above 0, or outside the range of doubles.
+    """
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
@@ -262,11 +275,11 @@ def quantity(text: str, unit: Unit, error: float) -> Quantity:
         raise ValueError("must be a finite number")
     if number <= 0:
         raise ValueError("must be more than 0")
-    if abs(number.adjusted()) > LARGEST:
-        raise ValueError(f"must be between 1e-{LARGEST} and 1e+{LARGEST}")
+    if abs(number.adjusted()) > MAX_EXPONENT:
+        raise ValueError(f"must be between 1e-{MAX_EXPONENT} and 1e+{MAX_EXPONENT}")
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     last = min(exponent, number.adjusted() - LEAST_DIGITS + 1)
-    # a digit beyond those of a double is far below any slack; the power of ten would be long to compute
-    slack = float(Fraction(10) ** max(last, -2 * LARGEST) / 2)
+    # limit the exponent: digits beyond a double are irrelevant, and a large power of ten is slow
+    slack = float(Fraction(10) ** max(last, -2 * MAX_EXPONENT) / 2)
     return Quantity(text.strip(), unit, float(number) * unit.factor, slack * unit.factor, error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a claim: of each number whether it is possible, how much of the ceiling it is, and what proves it."""
+"""Verdict on a claim: whether each number is possible, its share of the ceiling, and the proof."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,34 +9,34 @@ from typing import Any
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
-from flitlab.sim.judge.carried import Delivery, reading, slips
-from flitlab.sim.judge.claim import Claim, Point
-from flitlab.sim.judge.deadlock import Deadlock, deadlock
+from flitlab.sim.judge.claim import Claim, ClaimPoint
+from flitlab.sim.judge.deadlock import DeadlockRisk, deadlock
+from flitlab.sim.judge.delivery import Delivery, unit_errors, unit_explanation
 from flitlab.sim.judge.quantity import ROUNDING, Quantity, Unit
-from flitlab.sim.judge.witness import Witness, of_theta, of_total
+from flitlab.sim.judge.witness import Witness, witness_of_theta, witness_of_total
 from flitlab.sim.judge.zero_load import ZeroLoad
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
 
-GAP, ROUGH_GAP, FEW = 1e-3, 0.01, 512
-"""Relative gap to which ceilings of at most so many switches are solved, and of more; where a number lies between their
-ends, they are solved exactly."""
+GAP, ROUGH_GAP, FINE_SWITCHES = 1e-3, 0.01, 512
+"""Relative gap of ceilings up to a number of switches, gap on larger networks, and that number; where a number is
+between the ends of a ceiling, it is solved exactly."""
 
 UNFAIR = 1e-6
-"""A throughput may exceed the ceiling by so much, relatively, without a word on fairness."""
+"""Relative excess of a throughput over the ceiling up to which fairness is not mentioned."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One reported number, judged.
+    """The verdict on one reported number.
 
-    what: ``load``, ``throughput`` or ``latency``. limit: in flits per tick and host, or ticks; which: its name.
-    efficiency: of a rate its share of the ceiling, of a latency the least one over it. delivery: how much of the load
-    a throughput is, where one is reported. witness: None if possible.
+    what: ``load``, ``throughput`` or ``latency``. limit: in flits/tick/host, or ticks; which: its name. efficiency: of
+    a rate its share of the ceiling, of a latency the least one over it. delivery: of a throughput with a load. witness:
+    None if possible.
     """
 
     where: str
@@ -44,7 +44,7 @@ class Check:
     reported: Quantity
     possible: bool
     limit: float
-    which: str
+    limit_name: str
     efficiency: float
     note: str = ""
     witness: Witness | None = None
@@ -57,31 +57,32 @@ class Check:
         return POSSIBLE if self.possible else IMPOSSIBLE
 
     @property
-    def words(self) -> str:
-        """The verdict, and whether the load arrives."""
-        lost = self.possible and self.delivery is not None and self.delivery.lost
-        return f"{self.verdict}, not carried" if lost else self.verdict
+    def verdict_text(self) -> str:
+        """The verdict, and whether the load is delivered."""
+        is_short = self.possible and self.delivery is not None and self.delivery.is_short
+        return f"{self.verdict}, not carried" if is_short else self.verdict
 
     @property
     def share(self) -> float:
-        """A rate over its limit, or the least latency over the one reported: at most 1 if possible."""
+        """A rate over its limit, or the least latency over the reported one: at most 1 if possible."""
         value = self.reported.value
         return self.limit / value if self.what == "latency" else value / self.limit
 
     @property
     def shown_limit(self) -> str:
-        """The limit in the unit of what is reported: rounded up, of a latency down."""
+        """The limit in the reported unit: rounded up, of a latency down."""
         unit = self.reported.unit
         return unit.at_least(self.limit) if self.what == "latency" else unit.at_most(self.limit)
 
     def plain(self) -> dict[str, Any]:
-        """The check as JSON has it: all numbers in ``unit``."""
+        """The check as a JSON object, with all numbers in ``unit``."""
         number, factor = self.reported, self.reported.unit.factor
         return {
             "where": self.where, "quantity": self.what, "reported": number.text, "unit": number.unit.name,
             "value": number.value / factor, "at_least": number.low / factor, "at_most": number.high / factor,
             "native_unit": "ticks" if self.what == "latency" else "load" if self.what == "load" else "flits/tick/host",
-            "native_per_unit": factor, "verdict": self.verdict, "limit": self.limit / factor, "limited_by": self.which,
+            "native_per_unit": factor, "verdict": self.verdict, "limit": self.limit / factor,
+            "limited_by": self.limit_name,
             "share": self.share, "efficiency": self.efficiency,
             "delivered": None if self.delivery is None else self.delivery.share,
             "carried": None if self.delivery is None else self.delivery.carried, "note": self.note or None,
@@ -91,19 +92,22 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a claim. ceiling: of its load, with the certificate. mean: flits per tick that a sending host
-    creates at load 1, on average. reading: what would make loads and throughputs agree, '' where they do."""
+    """The verdict on a claim.
+
+    ceiling: of its load, with the certificate. mean: flits/tick that a sending host creates at load 1, on average.
+    unit_explanation: which unit would make loads and throughputs consistent, '' where they are.
+    """
 
     claim: Claim
     ceiling: Ceiling
     mean: float
     checks: list[Check]
-    deadlock: Deadlock | None
-    reading: str = ""
+    deadlock: DeadlockRisk | None
+    unit_explanation: str = ""
 
     @property
     def possible(self) -> bool:
-        """Whether none of its numbers is impossible."""
+        """Whether all numbers are possible."""
         return all(check.possible for check in self.checks)
 
     @property
@@ -113,42 +117,42 @@ class Verdict:
 
     @property
     def efficiency(self) -> float | None:
-        """The largest share of the ceiling that a reported load or throughput is; None where none is reported."""
+        """The largest share of the ceiling among reported loads and throughputs; None if there are none."""
         return max((check.efficiency for check in self.checks if check.what != "latency"), default=None)
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The share of each throughput that is reported beside a load in that load."""
+        """The loads that are reported with a throughput."""
         return [check.delivery for check in self.checks if check.delivery is not None]
 
     @property
     def carried(self) -> bool | None:
-        """Whether every load that is reported beside a throughput arrives; None where there is none."""
+        """Whether every load that is reported with a throughput is delivered; None if there is none."""
         return all(one.carried for one in self.deliveries) if self.deliveries else None
 
     @property
     def witness(self) -> Witness | None:
-        """What proves the first impossible number; None if all are possible."""
+        """The proof that the first impossible number is impossible; None if all are possible."""
         return next((check.witness for check in self.checks if check.witness is not None), None)
 
     @cached_property
     def units(self) -> list[tuple[str, Unit]]:
-        """The units of rates that the claim has, each with what it is of, in order."""
-        found = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
-        return [(check.what, check.reported.unit) for check in found.values()]
+        """The units of rates in the claim, each with its quantity, in order."""
+        by_unit = {(check.what, check.reported.unit.name): check for check in self.checks if check.what != "latency"}
+        return [(check.what, check.reported.unit) for check in by_unit.values()]
 
     def ceiling_in(self, what: str, unit: Unit) -> tuple[float, float]:
-        """The ends of the ceiling as a load or a throughput, in a unit of these."""
+        """Both ends of the ceiling as a load or a throughput, in a unit."""
         mean = self.mean if what == "throughput" else 1.0
         return self.ceiling.lower * mean / unit.factor, self.ceiling.upper * mean / unit.factor
 
     @cached_property
     def sentence(self) -> str:
-        """The verdict as a person would say it."""
+        """The verdict in one sentence, with its reasons."""
         wrong = [check for check in self.checks if not check.possible]
         parts = [self._impossible(wrong)] if wrong else [self._possible()]
-        if any(one.lost for one in self.deliveries):
-            parts += [self._not_carried(), self.reading]
+        if any(one.is_short for one in self.deliveries):
+            parts += [self._not_carried(), self.unit_explanation]
         else:
             parts += [check.note for check in self.checks if check.note and not wrong][:1]
         if not wrong and self.deadlock is not None and self.deadlock.prone:
@@ -158,9 +162,9 @@ class Verdict:
     def _impossible(self, wrong: list[Check]) -> str:
         first = wrong[0]
         beyond = "below the zero-load latency" if first.what == "latency" else "above what can be carried"
-        several = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
+        count = f" ({len(wrong)} of {len(self.checks)} numbers are impossible)" if len(wrong) > 1 else ""
         proof = "" if first.witness is None else f" {first.witness.statement}"
-        return f"Impossible: a {first.what} of {first.reported} is {beyond}{several}.{proof}"
+        return f"Impossible: a {first.what} of {first.reported} is {beyond}{count}.{proof}"
 
     def _possible(self) -> str:
         if self.efficiency is None:
@@ -171,16 +175,16 @@ class Verdict:
         return f"Possible: {100 * self.efficiency:.3g} % of the ceiling of this network and traffic, {ceiling}."
 
     def _not_carried(self) -> str:
-        """Which loads do not arrive, and what that means at the one of which least does."""
-        lost = [check for check in self.checks if check.delivery is not None and check.delivery.lost]
-        count = f"At {len(lost)} of {len(self.deliveries)} loads less arrives than hosts create. " if lost[1:] else ""
+        """Which loads are not delivered, and the meaning at the one with the least share."""
+        short = [check for check in self.checks if check.delivery is not None and check.delivery.is_short]
+        count = f"At {len(short)} of {len(self.deliveries)} loads less arrives than hosts create. " if short[1:] else ""
         # below the ceiling a shortfall needs a reason
-        worst = min(lost, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
+        worst = min(short, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
         return f"Not carried. {count}{worst.note}"
 
     def plain(self) -> dict[str, Any]:
-        """The verdict as JSON has it. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
-        row, stuck, topology = self.ceiling, self.deadlock, self.claim.instance.topology
+        """The verdict as a JSON object. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
+        row, deadlock, topology = self.ceiling, self.deadlock, self.claim.instance.topology
         return {
             "name": self.claim.name, "verdict": self.verdict, "carried": self.carried, "sentence": self.sentence,
             "efficiency": self.efficiency, "delivered": min((one.share for one in self.deliveries), default=None),
@@ -190,7 +194,8 @@ class Verdict:
                 for what, unit in self.units for ends in [self.ceiling_in(what, unit)]
             ],
             "ceiling_note": row.note or None, "witness": None if self.witness is None else self.witness.plain(),
-            "deadlock_prone": None if stuck is None else stuck.prone, "deadlock": None if stuck is None else stuck.note,
+            "deadlock_prone": None if deadlock is None else deadlock.prone,
+            "deadlock": None if deadlock is None else deadlock.note,
             "reported": [check.plain() for check in self.checks], "assumed": self.claim.assumed,
             "topology": {
                 "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
@@ -201,28 +206,28 @@ class Verdict:
 
 
 def judge(claim: Claim) -> Verdict:
-    """Compares all that a claim reports with certified limits, which a verifier without solvers has confirmed.
+    """Compare all reported numbers with certified limits, which the independent verifier has confirmed.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` where no ceiling is known, and
     :class:`~flitlab.sim.judge.witness.UnconfirmedError` where a certificate is not confirmed.
     """
     judged = _Judge(claim)
     checks = [check for point in claim.points for check in judged.checks(point)]
-    stuck, told = deadlock(claim.instance, claim.vcs), judged.reading()
-    return Verdict(claim, judged.ceiling, judged.share, checks, stuck, told)
+    deadlock_risk, explanation = deadlock(claim.instance, claim.vcs), judged.unit_explanation()
+    return Verdict(claim, judged.ceiling, judged.share, checks, deadlock_risk, explanation)
 
 
 class _Judge:
-    """The limits of one network and traffic, each computed when it is first needed."""
+    """The limits of a network and traffic, each computed on first use."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim, self.instance = claim, claim.instance
         traffic, topology = claim.instance.traffic, claim.instance.topology
         self.senders = claim.senders
-        self.share = float(traffic.rate.sum()) / self.senders  # flits per tick that a sender creates at load 1, in mean
-        self.gap = GAP if topology.switches <= FEW else ROUGH_GAP
+        self.share = float(traffic.rate.sum()) / self.senders  # flits/tick of a sender at load 1, mean
+        self.gap = GAP if topology.switches <= FINE_SWITCHES else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
-        self.slips = slips(claim.flits, self.senders, topology.switches)
+        self.slips = unit_errors(claim.flits, self.senders, topology.switches)
         self._totals: dict[float, Ceiling] = {}
 
     @cached_property
@@ -230,50 +235,50 @@ class _Judge:
         assert self.claim.delays is not None
         return ZeroLoad(self.instance, self.claim.delays, self.claim.flits)
 
-    def checks(self, point: Point) -> list[Check]:
-        """The checks of all that a point reports."""
-        found = []
+    def checks(self, point: ClaimPoint) -> list[Check]:
+        """The checks of all numbers of a point."""
+        checks = []
         if point.load is not None and point.throughput is None:
-            found.append(self._of_load(point, point.load))
+            checks.append(self._of_load(point, point.load))
         if point.throughput is not None:
-            found.append(self._of_throughput(point, point.throughput))
+            checks.append(self._of_throughput(point, point.throughput))
         if point.latency is not None:
-            found.append(self._of_latency(point, point.latency))
-        return found
+            checks.append(self._of_latency(point, point.latency))
+        return checks
 
-    def reading(self) -> str:
-        """What would make the loads and throughputs of an entry agree, for the first entry in which they do not."""
+    def unit_explanation(self) -> str:
+        """The unit that would make loads and throughputs consistent, for the first entry in which they are not."""
         for _, points in groupby(self.claim.points, lambda point: point.entry):
-            found = [one for one in map(self._delivery, points) if one is not None]
-            if any(one.lost for one in found):
-                return reading(found, self.slips, self.ceiling.lower * self.share)
+            deliveries = [one for one in map(self._delivery, points) if one is not None]
+            if any(one.is_short for one in deliveries):
+                return unit_explanation(deliveries, self.slips, self.ceiling.lower * self.share)
         return ""
 
-    def _delivery(self, point: Point) -> Delivery | None:
-        """How much of the load of a point arrives; None where it has not both."""
+    def _delivery(self, point: ClaimPoint) -> Delivery | None:
+        """The load and throughput of a point; None unless it has both."""
         if point.load is None or point.throughput is None:
             return None
         return Delivery(point.load, point.throughput, self.share, self.ceiling.upper)
 
-    def _of_load(self, point: Point, load: Quantity) -> Check:
-        """A load that is carried: every demand is met."""
+    def _of_load(self, point: ClaimPoint, load: Quantity) -> Check:
+        """Check a load that is carried: every demand is met."""
         claimed = load.low
         self._solve_for(claimed)
         possible = claimed <= self.ceiling.upper * (1 + ROUNDING)
-        witness = None if possible else of_theta(self.instance, self.ceiling, load)
+        witness = None if possible else witness_of_theta(self.instance, self.ceiling, load)
         limit = self.ceiling.upper
         hints = () if possible else self._hints(load, limit, "the limit")
         return Check(
             point.where, "load", load, possible, limit, self.ceiling.ceiling, load.value / limit, "", witness, hints
         )  # fmt: skip
 
-    def _of_throughput(self, point: Point, throughput: Quantity) -> Check:
-        """What hosts receive on average, which an unfair network may raise above the ceiling of a demand met by all."""
+    def _of_throughput(self, point: ClaimPoint, throughput: Quantity) -> Check:
+        """Check a mean throughput of hosts, which may exceed the ceiling if demands are served unequally."""
         ceiling, delivery = self.ceiling.upper * self.share, self._delivery(point)
         efficiency = throughput.value / ceiling
         offered = None if point.load is None else point.load.high
         within = ROUNDING + 1
-        note = "" if delivery is None else self._lost(delivery, point)
+        note = "" if delivery is None else self._shortfall_note(delivery, point)
         if throughput.low <= within * self.share * min(self.ceiling.lower, offered or math.inf):
             return Check(
                 point.where, "throughput", throughput, True, ceiling, self.ceiling.ceiling, efficiency, note,
@@ -298,30 +303,30 @@ class _Judge:
             delivery,
         )  # fmt: skip
 
-    def _lost(self, delivery: Delivery, point: Point) -> str:
-        """What it means that not all of a load arrives, '' if it does."""
-        if not delivery.lost:
+    def _shortfall_note(self, delivery: Delivery, point: ClaimPoint) -> str:
+        """The meaning of a shortfall, '' if there is none."""
+        if not delivery.is_short:
             return ""
-        told = delivery.told(self.ceiling.upper * self.share)
-        return told if point.latency is None else f"{told} {delivery.queued(point.latency)}"
+        text = delivery.shortfall_text(self.ceiling.upper * self.share)
+        return text if point.latency is None else f"{text} {delivery.run_length_text(point.latency)}"
 
-    def _beyond_total(self, row: Ceiling, claimed: Quantity, point: Point) -> Witness:
-        """Why less arrives than is claimed: that is more than hosts create, or a cut or lengths prove it."""
+    def _beyond_total(self, row: Ceiling, claimed: Quantity, point: ClaimPoint) -> Witness:
+        """The proof that less is delivered than claimed: hosts create less, or a cut or prices prove it."""
         assert row.load is not None
         offer, hosts = row.load * self.share, self.instance.topology.hosts
         offered = "Where the busiest host sends or receives all that its channel takes"
         if point.load is not None:
             offered = f"At a load of {point.load}"
         if row.certificate is not None and row.upper * hosts < offer * self.senders * (1 - ROUNDING):
-            return of_total(self.instance, row, claimed, self.senders, offered)
+            return witness_of_total(self.instance, row, claimed, self.senders, offered)
         statement = (
             f"{offered}, hosts that send create no more than {claimed.unit.at_most(offer)} on average, and no network "
             "delivers more than that."
         )
         return Witness("offer", statement, "offer", offer, "flits/tick/host", {"load": row.load})
 
-    def _of_latency(self, point: Point, latency: Quantity) -> Check:
-        """A mean latency: of all demands, or of the nearest ones where a throughput says that not all are served."""
+    def _of_latency(self, point: ClaimPoint, latency: Quantity) -> Check:
+        """Check a mean latency: of all demands, or of the nearest ones if not all are served."""
         share = 1.0
         if point.throughput is not None and point.load is not None:
             share = min(1.0, point.throughput.high / (point.load.low * self.share))
@@ -353,10 +358,10 @@ class _Judge:
             _latency_hints(latency, least.ticks, self.claim),
         )  # fmt: skip
 
-    def _solve_for(self, claimed: float) -> None:
-        """Solves the ceiling exactly where a claim lies between its ends."""
+    def _solve_for(self, load: float) -> None:
+        """Solve the ceiling exactly if a load is between its ends."""
         row = self.ceiling
-        if row.lower * (1 - ROUNDING) < claimed <= row.upper and row.upper > row.lower * (1 + ROUNDING):
+        if row.lower * (1 - ROUNDING) < load <= row.upper and row.upper > row.lower * (1 + ROUNDING):
             try:
                 closer = _least(self.instance, "exact", self.gap)
             except FluidError:
@@ -365,23 +370,23 @@ class _Judge:
                 self.ceiling = closer
 
     def _most_offered(self) -> float:
-        """The load at which the busiest host creates as much as its channel takes."""
+        """The load at which the busiest host fills its channel."""
         return float(self.instance.topology.host_capacity / self.instance.traffic.rate.max())
 
     def _total(self, load: float) -> Ceiling:
-        """The most that hosts receive at a load, per host."""
+        """The largest total accepted at a load, per host."""
         if load not in self._totals:
             topology, traffic = self.instance.topology, self.instance.traffic
-            found = total(topology, traffic, load, ROUGH_GAP, "auto")
+            bounds = total(topology, traffic, load, ROUGH_GAP, "auto")
             row = Ceiling(
-                "total", load, found.lower / topology.hosts, found.upper / topology.hosts, "flits/tick/host",
-                found.method, 0.0, found.note, found.certificate,
+                "total", load, bounds.lower / topology.hosts, bounds.upper / topology.hosts, "flits/tick/host",
+                bounds.method, 0.0, bounds.note, bounds.certificate,
             )  # fmt: skip
             self._totals[load] = replace(row, upper=min(row.upper, load * float(traffic.rate.mean())))
         return self._totals[load]
 
     def _hints(self, reported: Quantity, limit: float, of: str) -> tuple[str, ...]:
-        """The slips of which each alone would make a rate possible, the mildest first. of: what the limit is."""
+        """Mistaken units that would each make a rate possible, by increasing factor. of: name of the limit."""
         unit = reported.unit
         return tuple(
             f"divided by {slip.factor:g} ({slip.what}) it would be {unit.about(reported.value / slip.factor)}, "
@@ -391,22 +396,22 @@ class _Judge:
 
 
 def _least(instance: Instance, method: str, gap: float) -> Ceiling:
-    """The ceiling of loads: by any routing, or over the routes where these are fixed beforehand and carry less."""
-    specs = [asked("mcf", method=method, gap=gap)]
+    """The ceiling of loads: by any routing, or over oblivious routes if these carry less."""
+    specs = [ceiling_spec("mcf", method=method, gap=gap)]
     if instance.routes is not None and instance.routes.oblivious:
-        specs.append(asked("mcf_paths", method=method, gap=gap))
+        specs.append(ceiling_spec("mcf_paths", method=method, gap=gap))
     free, *routed = ceilings(instance, specs)
     return next((row for row in routed if row.upper < free.lower * (1 - ROUNDING)), free)
 
 
 def _latency_hints(latency: Quantity, least: float, claim: Claim) -> tuple[str, ...]:
-    """The slips of which each alone would make a latency possible."""
+    """Mistaken units that would each make a latency possible."""
     value, unit = latency.value, latency.unit
     times = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
-    found = [
+    hints = [
         f"times {factor:g} ({what}) it would be possible: {unit.about(value * factor)}"
         for factor, what in times if value * factor >= least
     ]  # fmt: skip
     if claim.flits > 1 and value + claim.flits - 1 >= least:
-        found.append(f"plus {unit.about(claim.flits - 1)} (of the head instead of the tail) it would be possible")
-    return tuple(found)
+        hints.append(f"plus {unit.about(claim.flits - 1)} (of the head instead of the tail) it would be possible")
+    return tuple(hints)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least mean latency that packets can have: all delays of their shortest ways, and nobody in their way."""
+"""Zero-load latency: the least mean latency of packets, over shortest paths without queueing."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from flitlab.models.arrays import Floats
 from flitlab.models.instance import Instance
 from flitlab.sim.judge.claim import Delays
 
-ENOUGH = 1e-9
-"""A share of what is offered that is all of it, but for rounding."""
+ALL = 1e-9
+"""A share of the demand this close to 1 is all of it."""
 
 
 @dataclass(frozen=True)
-class Least:
-    """The least mean latency in ticks, and what it is made of: mean hops between switches, and ticks of each part.
+class ZeroLoadLatency:
+    """The least mean latency in ticks, its parts in ticks, and the mean hops between switches.
 
-    ends: with the delays of hosts' channels.
+    ends: with the delays of host channels.
     """
 
     ticks: float
@@ -29,38 +29,40 @@ class Least:
 
 
 class ZeroLoad:
-    """Distances of the demand of an instance, in ticks; within its routes where these are fixed beforehand.
+    """Distances of the demand of an instance in ticks, within its routes if these are oblivious.
 
-    flits: the mean length of a packet; its tail follows its head at the rate of a host's channel.
+    flits: mean length of a packet; its tail follows its head at the rate of a host's channel.
     """
 
     def __init__(self, instance: Instance, delays: Delays, flits: float) -> None:
         topology, traffic, routes = instance.topology, instance.traffic, instance.routes
         self.delays, self.tail = delays, (flits - 1) / topology.host_capacity
-        known = routes if routes is not None and routes.oblivious else None
-        amount, away, hops = np.zeros(0), np.zeros(0), np.zeros(0)
+        fixed_routes = routes if routes is not None and routes.oblivious else None
+        amount, ticks, hops = np.zeros(0), np.zeros(0), np.zeros(0)
         if traffic.switch_pairs()[2].size:
-            problem = Problem.of(topology, traffic, known)
+            problem = Problem.of(topology, traffic, fixed_routes)
             amount = problem.demand.amount
-            away = problem.distances(delays.hop + topology.delay.astype(float))
+            ticks = problem.distances(delays.hop + topology.delay.astype(float))
             hops = problem.distances(np.ones(topology.channels))
         self._access = [(topology.access_delay.astype(float), each) for each in (traffic.rate, traffic.column_sums)]
         within = max(float(traffic.rate.sum()) - float(amount.sum()), 0.0)
         self._amount = np.concatenate([[within], amount])
-        self._away, self._hops = (np.concatenate([[0.0], each]) for each in (away, hops))
+        self._ticks, self._hops = (np.concatenate([[0.0], each]) for each in (ticks, hops))
 
-    def least(self, share: float = 1.0) -> Least:
-        """Over the nearest pairs that make ``share`` of the demand, as an unfair network may leave others behind."""
-        order = np.argsort(self._away, kind="stable")
+    def least(self, share: float = 1.0) -> ZeroLoadLatency:
+        """The latency of the nearest pairs that make ``share`` of the demand, since an unfair network may starve the
+        others.
+        """
+        order = np.argsort(self._ticks, kind="stable")
         weight = _nearest(self._amount[order], share)
-        network, hops = (_mean(each[order], weight) for each in (self._away, self._hops))
+        network, hops = (_mean(each[order], weight) for each in (self._ticks, self._hops))
         ends = self.delays.ends + sum(_least_mean(delay, amount, share) for delay, amount in self._access)
-        return Least(network + ends + self.tail, hops, network, ends, self.tail)
+        return ZeroLoadLatency(network + ends + self.tail, hops, network, ends, self.tail)
 
 
 def _nearest(weight: Floats, share: float) -> Floats:
-    """The weights of the first that make ``share`` of the whole, 0 of those behind them."""
-    if share >= 1 - ENOUGH:
+    """Weights of the first entries that make ``share`` of the total, 0 of the others."""
+    if share >= 1 - ALL:
         return weight
     before = np.cumsum(weight) - weight
     nearest: Floats = np.clip(share * weight.sum() - before, 0, weight)
@@ -68,7 +70,7 @@ def _nearest(weight: Floats, share: float) -> Floats:
 
 
 def _least_mean(value: Floats, weight: Floats, share: float) -> float:
-    """The mean of the least values that make ``share`` of the whole weight."""
+    """The mean of the least values that make ``share`` of the total weight."""
     order = np.argsort(value, kind="stable")
     return _mean(value[order], _nearest(weight[order], share))
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program run in SimGrid as well: an independent model of the network to compare times with."""
+"""Programs in SimGrid, an independent model of the network for comparison."""

@@ -28,23 +28,25 @@ MISSING = (
 )
 
 REPLAY = Path(__file__).with_name("replay.py")
-"""The script that runs in a Python that has SimGrid."""
+"""The script for a Python that has SimGrid."""
 
 WORKS = "import simgrid; simgrid.Comm.sendto_async; simgrid.NetZone.create_full_zone"
-"""What must not fail in a Python that has it."""
+"""Code that succeeds in a Python that has SimGrid."""
 
 
 class SimGridMissing(Exception):
-    """The error that SimGrid is not there to compare with."""
+    """SimGrid is not installed."""
 
 
 class SimGridFailed(Exception):
-    """SimGrid did not run the program; the message is what it said."""
+    """SimGrid did not run the program; the message is its output."""
 
 
 @dataclass(frozen=True)
-class Times:
-    """When a program was through, in nanoseconds, and each of its ranks, float64 [ranks]; seconds that this took."""
+class ProgramTimes:
+    """Completion times of a program and of each of its ranks, float64 [ranks], in nanoseconds; wall_s: seconds of
+    the run.
+    """
 
     makespan: float
     ranks: np.ndarray
@@ -52,21 +54,21 @@ class Times:
 
 
 @cache
-def python_with_simgrid(given: str | None = None) -> str:
-    """A Python that has SimGrid's module: the one given, or the first of those here. Raises :class:`SimGridMissing`."""
-    candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if given is None else [given]
+def python_with_simgrid(path: str | None = None) -> str:
+    """A Python that has SimGrid's module: ``path``, or the first one that is found. Raises :class:`SimGridMissing`."""
+    candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if path is None else [path]
     for python in dict.fromkeys(filter(None, candidates)):
         try:
-            found = subprocess.run([python, "-c", WORKS], capture_output=True, check=False, timeout=60)
+            probe = subprocess.run([python, "-c", WORKS], capture_output=True, check=False, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if found.returncode == 0:
+        if probe.returncode == 0:
             return python
-    raise SimGridMissing(MISSING if given is None else f"--python {given}: has no module 'simgrid'")
+    raise SimGridMissing(MISSING if path is None else f"--python {path}: has no module 'simgrid'")
 
 
-def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
-    """The program in mode ``flow``."""
+def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> ProgramTimes:
+    """Times of the program in mode ``flow``."""
     began, run = time.perf_counter(), start("compiled", scenario, 1.0, seed)
     run_to_end(run, scenario, None)
     tick_ns = float(scenario.work.messages.tick_ns)
@@ -76,13 +78,30 @@ def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
 
 def by_simgrid(
     scenario: Scenario[Flow, Workload], seed: int, python: str, by_latency: bool = False, folder: Path | None = None
-) -> Times:
-    """The program in SimGrid, run by that Python; what it read and wrote stays in ``folder``, if given.
+) -> ProgramTimes:
+    """Times of the program in SimGrid.
 
-    by_latency: see :func:`~flitlab.sim.simgrid.plan.plan_of`.
+    Parameters
+    ----------
+    scenario : Scenario
+        Of mode ``flow``, with a program.
+    seed : int
+        Draws the routes.
+    python : str
+        A Python that has SimGrid.
+    by_latency : bool
+        See :func:`~flitlab.sim.simgrid.plan.plan_of`.
+    folder : Path or None
+        Where the input and output files of SimGrid are kept.
 
-    Raises ``SpecError`` if it cannot be said in SimGrid's terms, ``OSError`` where a file cannot be written, and
-    :class:`SimGridFailed`.
+    Raises
+    ------
+    SpecError
+        The scenario cannot be expressed in SimGrid.
+    OSError
+        A file cannot be written.
+    SimGridFailed
+        SimGrid did not run the program.
     """
     plan = plan_of(scenario, seed, by_latency)
     with tempfile.TemporaryDirectory() as scratch:
@@ -95,17 +114,17 @@ def by_simgrid(
             for file in filter(Path.is_file, files):
                 replace_file(folder / file.name, file.read_bytes())
         if done.returncode:
-            said = done.stderr.strip().splitlines() or ["it says nothing"]
-            raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {said[-1]}")
+            output = done.stderr.strip().splitlines() or ["it says nothing"]
+            raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {output[-1]}")
         finish = json.loads(files[1].read_text("utf-8"))["finish"]
     if None in finish:
         raise SimGridFailed(f"SimGrid did not come to the end of operation {finish.index(None)}")
     return _times(scenario, np.array(finish) * 1e9, began)
 
 
-def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> Times:
-    """From the times at which operations were done."""
+def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> ProgramTimes:
+    """Times of the ranks from those of the operations."""
     program = scenario.work.program
     ranks = np.zeros(program.ranks)
     np.maximum.at(ranks, program.rank, finish)
-    return Times(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)
+    return ProgramTimes(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario of mode ``flow`` in SimGrid's terms: links, routes and operations, in bytes and seconds."""
+"""A scenario of mode ``flow`` as SimGrid's links, routes and operations, in bytes and seconds."""
 
 from typing import Any
 
@@ -17,20 +17,32 @@ NS = 1e-9
 
 
 def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool = False) -> dict[str, Any]:
-    """What ``replay.py`` runs: nothing but lists and numbers.
+    """Input of ``replay.py`` as lists and numbers.
 
-    hosts: how many. links: (bytes a second, seconds) of the channels between switches, then those from and those to
-    the hosts; a link's latency is that of the channel and the switch behind it, and all that else delays a message is
-    the latency of the channel from its host. routes: (source, destination, links) of all pairs of hosts with messages.
-    hold: seconds for which operations hold their processors. size: bytes on the links, headers included; empty: of
-    requests and consents. waits: whether a send is a rendezvous. buffered: whether other sends are done before their
-    messages have left; confirmed: whether they are done when these have been delivered. later: seconds from the time
-    when all of a message has passed to its delivery, of every route. The others are arrays of the program.
+    Keys: hosts: their number. links: (bytes/s, seconds) of the channels between switches, then from and to the hosts; a
+    link's latency is that of the channel and the next switch, and all other delays of a message are the latency of the
+    channel from its host. routes: (source, destination, links) of all pairs of hosts with messages. hold: seconds for
+    which operations occupy their processors. size: bytes on the links, headers included; empty: of requests and
+    consents. waits: whether a send is a rendezvous. buffered: whether other sends are done before their messages have
+    left; confirmed: whether they are done when these have been delivered. later: seconds from the end of the transfer
+    of a message to its delivery, for every route. Other keys are arrays of the program.
 
-    SimGrid gives flows that share a link rates in inverse proportion to the latencies of their routes, as TCP would
-    (``by_latency``). Without that, links have no latency, and messages take that of their routes ``later``.
+    SimGrid gives flows that share a link rates in inverse proportion to the latencies of their routes, like TCP
+    (``by_latency``). Without it, links have no latency, and messages take the latency of their routes ``later``.
 
-    Raises ``SpecError`` where a message would take more than one path: SimGrid has one for each pair of hosts.
+    Parameters
+    ----------
+    scenario : Scenario
+        Of mode ``flow``, with a program.
+    seed : int
+        Draws the routes.
+    by_latency : bool
+        Whether latencies determine shares.
+
+    Raises
+    ------
+    SpecError
+        A message would take more than one path: SimGrid has one per pair of hosts.
     """
     workload = scenario.work
     program, messages, host = workload.program, workload.messages, workload.host
@@ -71,16 +83,16 @@ def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, 
 def _routes(
     network: Network, scenario: Scenario[Flow, Workload], pairs: np.ndarray
 ) -> list[tuple[int, int, list[int]]]:
-    way, routes = make_way(network, scenario.topology.switches), []
+    route_buffer, routes = make_way(network, scenario.topology.switches), []
     for source, destination in pairs.tolist():
-        count, _ = find_way(network, way, source, destination, 0, 0, 1)
-        links = way.channel[:count].tolist()
-        if (way.share[links] != 1.0).any():
+        count, _ = find_way(network, route_buffer, source, destination, 0, 0, 1)
+        links = route_buffer.channel[:count].tolist()
+        if (route_buffer.share[links] != 1.0).any():
             kind = scenario.routes.kind
             raise SpecError(
                 f"{kind} routing sends packets from host {source} to host {destination} over several paths; SimGrid "
                 "has one for a pair of hosts (minimal: select: hash draws one; ecmp: per: flow)", key="routing",
             )  # fmt: skip
-        leave_way(way, count)
+        leave_way(route_buffer, count)
         routes.append((source, destination, links))
     return routes

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
 
-A script for any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which need not be
-the one that flitlab runs in: it imports nothing else. PLAN is what :func:`flitlab.sim.simgrid.plan.plan_of` gives;
-TIMES holds ``finish``, when each operation was done, in seconds.
+The script runs in any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which may
+lack flitlab: it imports nothing else. PLAN is the result of :func:`flitlab.sim.simgrid.plan.plan_of`; TIMES holds
+``finish``, the completion time of each operation, in seconds.
 
-One actor conducts the whole program: it starts every communication between two hosts as the program has it, and waits
-for the first of those under way to end, or for the next event that it knows of.
+One actor runs the whole program: it starts every communication between two hosts, and waits for the first one in flight
+to end, or for the next event.
 """
 
 import heapq
@@ -20,18 +20,18 @@ SETTINGS = (
     "network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0",
     "network/crosstraffic:0", "network/TCP-gamma:1e20", "surf/precision:1e-12",
 )  # fmt: skip
-"""Flows that share links max-min fairly, without what SimGrid adds of TCP."""
+"""Max-min fair sharing of links, without SimGrid's TCP model."""
 
 CALC, SEND, RECV = 0, 1, 2
 READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
 REQUEST, CONSENT, DATA, DELIVERED = range(1, 5)
 
 Plan = dict[str, Any]
-"""What ``plan_of`` gives, read back from JSON."""
+"""Result of ``plan_of``, read from JSON."""
 
 
 def platform(plan: Plan) -> None:
-    """Hosts, links and one route for every pair of hosts that communicates."""
+    """Create hosts, links, and one route for every pair of hosts that communicates."""
     zone = NetZone.create_full_zone("network")
     hosts = [zone.create_host(f"h{h}", "100Gf") for h in range(plan["hosts"])]
     links = [
@@ -54,60 +54,80 @@ class Conductor:
         self.needs = list(plan["need"])
         self.ready = [False] * count
         self.finish: list[float | None] = [None] * count
-        self.stage, self.asked = [0] * count, [False] * count
+        self.stage, self.requested = [0] * count, [False] * count
         self.free: dict[tuple[int, int], float] = {}
         self.events = [(0.0, o, READY) for o in range(count) if self.needs[o] == 0]
         heapq.heapify(self.events)
-        self.flying: list[Any] = []
-        self.of: list[tuple[int, float]] = []
+        self.in_flight: list[Any] = []
+        self.transfers: list[tuple[int, float]] = []
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 
     def __call__(self) -> None:
-        """What the only actor does: all events, in order of time and number."""
-        while self.events or self.flying:
+        """Body of the only actor: process all events, in order of time and number."""
+        while self.events or self.in_flight:
             now = Engine.clock
             while self.events and self.events[0][0] <= now:
                 _, operation, what = heapq.heappop(self.events)
-                self.happen(operation, what, now)
+                self.handle(operation, what, now)
             self.wait(now)
 
     def wait(self, now: float) -> None:
-        """Waits for whatever comes first, an event or the end of a communication."""
+        """Wait for the next event or the end of a communication, whichever comes first."""
         pause = self.events[0][0] - now if self.events else -1.0
-        if not self.flying:
+        if not self.in_flight:
             if pause > 0:
                 this_actor.sleep_until(self.events[0][0])
             return
-        which = Comm.wait_any_for(self.flying, pause)
-        if which < 0:
+        index = Comm.wait_any_for(self.in_flight, pause)
+        if index < 0:
             return
-        send, delay = self.of[which]
-        self.expect(Engine.clock + delay, send, ARRIVED)
+        send, delay = self.transfers[index]
+        self.schedule(Engine.clock + delay, send, ARRIVED)
         if self.stage[send] == DATA and not (self.plan["buffered"] or self.is_confirmed(send)):
-            self.expect(Engine.clock, send, DONE)
-        for column in (self.flying, self.of):
-            column[which] = column[-1]
+            self.schedule(Engine.clock, send, DONE)
+        for column in (self.in_flight, self.transfers):
+            column[index] = column[-1]
             column.pop()
 
-    def expect(self, time: float, operation: int, what: int) -> None:
-        """Enters an event of an operation, at a time in seconds."""
+    def schedule(self, time: float, operation: int, what: int) -> None:
+        """Schedule an event of an operation.
+
+        Parameters
+        ----------
+        time : float
+            Seconds.
+        operation : int
+            The operation.
+        what : int
+            Kind of event.
+        """
         heapq.heappush(self.events, (time, operation, what))
 
-    def happen(self, o: int, what: int, now: float) -> None:
-        """An event of an operation, and what follows from it (docs/applications.md, The model)."""
+    def handle(self, o: int, what: int, now: float) -> None:
+        """Handle an event of an operation and its consequences (docs/applications.md, The model).
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        what : int
+            Kind of event.
+        now : float
+            Seconds.
+        """
         plan = self.plan
         if what == READY:
             self.ready[o] = True
             if plan["kind"][o] != RECV:
-                begin, end = self.take(o, plan["hold"][o], now)
-                self.expect(begin, o, BEGUN)
-                self.expect(end, o, DONE if plan["kind"][o] == CALC else QUEUED)
+                begin, end = self.occupy_processor(o, plan["hold"][o], now)
+                self.schedule(begin, o, BEGUN)
+                self.schedule(end, o, DONE if plan["kind"][o] == CALC else QUEUED)
                 return
             self.release(o, 1, now)
             send = plan["partner"][o]
             if self.stage[send] == DELIVERED:
-                self.take_in(o, now)
-            elif self.asked[send]:
+                self.begin_receive(o, now)
+            elif self.requested[send]:
                 self.transfer(send, CONSENT, now)
         elif what == BEGUN:
             self.release(o, 1, now)
@@ -116,8 +136,8 @@ class Conductor:
                 self.transfer(o, REQUEST, now)
             else:
                 self.transfer(o, DATA, now)
-                if plan["buffered"] or self.own(o):
-                    self.expect(now, o, DONE)
+                if plan["buffered"] or self.is_local(o):
+                    self.schedule(now, o, DONE)
         elif what == ARRIVED:
             self.arrive(o, now)
         else:
@@ -125,10 +145,10 @@ class Conductor:
             self.release(o, 0, now)
 
     def arrive(self, send: int, now: float) -> None:
-        """The message of a send, or what it begins with, is there."""
+        """Handle the arrival of the message, the request or the consent of a send."""
         receive = self.plan["partner"][send]
         if self.stage[send] == REQUEST:
-            self.asked[send] = True
+            self.requested[send] = True
             if self.ready[receive]:
                 self.transfer(send, CONSENT, now)
         elif self.stage[send] == CONSENT:
@@ -136,55 +156,90 @@ class Conductor:
         else:
             self.stage[send] = DELIVERED
             if self.is_confirmed(send):
-                self.expect(now, send, DONE)
+                self.schedule(now, send, DONE)
             if self.ready[receive]:
-                self.take_in(receive, now)
+                self.begin_receive(receive, now)
 
     def is_confirmed(self, send: int) -> bool:
         """Whether a send to another rank is done when its message has been delivered."""
-        late: bool = self.plan["waits"][send] or (self.plan["confirmed"] and not self.own(send))
-        return late
+        confirmed: bool = self.plan["waits"][send] or (self.plan["confirmed"] and not self.is_local(send))
+        return confirmed
 
-    def own(self, send: int) -> bool:
+    def is_local(self, send: int) -> bool:
         """Whether a rank sends a message to itself."""
-        own: bool = self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
-        return own
+        local: bool = self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
+        return local
 
-    def take(self, o: int, hold: float, now: float) -> tuple[float, float]:
-        """When the processor of an operation begins and ends what it does for it."""
+    def occupy_processor(self, o: int, hold: float, now: float) -> tuple[float, float]:
+        """Reserve the processor of an operation.
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        hold : float
+            Seconds of work.
+        now : float
+            Seconds.
+
+        Returns
+        -------
+        begin, end : float
+            Seconds.
+        """
         processor = self.plan["rank"][o], self.plan["cpu"][o]
         begin = max(now, self.free.get(processor, 0.0))
         self.free[processor] = begin + hold
         return begin, begin + hold
 
-    def take_in(self, receive: int, now: float) -> None:
-        """A receive that is ready and whose message is there asks for its processor."""
-        self.expect(self.take(receive, self.plan["hold"][receive], now)[1], receive, DONE)
+    def begin_receive(self, receive: int, now: float) -> None:
+        """Occupy the processor of a receive that is ready and whose message has arrived."""
+        self.schedule(self.occupy_processor(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
     def release(self, o: int, early: int, now: float) -> None:
-        """Operations that wait for the start (early), or the end, of an operation wait no longer."""
+        """Release the operations that depend on the start or the end of an operation.
+
+        Parameters
+        ----------
+        o : int
+            The operation.
+        early : int
+            1: its start; 0: its end.
+        now : float
+            Seconds.
+        """
         for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
                 if self.needs[entry // 2] == 0:
-                    self.expect(now, entry // 2, READY)
+                    self.schedule(now, entry // 2, READY)
 
     def transfer(self, send: int, stage: int, now: float) -> None:
-        """A message, or what it begins with, leaves its host."""
+        """Send the message, the request or the consent of a send.
+
+        Parameters
+        ----------
+        send : int
+            The operation.
+        stage : int
+            DATA, REQUEST or CONSENT.
+        now : float
+            Seconds.
+        """
         self.stage[send] = stage
         plan = self.plan
-        if self.own(send):
-            self.expect(now + plan["tick"], send, ARRIVED)
+        if self.is_local(send):
+            self.schedule(now + plan["tick"], send, ARRIVED)
             return
         ends = [plan["host"][plan["rank"][o]] for o in (send, plan["partner"][send])]
         source, target = reversed(ends) if stage == CONSENT else ends
         size = plan["size"][send] if stage == DATA else plan["empty"]
-        self.flying.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))
-        self.of.append((send, self.later[source, target]))
+        self.in_flight.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))
+        self.transfers.append((send, self.later[source, target]))
 
 
 def main(plan_file: str, times_file: str) -> None:
-    """Reads a plan, runs it, and writes when each operation was done, in seconds."""
+    """Read a plan, run it, and write the completion time of each operation, in seconds."""
     engine = Engine(["replay", *(f"--cfg={setting}" for setting in SETTINGS), "--log=root.thres:error"])
     with open(plan_file, encoding="utf-8") as file:
         plan = json.load(file)

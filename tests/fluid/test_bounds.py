@@ -17,7 +17,7 @@ from flitlab.fluid.bounds import (
     two_cluster,
     volumetric,
 )
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
@@ -136,7 +136,7 @@ def test_tub_bounds_what_is_carried_of_a_longest_matching(case, data):
 
 
 def bounds_of(topology, demand):
-    return {row.ceiling: row for row in ceilings(scenario(topology, demand), [asked("bounds")])}
+    return {row.ceiling: row for row in ceilings(scenario(topology, demand), [ceiling_spec("bounds")])}
 
 
 def test_tub_is_never_taken_for_a_bound_on_another_demand():
@@ -157,7 +157,7 @@ def test_tub_is_omitted_where_it_means_nothing(monkeypatch):
     line = Topology.from_arcs("line", 2, [(0, 1)]).with_hosts(1, INF)
     row = bounds_of(line, table(line, [[0, 1], [0, 0]]))["bounds:tub"]
     assert (row.method, row.note) == ("omitted", "no path from switch 1 to switch 0")
-    monkeypatch.setattr("flitlab.fluid.bounds.TUB_MOST", 3)
+    monkeypatch.setattr("flitlab.fluid.bounds.MAX_TUB_GROUPS", 3)
     assert "at most 3" in bounds_of(ring, all_to_all(ring))["bounds:tub"].note
 
 

@@ -7,7 +7,7 @@ from math import lcm
 import numpy as np
 import pytest
 
-from flitlab.fluid.collective.bounds import Bounds, Collective, bounds
+from flitlab.fluid.collective.bounds import Collective, CollectiveBounds, bounds
 from flitlab.fluid.collective.latency import Latency
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.collectives.choose import COLLECTIVES
@@ -30,7 +30,7 @@ def star(*capacity: float) -> Topology:
     return Topology.from_links("star", n + 1, links, capacity=capacity).with_hosts([1] * n + [0])
 
 
-def ends(found: Bounds) -> tuple[Fraction, Fraction | None]:
+def ends(found: CollectiveBounds) -> tuple[Fraction, Fraction | None]:
     return found.lower.time, found.upper and found.upper[0]
 
 
@@ -129,8 +129,8 @@ def test_nothing_is_said_to_be_possible_without_a_proof():
 
 def test_what_is_asked_for_wrongly_is_refused():
     for wrong, message in (
-        (Collective("scan"), "no collective"),
-        (Collective("reduce", root=4), "none of the 4 ranks"),
+        (Collective("scan"), "no bounds are known"),
+        (Collective("reduce", root=4), "one of the 4 ranks"),
     ):
         with pytest.raises(FluidError, match=message):
             bounds(cycle(4), wrong)

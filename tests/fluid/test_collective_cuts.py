@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.collective import cuts
-from flitlab.fluid.collective.maxflow import Residual, first_short, reach
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.maxflow import Residual, first_unreached, mark_reachable
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF
@@ -18,10 +18,10 @@ from tests.scenarios import build
 
 
 def lambda_of(topology: Topology, ranks="switches", amounts=None) -> Fraction:
-    return cuts.all_gather(Network.of(topology, ranks, amounts)).time
+    return cuts.all_gather(CollectiveNetwork.of(topology, ranks, amounts)).time
 
 
-def random_network(seed: int, ranks="switches", most: int = 12) -> Network:
+def random_network(seed: int, ranks="switches", most: int = 12) -> CollectiveNetwork:
     """A strongly connected random digraph with unequal capacities, hosts on some switches, and unequal amounts."""
     draw = np.random.default_rng(seed)
     n = int(draw.integers(2, most + 1))
@@ -36,24 +36,24 @@ def random_network(seed: int, ranks="switches", most: int = 12) -> Network:
     topology = topology.with_hosts(hosts, float(draw.choice([0.5, 1, 4, INF])))
     size = topology.hosts if ranks == "hosts" else int((hosts > 0).sum())
     amounts = None if draw.integers(2) else [1, *draw.integers(0, 5, size - 1).tolist()]
-    return Network.of(topology, ranks, amounts)
+    return CollectiveNetwork.of(topology, ranks, amounts)
 
 
-def expanded(network: Network) -> tuple[nx.DiGraph, list]:
+def expanded(network: CollectiveNetwork) -> tuple[nx.DiGraph, list]:
     """The network with a vertex of its own for every rank that has channels of its own, and where each rank is."""
     graph = nx.DiGraph()
     graph.add_nodes_from(range(network.vertices))
     for u, v, c in zip(network.tail.tolist(), network.head.tolist(), network.capacity.tolist(), strict=True):
         graph.add_edge(u, v, capacity=c)
     if network.host is None:
-        return graph, network.place.tolist()
-    for rank, v in enumerate(network.place.tolist()):
+        return graph, network.rank_vertex.tolist()
+    for rank, v in enumerate(network.rank_vertex.tolist()):
         graph.add_edge(("rank", rank), v, capacity=network.host)
         graph.add_edge(v, ("rank", rank), capacity=network.host)
     return graph, [("rank", rank) for rank in range(network.ranks)]
 
 
-def by_brute_force(network: Network, units, allowed) -> Fraction:
+def by_brute_force(network: CollectiveNetwork, units, allowed) -> Fraction:
     """The greatest of units(ranks inside) / B+(S) over all sides with ``allowed`` ranks inside."""
     graph, at = expanded(network)
     nodes = list(graph.nodes)
@@ -70,7 +70,7 @@ def by_brute_force(network: Network, units, allowed) -> Fraction:
     return max(ratios, default=Fraction(0)) * network.scale
 
 
-def each_kind(network: Network, root: int):
+def each_kind(network: CollectiveNetwork, root: int):
     """The time that each kind of cut proves, and what brute force finds."""
     amount = network.amount
     within, beyond, one = lambda s: s @ amount, lambda s: ~s @ amount, lambda s: np.ones(len(s), np.int64)
@@ -133,7 +133,7 @@ def cliques(count: int, size: int, between) -> Topology:
 
 
 def test_cuts_that_are_no_single_vertex():
-    ring = Network.of(cliques(3, 5, [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]))
+    ring = CollectiveNetwork.of(cliques(3, 5, [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]))
     cut = cuts.all_gather(ring)
     assert (cut.time, cut.units, cut.capacity) == (5, 10, 2)
     assert cut.side.sum() == 10
@@ -159,9 +159,9 @@ def test_boxes_of_accelerators():
 
 def test_one_sink_is_asked_for_where_all_vertices_are_alike():
     torus = build("torus", dims=[4, 4])
-    assert len(Network.of(torus).sinks) == 1
-    assert len(Network.of(torus, amounts=[2] + [1] * 15).sinks) == 16
-    assert len(Network.of(torus.with_hosts([1] * 15 + [0])).sinks) == 15
+    assert len(CollectiveNetwork.of(torus).sinks) == 1
+    assert len(CollectiveNetwork.of(torus, amounts=[2] + [1] * 15).sinks) == 16
+    assert len(CollectiveNetwork.of(torus.with_hosts([1] * 15 + [0])).sinks) == 15
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -176,7 +176,9 @@ def test_lambda_scales_and_never_rises_with_an_arc(seed):
 
     def of(arcs, factor, times):
         topology = Topology.from_arcs("drawn", network.vertices, arcs, capacity=factor).with_hosts(hosts)
-        return cuts.all_gather(Network.of(topology, amounts=[times * a for a in network.amount.tolist()])).time
+        return cuts.all_gather(
+            CollectiveNetwork.of(topology, amounts=[times * a for a in network.amount.tolist()])
+        ).time
 
     assert of(arcs, capacity, 3) == 3 * found
     assert of(arcs, capacity * 4, 1) == found / 4
@@ -185,37 +187,37 @@ def test_lambda_scales_and_never_rises_with_an_arc(seed):
 
 def test_lambda_of_the_reversed_network_is_the_same_where_what_enters_also_leaves():
     for topology in (build("kautz", degree=3, diameter=2), cliques(3, 3, [(0, 3, 2.0), (4, 7, 1.0)])):
-        network = Network.of(topology)
+        network = CollectiveNetwork.of(topology)
         assert cuts.reduce_scatter(network).time == cuts.all_gather(network).time
 
 
 def test_flows_equal_those_of_networkx():
     for seed in range(20):
         network = random_network(3000 + seed)
-        graph, _ = expanded(Network.of(Topology.from_arcs(
+        graph, _ = expanded(CollectiveNetwork.of(Topology.from_arcs(
             "drawn", network.vertices, np.stack([network.tail, network.head], axis=1), capacity=network.capacity
         )))  # fmt: skip
         residual = Residual.of(network.vertices, network.tail, network.head)
         capacity = np.array([graph.edges[e]["capacity"] for e in zip(network.tail, network.head, strict=True)])
         for v in range(1, network.vertices):
             value = nx.maximum_flow_value(graph, 0, v)
-            assert first_short(residual, capacity, 0, np.array([v]), 0, value) == 1
-            assert first_short(residual, capacity, 0, np.array([v]), 0, value + 1) == 0
+            assert first_unreached(residual, capacity, 0, np.array([v]), 0, value) == 1
+            assert first_unreached(residual, capacity, 0, np.array([v]), 0, value + 1) == 0
             side = np.zeros(network.vertices, bool)
-            reach(residual, 0, side)
+            mark_reachable(residual, 0, side)
             assert capacity[side[network.tail] & ~side[network.head]].sum() == value
 
 
 def test_ranks_on_one_switch_with_infinite_channels_need_no_network():
     two = Topology.from_links("two", 2, [(0, 1)]).with_hosts([3, 0], INF)
-    network = Network.of(two, "hosts")
+    network = CollectiveNetwork.of(two, "hosts")
     assert {cuts.all_gather(network).time, cuts.broadcast(network, 0).time, cuts.all_reduce(network).time} == {0}
 
 
 @pytest.mark.parametrize(
     ("capacity", "hosts", "amounts", "message"),
     [
-        (np.pi, 1, None, "no fraction with a denominator"),
+        (np.pi, 1, None, "not a fraction with a denominator"),
         (1.0, [1, 0, 0], None, "at least two ranks"),
         (1.0, 1, [1, 2], "2 amounts for 3 ranks"),
         (1.0, 1, [1, -1, 2], "whole numbers"),
@@ -227,11 +229,11 @@ def test_ranks_on_one_switch_with_infinite_channels_need_no_network():
 def test_what_cannot_be_exact_is_refused(capacity, hosts, amounts, message):
     topology = Topology.from_arcs("ring", 3, [(0, 1), (1, 2), (2, 0)], capacity=capacity).with_hosts(hosts)
     with pytest.raises(FluidError, match=message):
-        Network.of(topology, "switches", amounts)
+        CollectiveNetwork.of(topology, "switches", amounts)
 
 
 def test_a_rank_that_nothing_reaches_is_named():
-    network = Network.of(Topology.from_arcs("path", 3, [(0, 1), (1, 2)]))
+    network = CollectiveNetwork.of(Topology.from_arcs("path", 3, [(0, 1), (1, 2)]))
     for cut in (cuts.all_gather, cuts.reduce_scatter, cuts.all_reduce):
         with pytest.raises(FluidError, match="is cut off"):
             cut(network)

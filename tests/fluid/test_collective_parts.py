@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.collective import cuts
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.parts import Parts, all_reduce_parts
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import complete, cycle
@@ -16,11 +16,11 @@ from tests.fluid.test_collective_cuts import cliques, expanded, random_network
 from tests.scenarios import build
 
 
-def parts_of(network: Network, counted="both") -> Parts:
+def parts_of(network: CollectiveNetwork, counted="both") -> Parts:
     return all_reduce_parts(network, cuts.all_reduce(network).capacity, counted)
 
 
-def best_by_brute_force(network: Network, counted) -> Fraction:
+def best_by_brute_force(network: CollectiveNetwork, counted) -> Fraction:
     """The greatest 2 (k - 1) / capacity over all ways to put vertices into parts or none."""
     graph, at = expanded(network)
     nodes = list(graph.nodes)
@@ -39,7 +39,7 @@ def best_by_brute_force(network: Network, counted) -> Fraction:
     return best * network.scale
 
 
-def recomputed(network: Network, parts: Parts) -> Fraction:
+def recomputed(network: CollectiveNetwork, parts: Parts) -> Fraction:
     """What the labels prove, summed arc by arc over the expanded network."""
     graph, at = expanded(network)
     label = {v: int(parts.part[v]) for v in range(network.vertices)}
@@ -53,7 +53,7 @@ def recomputed(network: Network, parts: Parts) -> Fraction:
 def test_parts_are_the_best_where_every_vertex_is_a_rank():
     for seed in range(40):
         network = random_network(seed, most=5)
-        network = Network.of(
+        network = CollectiveNetwork.of(
             Topology.from_arcs(
                 "drawn", network.vertices, np.stack([network.tail, network.head], axis=1), capacity=network.capacity
             )
@@ -87,11 +87,11 @@ def test_parts_and_cuts_elsewhere_are_as_good_as_any_parts(ranks, most):
     ],
 )  # fmt: skip
 def test_parts_of_known_networks(topology, expected):
-    assert parts_of(Network.of(topology)).time == Fraction(expected)
+    assert parts_of(CollectiveNetwork.of(topology)).time == Fraction(expected)
 
 
 def test_parts_may_be_larger_than_switches():
-    ring = Network.of(cliques(3, 5, [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]))
+    ring = CollectiveNetwork.of(cliques(3, 5, [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]))
     parts = parts_of(ring)
     assert (parts.time, parts.count) == (Fraction(2, 3), 3)
 
@@ -108,7 +108,7 @@ def pods(count: int) -> Topology:
 
 
 def test_pods_behind_slow_links_are_found_and_the_core_is_left_out():
-    network = Network.of(pods(4), "hosts")
+    network = CollectiveNetwork.of(pods(4), "hosts")
     parts = parts_of(network)
     assert (parts.count, parts.part[-1]) == (4, -1)
     assert parts.time == Fraction(2 * 3, 4) / Fraction(1, 2)
@@ -116,12 +116,12 @@ def test_pods_behind_slow_links_are_found_and_the_core_is_left_out():
 
 
 def test_single_hosts_give_the_known_bound():
-    network = Network.of(build("torus", dims=[4, 4]).with_hosts(2), "hosts")
+    network = CollectiveNetwork.of(build("torus", dims=[4, 4]).with_hosts(2), "hosts")
     assert parts_of(network).time == Fraction(2 * 31, 32)
 
 
 def test_switches_that_copy_leave_what_enters_and_those_that_reduce_what_leaves():
     star = Topology.from_arcs("star", 4, [(0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)], capacity=[1] * 3 + [2] * 3)
-    network = Network.of(star.with_hosts([1, 1, 1, 0]))
+    network = CollectiveNetwork.of(star.with_hosts([1, 1, 1, 0]))
     found = {counted: parts_of(network, counted).time for counted in ("both", "out", "in")}
     assert found == {"both": Fraction(4, 3), "out": Fraction(4, 3), "in": Fraction(2, 3)}

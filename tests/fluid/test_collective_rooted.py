@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from flitlab.fluid.collective import cuts, plan
-from flitlab.fluid.collective.network import Network
-from flitlab.fluid.collective.rooted import Rooted, rooted_reached, rooted_trees
+from flitlab.fluid.collective.network import CollectiveNetwork
+from flitlab.fluid.collective.rooted import RootedPair, rooted_time, rooted_trees
 from flitlab.fluid.problem import FluidError
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology
@@ -56,19 +56,19 @@ NETWORKS = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_times_are_those_of_closed_forms(name):
     make, time = NETWORKS[name]
-    network = Network.of(make())
+    network = CollectiveNetwork.of(make())
     forest = rooted_trees(network)
-    assert forest.reached == rooted_reached(network, forest.trees) == Fraction(time)
+    assert forest.reached == rooted_time(network, forest.trees) == Fraction(time)
     assert sum(pair.count for pair in forest.trees) == forest.parts
 
 
 def test_hosts_with_slow_channels_are_vertices_of_their_own():
-    forest = rooted_trees(Network.of(build("torus", dims=[3, 3]).with_hosts(1), "hosts"))
+    forest = rooted_trees(CollectiveNetwork.of(build("torus", dims=[3, 3]).with_hosts(1), "hosts"))
     assert forest.reached == Fraction(2 * 8, 9)
     assert all(pair.root >= 9 for pair in forest.trees)
 
 
-def by_flows(network: Network) -> float:
+def by_flows(network: CollectiveNetwork) -> float:
     """The least time, by a program with flows from and to every rank as columns."""
     arcs, ranks, n = len(network.tail), np.flatnonzero(network.is_rank), network.vertices
     width = arcs + len(ranks)
@@ -120,7 +120,7 @@ def by_flows(network: Network) -> float:
 def test_times_are_those_of_a_program_of_flows(seed, n, some):
     draw = np.random.default_rng(seed)
     hosts = draw.permutation(n) < max(2, n - 2) if some else np.ones(n)
-    network = Network.of(random_network(draw, n, some).with_hosts(hosts.astype(int), INF))
+    network = CollectiveNetwork.of(random_network(draw, n, some).with_hosts(hosts.astype(int), INF))
     forest = rooted_trees(network)
     assert float(forest.reached) == pytest.approx(by_flows(network), rel=1e-7)
     both_ways = cuts.all_gather(network).time + cuts.reduce_scatter(network).time
@@ -129,14 +129,14 @@ def test_times_are_those_of_a_program_of_flows(seed, n, some):
 
 def test_trees_are_not_deep():
     """In and out of the middle of a mesh it is 12 hops; trees of any solution of the least time take up to 51."""
-    trees = rooted_trees(Network.of(build("mesh", dims=[6, 6]))).trees
+    trees = rooted_trees(CollectiveNetwork.of(build("mesh", dims=[6, 6]))).trees
     hops = [depth(pair.into) + depth(pair.out) for pair in trees]
     assert max(hops) <= 32 and np.mean(hops) < 22
 
 
 def test_what_channels_have_left_makes_trees_less_deep():
     """One slow link decides on the time, and all others are free for straight ways."""
-    trees = rooted_trees(Network.of(slow_link())).trees
+    trees = rooted_trees(CollectiveNetwork.of(slow_link())).trees
     assert all(depth(pair.into) == depth(pair.out) <= 2 for pair in trees)
 
 
@@ -144,7 +144,7 @@ def test_what_channels_have_left_makes_trees_less_deep():
 def test_a_solution_that_cannot_be_read_as_fractions_is_rounded(name, monkeypatch):
     monkeypatch.setattr(plan, "DENOMINATORS", ())
     make, time = NETWORKS[name]
-    forest = rooted_trees(Network.of(make()))
+    forest = rooted_trees(CollectiveNetwork.of(make()))
     assert Fraction(time) <= forest.reached <= Fraction(time) * (1 + Fraction(1, 10**6))
     assert forest.parts == plan.ROUNDED
 
@@ -153,24 +153,24 @@ def test_a_rounded_solution_in_which_a_switch_would_not_forward_all_is_refused(m
     monkeypatch.setattr(plan, "DENOMINATORS", ())
     monkeypatch.setattr(plan, "ROUNDED", 10)
     thirds = [(0, 4), (4, 1), (4, 2), (4, 3), (1, 0), (2, 0), (3, 0), (1, 2), (2, 3), (3, 1)]
-    network = Network.of(Topology.from_arcs("thirds", 5, thirds).with_hosts([1] * 4 + [0], INF))
+    network = CollectiveNetwork.of(Topology.from_arcs("thirds", 5, thirds).with_hosts([1] * 4 + [0], INF))
     with pytest.raises(FluidError, match="cannot be read as fractions"):
         rooted_trees(network)
 
 
 def test_ranks_that_are_cut_off_are_refused():
     with pytest.raises(FluidError, match="no collective is possible"):
-        rooted_trees(Network.of(Topology.from_arcs("chain", 3, [(0, 1), (1, 2), (2, 1)])))
+        rooted_trees(CollectiveNetwork.of(Topology.from_arcs("chain", 3, [(0, 1), (1, 2), (2, 1)])))
 
 
 def test_what_are_no_rooted_trees_is_refused():
-    network = Network.of(ring(3))
-    pair = Rooted(Tree(0, 2, ((0, 1), (0, 2))), Tree(0, 2, ((0, 1), (1, 2))))
-    assert rooted_reached(network, (pair,)) == 1
+    network = CollectiveNetwork.of(ring(3))
+    pair = RootedPair(Tree(0, 2, ((0, 1), (0, 2))), Tree(0, 2, ((0, 1), (1, 2))))
+    assert rooted_time(network, (pair,)) == 1
     for wrong, fault in (
-        (replace(pair, into=Tree(0, 1, ((0, 1), (0, 2)))), "not of the same parts"),
-        (replace(pair, into=Tree(1, 2, ((1, 0), (0, 2)))), "not of the same parts"),
+        (replace(pair, into=Tree(0, 1, ((0, 1), (0, 2)))), "different roots or counts"),
+        (replace(pair, into=Tree(1, 2, ((1, 0), (0, 2)))), "different roots or counts"),
         (replace(pair, out=Tree(0, 2, ((0, 1),))), "does not reach the rank at 2"),
     ):
         with pytest.raises(ValueError, match=fault):
-            rooted_reached(network, (wrong,))
+            rooted_time(network, (wrong,))

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.collective.collective import ROOTED, Collective
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import statement, verify
-from flitlab.fluid.verify_collective import of_any_algorithm
+from flitlab.fluid.verify_collective import lower_bound
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology
@@ -34,7 +34,7 @@ def drawn(seed: int) -> Topology:
 def saved_of(topology: Topology, **keys) -> dict[str, tuple]:
     """Rows and their certificates by kind of collective."""
     instance = scenario(topology, all_to_all(topology))
-    rows = ceilings(instance, [asked("collective", of=list(KINDS), **keys)], keep_flow=True)
+    rows = ceilings(instance, [ceiling_spec("collective", of=list(KINDS), **keys)], keep_flow=True)
     return {row.ceiling.partition(":")[2]: (instance, row, Saved.of(instance, row)) for row in rows[1:]}
 
 
@@ -50,7 +50,7 @@ def test_what_is_saved_is_proven(ranks, tmp_path):
             proven = verify(instance, again, [row.flow.collective])
             assert proven.confirms(again), (seed, kind)
             if kind != "all_to_all":
-                assert of_any_algorithm(instance.topology, again) == Fraction(again.bound)
+                assert lower_bound(instance.topology, again) == Fraction(again.bound)
                 assert float(Fraction(again.bound)) == row.lower == again.lower
             else:
                 assert proven.upper == pytest.approx(row.upper, rel=1e-9)
@@ -96,7 +96,7 @@ def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
         ("all_gather", {"collective": "gather", "root": np.array([3])}, "wrong side"),
         ("all_gather", {"collective": "all_reduce"}, "the sets prove"),
         ("all_gather", {"collective": "scan"}, "nothing is known"),
-        ("all_gather", {"ranks": "racks"}, "are no ranks"),
+        ("all_gather", {"ranks": "racks"}, "ranks must be"),
         ("all_gather", {"units": np.zeros(12, np.int64)}, "must be units"),
         ("all_gather", {"units": np.ones(11, np.int64)}, "must be units"),
         ("all_gather", {"part": np.full(12, -1)}, "infinite channel"),
@@ -104,9 +104,9 @@ def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
         ("all_gather", {"of_rank": np.full(12, -1)}, "some rank in it"),
         ("all_gather", {"topology": "0"}, "another topology"),
         ("broadcast", {"root": np.array([7])}, "wrong side"),
-        ("broadcast", {"root": np.array([12])}, "none of 12 ranks"),
+        ("broadcast", {"root": np.array([12])}, "one of 12 ranks"),
         ("all_reduce", {"collective": "all_gather"}, "parts of an all-reduce"),
-        ("all_reduce", {"able": "multicast reduce"}, "prove nothing"),
+        ("all_reduce", {"able": "multicast reduce"}, "no proof"),
         ("all_reduce", {"of_rank": np.arange(12) + (np.arange(12) > 5)}, "must be 12 numbers"),
         ("all_reduce", {"part": moved(np.arange(12), 3, -1)}, "infinite channel"),
     ],
@@ -166,7 +166,7 @@ def test_capacities_that_are_no_fractions_prove_nothing():
     instance, row, saved = saved_of(build("mesh", dims=[3, 4]).with_hosts(1))["all_gather"]
     topology = replace(instance.topology, capacity=instance.topology.capacity - 1e-12)
     other = replace(saved, topology=topology.content_hash)
-    with pytest.raises(BadCertificate, match="no fraction with a denominator up to"):
+    with pytest.raises(BadCertificate, match="not a fraction with a denominator up to"):
         verify(replace(instance, topology=topology), other, [row.flow.collective])
 
 
@@ -181,7 +181,7 @@ def test_another_claim_is_not_confirmed():
 
 def test_other_ceilings_have_no_parts_of_a_collective():
     instance = scenario(build("mesh", dims=[2, 2]).with_hosts(1), all_to_all(build("mesh", dims=[2, 2]).with_hosts(1)))
-    (row,) = ceilings(instance, [asked("mcf")], keep_flow=True)
+    (row,) = ceilings(instance, [ceiling_spec("mcf")], keep_flow=True)
     with pytest.raises(BadCertificate, match="a collective"):
         replace(Saved.of(instance, row), collective="all_gather")
 
@@ -232,12 +232,12 @@ def test_trees_prove_what_is_possible(topology, kind, keys, trees, reached, tmp_
 @pytest.mark.parametrize(
     ("trees", "message"),
     [
-        ({"out": round_trips(4)[1:]}, "not the roots"),
-        ({"out": (chain([0, 1, 2, 3], 2), *round_trips(4)[1:])}, "not the roots"),
-        ({"out": round_trips(4), "into": BACK[:1]}, "not the roots"),
+        ({"out": round_trips(4)[1:]}, "roots of the trees are not"),
+        ({"out": (chain([0, 1, 2, 3], 2), *round_trips(4)[1:])}, "roots of the trees are not"),
+        ({"out": round_trips(4), "into": BACK[:1]}, "roots of the trees are not"),
         ({"out": (chain([0, 1, 2]), *round_trips(4)[1:])}, "does not reach the rank at 3"),
         ({"out": (chain([0, 1, 2, 1]), *round_trips(4)[1:])}, "adds no vertex"),
-        ({"out": (chain([0, 2, 1, 3]), *round_trips(4)[1:])}, "a channel .* that there is not"),
+        ({"out": (chain([0, 2, 1, 3]), *round_trips(4)[1:])}, "the channel .* which the network lacks"),
         ({"out": (chain([0, 1, 2, 3], -1), *round_trips(4)[1:])}, "do not follow"),
         ({"out": round_trips(4), "reached": Fraction(2)}, "where 2 is claimed"),
     ],

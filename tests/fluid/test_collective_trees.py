@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from flitlab.fluid.collective.balanced import balanced_trees
 from flitlab.fluid.collective.forest import all_gather_trees, broadcast_trees
-from flitlab.fluid.collective.network import Network
-from flitlab.fluid.collective.reached import reached
+from flitlab.fluid.collective.network import CollectiveNetwork
+from flitlab.fluid.collective.tree_times import all_gather_time
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, complete
@@ -92,10 +92,10 @@ NETWORKS = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_trees_reach_the_bound(name):
     make, bound, parts = NETWORKS[name]
-    network = Network.of(make())
+    network = CollectiveNetwork.of(make())
     forest = all_gather_trees(network)
     assert (forest.bound, forest.parts) == (Fraction(bound), parts)
-    assert forest.reached == reached(network, forest.trees) == forest.bound
+    assert forest.reached == all_gather_time(network, forest.trees) == forest.bound
 
 
 def depth(tree):
@@ -108,7 +108,7 @@ def depth(tree):
 
 def test_no_trees_are_left_to_be_deep():
     """The least possible is 3; trees of one root after another become up to 18 deep."""
-    trees = all_gather_trees(Network.of(build("rrg", n=64, degree=6, seed=1))).trees
+    trees = all_gather_trees(CollectiveNetwork.of(build("rrg", n=64, degree=6, seed=1))).trees
     assert max(map(depth, trees)) <= 10 and np.mean(list(map(depth, trees))) < 5
 
 
@@ -129,10 +129,13 @@ def test_trees_reach_the_bound_of_random_networks(seed, n, switches_only):
     hosts = draw.permutation(n) < max(2, n - 3) if switches_only else np.ones(n, int)
     topology = topology.with_hosts(hosts.astype(int), INF)
     amounts = [1, *draw.integers(0, 4, int(hosts.sum()) - 1).tolist()]
-    forest = all_gather_trees(Network.of(topology, amounts=amounts))
+    forest = all_gather_trees(CollectiveNetwork.of(topology, amounts=amounts))
     assert forest.reached == forest.bound
     root = int(draw.integers(int(hosts.sum())))
-    assert broadcast_trees(Network.of(topology), root).reached == broadcast_trees(Network.of(topology), root).bound
+    assert (
+        broadcast_trees(CollectiveNetwork.of(topology), root).reached
+        == broadcast_trees(CollectiveNetwork.of(topology), root).bound
+    )
 
 
 @pytest.mark.parametrize(("exchange", "reached"), [(None, 2), ("1/4", "4/3"), ("1/2", 1), (1, 1)])
@@ -140,7 +143,9 @@ def test_a_switch_that_only_forwards_may_reach_less_than_the_bound(exchange, rea
     """Switch 3 gets a vector once and could send it twice, if it copied; it is up to ranks 1 and 2 to exchange it."""
     arcs = [(0, 3), (3, 1), (3, 2), (1, 0), (2, 0)] + ([(1, 2), (2, 1)] if exchange else [])
     capacity = [1.0] * 5 + [float(Fraction(exchange))] * 2 if exchange else 1.0
-    network = Network.of(Topology.from_arcs("copies", 4, arcs, capacity=capacity).with_hosts([1, 1, 1, 0], INF))
+    network = CollectiveNetwork.of(
+        Topology.from_arcs("copies", 4, arcs, capacity=capacity).with_hosts([1, 1, 1, 0], INF)
+    )
     forest = broadcast_trees(network, 0)
     assert (forest.bound, forest.reached) == (1, Fraction(reached))
 
@@ -148,7 +153,7 @@ def test_a_switch_that_only_forwards_may_reach_less_than_the_bound(exchange, rea
 @given(st.integers(0, 2**32), st.integers(3, 7), st.integers(1, 4))
 def test_a_chosen_number_of_parts_takes_the_least_time(seed, n, parts):
     """The time is one in which some arc takes a part more; in any shorter one some cut is too narrow."""
-    network = Network.of(random_network(np.random.default_rng(seed), n, True))
+    network = CollectiveNetwork.of(random_network(np.random.default_rng(seed), n, True))
     forest = all_gather_trees(network, parts)
     assert forest.parts == parts and sum(tree.count for tree in forest.trees) == parts * n
 
@@ -166,7 +171,7 @@ def test_a_chosen_number_of_parts_takes_the_least_time(seed, n, parts):
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_few_parts_lose_what_rounding_up_loses(parts):
-    forest = all_gather_trees(Network.of(build("torus", dims=[8, 8])), parts)
+    forest = all_gather_trees(CollectiveNetwork.of(build("torus", dims=[8, 8])), parts)
     assert forest.reached == Fraction(-(-63 * parts // 4), parts)
 
 
@@ -174,7 +179,7 @@ def test_few_parts_lose_what_rounding_up_loses(parts):
 def test_hosts_with_slow_channels_are_vertices_of_their_own(kind, extent, hosts):
     topology = build(kind, **extent)
     topology = topology.with_hosts(hosts * (topology.host_count > 0 if topology.hosts else 1))
-    forest = all_gather_trees(Network.of(topology, "hosts"))
+    forest = all_gather_trees(CollectiveNetwork.of(topology, "hosts"))
     assert forest.reached == forest.bound == topology.hosts - 1
     assert {tree.root for tree in forest.trees} == set(range(topology.switches, topology.switches + topology.hosts))
 
@@ -185,9 +190,9 @@ def test_hosts_with_slow_channels_are_vertices_of_their_own(kind, extent, hosts)
      (build("torus", dims=[5, 4, 3]), 5)],
 )  # fmt: skip
 def test_translations_of_balanced_trees_reach_the_bound(topology, diameter):
-    forest, network = balanced_trees(topology), Network.of(topology)
+    forest, network = balanced_trees(topology), CollectiveNetwork.of(topology)
     trees = list(forest)
-    assert reached(network, trees) == forest.reached == all_gather_trees(network).bound
+    assert all_gather_time(network, trees) == forest.reached == all_gather_trees(network).bound
     assert trees == [tree for root in range(topology.switches) for tree in forest.trees_of(root)]
     assert max(map(depth, trees)) <= diameter
 
@@ -203,26 +208,26 @@ def test_there_are_no_balanced_trees_without_translations_or_over_channels_too_s
     assert balanced_trees(circulant(4, {1: 1, 2: 10})) is None
 
 
-LINE = Network.of(ring(3, both=False))
+LINE = CollectiveNetwork.of(ring(3, both=False))
 
 
 @pytest.mark.parametrize(
     ("trees", "fault"),
     [
         ([Tree(0, 1, ((0, 1),))], "not reach the rank at 2"),
-        ([Tree(0, 1, ((0, 1), (0, 2)))], r"an arc \(0, 2\)"),
+        ([Tree(0, 1, ((0, 1), (0, 2)))], r"the arc \(0, 2\)"),
         ([Tree(0, 1, ((1, 2), (0, 1)))], "does not add a vertex"),
         ([Tree(0, 1, ((0, 1), (1, 2))), Tree(0, 1, ((0, 1), (1, 2)))], "2 trees have the root 0"),
-        ([Tree(0, 0, ((0, 1), (1, 2)))], "no number of trees"),
+        ([Tree(0, 0, ((0, 1), (1, 2)))], "there must be at least 1"),
     ],
 )
 def test_what_is_no_forest_is_refused(trees, fault):
     others = [Tree(1, 1, ((1, 2), (2, 0))), Tree(2, 1, ((2, 0), (0, 1)))]
     with pytest.raises(ValueError, match=fault):
-        reached(LINE, [*trees, *others])
+        all_gather_time(LINE, [*trees, *others])
 
 
 def test_the_most_loaded_arc_says_what_is_reached():
     """Three trees on a ring one way round, and one of them twice over one arc of half the capacity."""
     slow = replace(LINE, capacity=np.array([2, 1, 2]), scale=Fraction(2))
-    assert reached(slow, [Tree(v, 1, ((v, (v + 1) % 3), ((v + 1) % 3, (v + 2) % 3))) for v in range(3)]) == 4
+    assert all_gather_time(slow, [Tree(v, 1, ((v, (v + 1) % 3), ((v + 1) % 3, (v + 2) % 3))) for v in range(3)]) == 4

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.cuts import HEURISTICS, all_cuts, best
-from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.fluid.kinds.cuts import Heuristic
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
@@ -102,7 +102,7 @@ def test_brute_force_puts_sets_together_beyond_the_first_switches():
     topology = build(kind="rrg", n=18, degree=3, seed=4)
     demand = all_to_all(topology)
     graph = nx.Graph(topology.to_networkx().to_undirected())
-    found = HEURISTICS["brute_force"](Network.of(topology, demand))
+    found = HEURISTICS["brute_force"](CutNetwork.of(topology, demand))
     least = sparsity(topology, demand, found)
     for side in all_sides(18, [1, 2, 3]):
         crossing = nx.cut_size(graph, np.flatnonzero(side).tolist())
@@ -160,18 +160,18 @@ def test_only_the_heuristics_asked_for_are_tried():
     """Without the others the best cut is that of the ones left, or none: 30 switches are beyond brute force."""
     topology = build(kind="mesh", dims=[30])
     case = scenario(topology, all_to_all(topology))
-    few = ceilings(case, [asked("cuts", heuristics=["eigenvector", "one_node"])])
+    few = ceilings(case, [ceiling_spec("cuts", heuristics=["eigenvector", "one_node"])])
     assert [row.ceiling for row in few] == ["cuts", "cuts:one_node", "cuts:eigenvector"]
-    ends = asked("cuts", heuristics=["one_node"])
+    ends = ceiling_spec("cuts", heuristics=["one_node"])
     assert [row.upper for row in ceilings(case, [ends])] == [pytest.approx(1 / (29 / 30))] * 2
-    (none,) = ceilings(case, [asked("cuts", heuristics=["brute_force"])])
+    (none,) = ceilings(case, [ceiling_spec("cuts", heuristics=["brute_force"])])
     assert none.method == "omitted" and "no heuristic" in none.note
 
 
 def test_heuristics_have_one_list_of_names():
     assert get_args(Heuristic) == tuple(HEURISTICS)
     with pytest.raises(ValueError, match="heuristics"):
-        asked("cuts", heuristics=["metis"])
+        ceiling_spec("cuts", heuristics=["metis"])
 
 
 def test_no_cut_without_demand_between_switches():
@@ -194,7 +194,7 @@ def test_a_network_that_is_not_strongly_connected_is_refused(arcs):
     demand = np.zeros((topology.switches, topology.switches))
     demand[0, 1] = 1
     case = scenario(topology, table(topology, demand))
-    for compute in (lambda: all_cuts(topology, case.traffic), lambda: ceilings(case, [asked("cuts")])):
+    for compute in (lambda: all_cuts(topology, case.traffic), lambda: ceilings(case, [ceiling_spec("cuts")])):
         with pytest.raises(FluidError, match=r"no path leads from switch \d to switch \d: .*strongly connected"):
             compute()
 
@@ -217,5 +217,5 @@ def test_cuts_of_capacities_far_apart(seed):
     for name, sizes in (("brute_force", range(1, 8)), ("one_node", [1, 7]), ("two_node", [2, 6])):
         least = min(sparsity(topology, demand, side) for side in all_sides(8, sizes))
         assert found[name].upper == pytest.approx(least, rel=1e-12)
-    (row,) = ceilings(scenario(topology, demand), [asked("mcf", method="exact")])
+    (row,) = ceilings(scenario(topology, demand), [ceiling_spec("mcf", method="exact")])
     assert row.upper <= row.lower * (1 + 1e-6) and row.lower <= best(list(found.values())).upper * (1 + 1e-9)

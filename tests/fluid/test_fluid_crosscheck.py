@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import Certificate, switch_distances
 from flitlab.fluid.crosscheck import FlowCount, slack
 from flitlab.models.pairs import PairCounts
@@ -81,7 +81,7 @@ def test_nothing_is_far_from_itself_where_there_are_no_channels(hosts):
 def test_every_certificate_of_a_ceiling_can_be_checked():
     topology = cycle(6).with_hosts(1, 1.0)
     case = scenario(topology, all_to_all(topology))
-    specs = [asked(kind) for kind in ("mcf", "total", "bounds")]
+    specs = [ceiling_spec(kind) for kind in ("mcf", "total", "bounds")]
     quiet = counts(topology, np.zeros((6, 6)))
     for row in ceilings(case, specs, [0.5, 1.0, 1.5]):
         if row.certificate is not None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
@@ -18,8 +18,8 @@ from flitlab.fluid.mcf.columns import generate
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
-from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import FluidError, Problem, network_length
+from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
+from flitlab.fluid.problem import FluidError, Problem, network_cost
 from flitlab.fluid.translations import translations
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
@@ -33,13 +33,13 @@ def built(kind, **keys):
 
 def exact(topology, traffic):
     """Theta, once both bounds agree to 1e-6."""
-    (row,) = ceilings(scenario(topology, traffic), [asked("mcf", method="exact")])
+    (row,) = ceilings(scenario(topology, traffic), [ceiling_spec("mcf", method="exact")])
     assert row.lower <= row.upper <= row.lower * (1 + 1e-6)
     return row.upper
 
 
 def bounds(problem, lengths, paths):
-    upper = problem.graph.capacity @ lengths / network_length(problem.graph, problem.demand, lengths)
+    upper = problem.graph.capacity @ lengths / network_cost(problem.graph, problem.demand, lengths)
     return (verify_paths(problem, paths) / problem.demand.amount).min(), upper
 
 
@@ -115,7 +115,7 @@ def test_every_method_brackets_the_same_value(case):
     assert lower <= theta * (1 + 1e-6) and theta <= upper * (1 + 1e-6)
     lengths, _, flow = garg_koenemann(problem, 0.1, INF, True)
     lower = (verify_flow(problem, flow) / problem.demand.amount).min()
-    upper = problem.graph.capacity @ lengths / network_length(problem.graph, problem.demand, lengths)
+    upper = problem.graph.capacity @ lengths / network_cost(problem.graph, problem.demand, lengths)
     assert lower <= theta * (1 + 1e-6) and theta <= upper * (1 + 1e-6)
 
 
@@ -188,12 +188,12 @@ def test_one_destination_stands_for_all(keys):
     topology = built(**keys)
     problem = Problem.of(topology, make("traffic", kind="uniform").build(topology))
     assert problem.orbit is not None
-    lengths, paths = one_for_all(problem, 1e-7)
+    lengths, paths = solve_orbit(problem, 1e-7)
     theta, load = verify_orbit(problem, paths)
-    flow = everywhere(problem, paths)
+    flow = translated_flow(problem, paths)
     assert (verify_flow(problem, flow) / problem.demand.amount).min() == pytest.approx(theta, rel=1e-9)
     assert flow.sum(axis=0) * theta == pytest.approx(load, abs=1e-9)
-    upper = problem.graph.capacity @ lengths / network_length(problem.graph, problem.demand, lengths)
+    upper = problem.graph.capacity @ lengths / network_cost(problem.graph, problem.demand, lengths)
     assert theta <= upper * (1 + 1e-9) and upper <= theta * (1 + 1e-6)
     assert by_columns(Problem(problem.graph, problem.demand), 1e-6)[0] == pytest.approx(theta, rel=2e-6)
 

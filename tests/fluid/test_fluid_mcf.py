@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import flitlab.fluid.problem
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import Certificate, verify_flow, verify_paths, verify_upper
 from flitlab.fluid.mcf import arcs, choose
 from flitlab.fluid.mcf.choose import solve
@@ -164,7 +164,7 @@ def test_restricted_to_routes_against_a_naive_lp(case):
 @given(small_scenarios(host_capacity=1.0))
 def test_ceilings_are_ordered(case):
     case = scenario(case.topology, case.traffic, minimal(case.topology))
-    specs = [asked(kind, method="exact") for kind in ("mcf", "mcf_paths")]
+    specs = [ceiling_spec(kind, method="exact") for kind in ("mcf", "mcf_paths")]
     rows = {row.ceiling: row for row in ceilings(case, [*specs, *map(spec, ("split", "bounds"))])}
     order = [rows[kind] for kind in ("split", "mcf_paths", "mcf", "bounds")]
     for less, more in pairwise(order):
@@ -173,7 +173,7 @@ def test_ceilings_are_ordered(case):
 
 
 def spec(kind):
-    return asked(kind)
+    return ceiling_spec(kind)
 
 
 @settings(max_examples=20, deadline=None)
@@ -231,9 +231,9 @@ def test_each_size_and_gap_names_its_method():
 def test_an_exact_solution_that_would_not_fit_is_refused_with_its_size_and_approximated_by_auto(monkeypatch):
     topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
     case = scenario(topology, shifted(topology, 6))
-    for limit in ("MEMORY_MOST", "FINISH_MOST"):
+    for limit in ("MAX_MEMORY", "FINISH_MOST"):
         monkeypatch.setattr(choose, limit, 1 << 18)
-    monkeypatch.setattr(flitlab.fluid.problem, "MEMORY_MOST", 1 << 18)
+    monkeypatch.setattr(flitlab.fluid.problem, "MAX_MEMORY", 1 << 18)
     monkeypatch.setattr(arcs, "SIMPLEX_COLUMNS", 0)
     with pytest.raises(FluidError, match=r"exact solution needs about \S+ GiB of memory, more than .* method: approx"):
         theta(case)
@@ -277,7 +277,7 @@ def spoil(monkeypatch, change) -> None:
 
     def wrong(problem):
         found = right(problem)
-        return replace(found, lengths=change(found.lengths))
+        return replace(found, prices=change(found.prices))
 
     monkeypatch.setattr(arcs, "concurrent_flow", wrong)
 
@@ -302,7 +302,7 @@ def test_a_gap_that_an_exact_method_leaves_is_closed_by_another(monkeypatch):
 
 
 def test_a_list_of_pairs_that_would_not_fit_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(flitlab.fluid.problem, "MEMORY_MOST", 1 << 20)
+    monkeypatch.setattr(flitlab.fluid.problem, "MAX_MEMORY", 1 << 20)
     topology = make("topology", kind="imase", n=400, degree=3).build()
     with pytest.raises(FluidError, match="the list of switch pairs with demand needs about"):
         Problem.of(topology, all_to_all(topology))
@@ -325,7 +325,7 @@ def test_errors_say_what_is_wrong():
         theta(scenario(parts, all_to_all(parts)))
     for gap in (0, -0.1, 1):
         with pytest.raises(ValueError, match="gap"):
-            asked("mcf", gap=gap)
+            ceiling_spec("mcf", gap=gap)
 
 
 def test_a_wrong_certificate_is_refused():
@@ -333,7 +333,7 @@ def test_a_wrong_certificate_is_refused():
     traffic = all_to_all(topology)
     with pytest.raises(ValueError, match="negative"):
         verify_upper(topology, traffic, Certificate.on_network(topology, -np.ones(8)))
-    with pytest.raises(ValueError, match="lengths for"):
+    with pytest.raises(ValueError, match="prices of shape"):
         verify_upper(topology, traffic, Certificate.on_network(topology, np.ones(7)))
     problem = Problem.of(topology, shifted(topology, 1))
     with pytest.raises(ValueError, match="negative"):

@@ -10,12 +10,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from flitlab.fluid import pricing
-from flitlab.fluid.certificate import Rows, delivering_rows, verify_flow, verify_paths
+from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse, verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs, shortest
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, nearest_weights, scaled_weights
+from flitlab.fluid.mcf.shortest import PathSplit, nearest_weights, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
@@ -164,7 +164,7 @@ def test_prices_are_those_of_scipy_and_paths_have_them(case):
 def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
     problem = Problem.of(TOPOLOGIES["imase"](), pattern(TOPOLOGIES["imase"](), "uneven amounts"))
     results = []
-    monkeypatch.setattr(pricing, "ALONE", 0)
+    monkeypatch.setattr(pricing, "SINGLE_THREAD_WORK", 0)
     for number in (1, 5):
         monkeypatch.setattr(threads, "cores", lambda number=number: number)
         lengths, paths = multipliers(problem, GAP, INF, effort(problem))
@@ -175,10 +175,10 @@ def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
 @pytest.mark.parametrize("name, value", [("hypercube", 2.0), ("torus", 2.0), ("hyperx", 4.0)])
 def test_splits_over_shortest_paths_reach_the_hop_bound(name, value):
     problem = Problem.of(TOPOLOGIES[name](), all_to_all(TOPOLOGIES[name]()))
-    split = Split(problem)
+    split = PathSplit(problem)
     weight = scaled_weights(split, 1e-6, INF)
     assert weight is not None
-    flow = np.concatenate([rows.written(problem.graph.channels) for rows in split.flow(weight)])
+    flow = np.concatenate([rows.dense(problem.graph.channels) for rows in split.flow(weight)])
     np.testing.assert_allclose(flow.sum(axis=0), split.load(weight))
     assert (verify_flow(problem, flow) / problem.demand.amount).min() == pytest.approx(value, rel=1e-6)
 
@@ -192,7 +192,7 @@ def test_any_number_of_threads_gives_the_same_split():
             found = solve(problem, 0.05, "approx")
         finally:
             threads.set_thread_limit(0)
-        results.append((found.lower, found.upper, found.load.tobytes(), found.lengths.tobytes()))
+        results.append((found.lower, found.upper, found.load.tobytes(), found.prices.tobytes()))
     assert results == results[:1] * 3
 
 
@@ -228,10 +228,10 @@ def test_a_uniform_demand_is_solved_without_a_list(name, monkeypatch):
         topology = two_clusters()
     case = topology, make("traffic", kind="uniform").build(topology)
     listed = solve(Problem.of(*case), 0.2, "approx")
-    monkeypatch.setattr("flitlab.fluid.problem.LISTED_MOST", 0)
-    monkeypatch.setattr("flitlab.fluid.mcf.choose.PATHS_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.problem.MAX_LISTED_PAIRS", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.MAX_PATH_PAIRS", 0)
     monkeypatch.setattr(Product, "listed", lambda self: pytest.fail("a list of all pairs"))
-    monkeypatch.setattr("flitlab.fluid.mcf.choose.WRITTEN_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.MAX_DENSE_FLOW", 0)
     found = solve(Problem.of(*case), 0.2, "approx")
     assert found.method == ("scaled shortest paths" if name == "random" else "Garg-Koenemann")
     assert found.lower <= listed.upper and listed.lower <= found.upper <= found.lower * 1.2 * (1 + 1e-9)
@@ -249,32 +249,32 @@ def test_trees_of_equal_lengths_are_as_long_as_those_of_dijkstra():
 
 def test_what_rows_of_a_flow_leave_short_is_sent_on_its_way():
     problem = Problem.of(*demanded(hypercube(3)))
-    split, graph = Split(problem), problem.graph
+    split, graph = PathSplit(problem), problem.graph
     (rows,) = split.flow(np.ones(graph.channels))
-    whole = delivering_rows(problem, problem.demand, rows)
-    np.testing.assert_allclose(whole, rows.written(graph.channels).sum(axis=0), rtol=1e-12)
+    whole = delivering_load_sparse(problem, problem.demand, rows)
+    np.testing.assert_allclose(whole, rows.dense(graph.channels).sum(axis=0), rtol=1e-12)
     missing = np.where(np.arange(len(rows.amount)) == 5, 0.0, rows.amount)
-    mended = delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, missing))
+    mended = delivering_load_sparse(problem, problem.demand, SparseFlow(rows.start, rows.channel, missing))
     assert mended.sum() >= whole.sum() * (1 - 1e-12)
     with pytest.raises(ValueError, match="negative"):
-        delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, -rows.amount))
+        delivering_load_sparse(problem, problem.demand, SparseFlow(rows.start, rows.channel, -rows.amount))
 
 
 def test_splits_balance_a_random_graph_and_own_up_where_they_cannot():
     random = Problem.of(*demanded(built("rrg", n=128, degree=10)))
-    weight = scaled_weights(Split(random), GAP, INF)
+    weight = scaled_weights(PathSplit(random), GAP, INF)
     assert weight is not None and weight.std() > 0.01
-    assert scaled_weights(Split(Problem.of(*demanded(two_clusters()))), GAP, INF) is None
+    assert scaled_weights(PathSplit(Problem.of(*demanded(two_clusters()))), GAP, INF) is None
 
 
 def test_steps_that_learn_from_those_before_reach_the_gap_in_few_rounds(monkeypatch):
     problem = Problem.of(*demanded(built("rrg", n=128, degree=8)))
-    found = nearest_weights(Split(problem), 1e-3, INF, rounds=16)
+    found = nearest_weights(PathSplit(problem), 1e-3, INF, rounds=16)
     upper = problem.graph.channels / problem.volume(1 / problem.graph.capacity)
     assert found.excess <= 1e-3
     assert found.theta * (1 + found.excess) == pytest.approx(upper, rel=1e-12)
     monkeypatch.setattr(shortest, "_mixed", lambda points, steps: points[-1] + steps[-1])
-    assert nearest_weights(Split(problem), 1e-3, INF, rounds=16).excess > 3e-3
+    assert nearest_weights(PathSplit(problem), 1e-3, INF, rounds=16).excess > 3e-3
 
 
 def demanded(topology):
@@ -284,12 +284,12 @@ def demanded(topology):
 def test_splits_by_blocks_are_the_same_as_at_once(monkeypatch):
     problem = Problem.of(*demanded(hypercube(5)))
     weight = np.random.default_rng(3).uniform(0.5, 2, problem.graph.channels)
-    whole = Split(problem).load(weight)
+    whole = PathSplit(problem).load(weight)
     monkeypatch.setattr("flitlab.fluid.graph.ROWS", 7)
     monkeypatch.setattr("flitlab.fluid.mcf.shortest.LISTED", 0)
-    split = Split(problem)
+    split = PathSplit(problem)
     np.testing.assert_allclose(split.load(weight), whole, rtol=1e-12)
-    parts = [rows.written(problem.graph.channels) for rows in split.flow(weight)]
+    parts = [rows.dense(problem.graph.channels) for rows in split.flow(weight)]
     assert [len(flow) for flow in parts] == [7, 7, 7, 7, 4]
     np.testing.assert_allclose(sum(flow.sum(axis=0) for flow in parts), whole, rtol=1e-12)
     for (low, high), flow in zip(blocks(problem.demand), parts, strict=True):

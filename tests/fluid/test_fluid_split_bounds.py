@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.bounds import all_bounds, moore_distances
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.problem import FluidError
 from flitlab.models.routing.routes import Routes
@@ -17,7 +17,7 @@ from tests.fluid.fluid_cases import INF, all_to_all, complete, cycle, hypercube,
 
 
 def rows(case, *kinds, loads=()):
-    return ceilings(case, [asked(kind) for kind in kinds], loads)
+    return ceilings(case, [ceiling_spec(kind) for kind in kinds], loads)
 
 
 def test_equal_split_on_symmetric_graphs_is_optimal():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import Certificate, verify_total
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
@@ -14,7 +14,7 @@ from tests.fluid.fluid_cases import INF, all_to_all, complete, cycle, naive_lp, 
 
 
 def totals(case, loads, method="exact", gap=0.01):
-    return ceilings(case, [asked("total", method=method, gap=gap)], loads)
+    return ceilings(case, [ceiling_spec("total", method=method, gap=gap)], loads)
 
 
 @settings(max_examples=25, deadline=None)
@@ -54,7 +54,7 @@ def test_below_theta_the_total_is_the_offer():
 def test_above_theta_more_is_carried_than_theta_but_less_than_the_offer():
     topology = make("topology", kind="imase", n=32, degree=3, hosts_per_switch=2).build()
     case = scenario(topology, make("traffic", kind="uniform").build(topology))
-    theta = ceilings(case, [asked("mcf", gap=0.001)])[0]
+    theta = ceilings(case, [ceiling_spec("mcf", gap=0.001)])[0]
     rows = totals(case, [theta.upper * 1.1, theta.upper * 1.6], "approx", 0.005)
     assert theta.lower < rows[0].lower <= rows[1].upper
     assert rows[0].upper < theta.upper * 1.1

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
@@ -110,7 +110,7 @@ def test_what_is_farther_apart_is_refused_with_the_range(kind):
     case = wide(1, 5, decades=0)
     for capacity in (2e12, 0.4e-12):
         with pytest.raises(FluidError, match=r"capacities from \S+ to \S+, more than a factor of 1e\+12 apart"):
-            ceilings(changed(case, capacity), [asked(kind)], [0.5])
+            ceilings(changed(case, capacity), [ceiling_spec(kind)], [0.5])
     for capacity in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(FaultyError, match=r"capacity of channel 0 is \S+: it must be positive"):
             changed(case, capacity)
@@ -118,10 +118,10 @@ def test_what_is_farther_apart_is_refused_with_the_range(kind):
     demand[0, 1] = demand[demand > 0].max() * 1e-13
     far = scenario(case.topology, table(case.topology, demand), case.routes)
     with pytest.raises(FluidError, match=r"demands from \S+ to \S+, more than a factor of 1e\+12 apart"):
-        ceilings(far, [asked(kind)], [0.5])
+        ceilings(far, [ceiling_spec(kind)], [0.5])
 
 
 def test_max_min_rates_are_left_out_where_the_lps_could_not_tell_them_apart():
-    near, far = (ceilings(wide(2, 6, decades), [asked("mmf")]) for decades in (2, 5))
+    near, far = (ceilings(wide(2, 6, decades), [ceiling_spec("mmf")]) for decades in (2, 5))
     assert near[0].lower > 0
     assert far[0].method == "omitted" and "more than the factor of 1e+06 that the LPs can tell apart" in far[0].note

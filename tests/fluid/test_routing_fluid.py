@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_paths
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
@@ -178,7 +178,7 @@ def test_ways_that_valiant_has_not_are_refused():
     with pytest.raises(ValueError, match="do not allow"):
         verify_paths(one, two.paths)
     case = scenario(topology, traffic, valiant)
-    (row,) = ceilings(case, [asked("mcf_paths", gap=0.02)], keep_flow=True)
+    (row,) = ceilings(case, [ceiling_spec("mcf_paths", gap=0.02)], keep_flow=True)
     saved = Saved.of(case, row)
     assert verify(case, saved).confirms(saved)
     paths = dict(zip(("first", "start", "channel", "flow"), two.paths, strict=True))

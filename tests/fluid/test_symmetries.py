@@ -8,10 +8,10 @@ import pytest
 
 from flitlab.fluid import problem as problems
 from flitlab.fluid import symmetries as found
-from flitlab.fluid.certificate import demand_length
+from flitlab.fluid.certificate import demand_cost
 from flitlab.fluid.mcf import choose
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.problem import Problem, network_length
+from flitlab.fluid.problem import Problem, network_cost
 from flitlab.fluid.symmetries import symmetries
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
@@ -32,8 +32,8 @@ def network(keys, **traffic):
 @pytest.fixture
 def large(monkeypatch):
     """Small networks are taken for some whose flows are not written out."""
-    monkeypatch.setattr(problems, "WRITTEN_MOST", 0)
-    monkeypatch.setattr(choose, "WRITTEN_MOST", 0)
+    monkeypatch.setattr(problems, "MAX_DENSE_FLOW", 0)
+    monkeypatch.setattr(choose, "MAX_DENSE_FLOW", 0)
     monkeypatch.setattr(problems, "translations", lambda topology: [])
 
 
@@ -42,18 +42,18 @@ def large(monkeypatch):
 def test_ceilings_are_those_without_symmetries(keys):
     topology, traffic = network(keys)
     problem = Problem.of(topology, traffic)
-    whole = Problem(problem.graph, problem.wanted)
+    whole = Problem(problem.graph, problem.compact_demand)
     by_classes, listed = solve(problem, 1e-2), solve(whole, 1e-6, "exact")
     assert by_classes.method == choose.ALIKE and listed.method != choose.ALIKE
     assert listed.lower <= by_classes.upper * (1 + 1e-9) and by_classes.lower <= listed.upper * (1 + 1e-9)
     assert by_classes.upper <= by_classes.lower * (1 + 1e-6) and by_classes.flow is None
     used = by_classes.load / topology.capacity
     assert used.max() == pytest.approx(1)
-    needed = network_length(problem.graph, problem.demand, np.ones(topology.channels))
+    needed = network_cost(problem.graph, problem.demand, np.ones(topology.channels))
     assert by_classes.load.sum() >= by_classes.lower * needed * (1 - 1e-9)
-    lengths = by_classes.lengths
-    assert demand_length(topology, traffic, lengths) == pytest.approx(
-        network_length(problem.graph, problem.demand, lengths), rel=1e-12
+    lengths = by_classes.prices
+    assert demand_cost(topology, traffic, lengths) == pytest.approx(
+        network_cost(problem.graph, problem.demand, lengths), rel=1e-12
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing import free, levels, maxmin
@@ -200,7 +200,7 @@ def test_flows_of_a_switch_need_its_host_channels_only():
     matrix = np.zeros((8, 8))
     matrix[0, 1] = matrix[2, 4] = 1
     of = flows_of(scenario(topology, table(topology, matrix), minimal(topology)))
-    lengths = of.paths.lengths
+    lengths = of.paths.hops
     assert lengths[: of.paths.first[1]].tolist() == [2] and (lengths[of.paths.first[1] :] == 3).all()
     assert rate(of, max_min) == pytest.approx([1, 1])
     endless = topology.with_hosts(2, INF)
@@ -228,7 +228,7 @@ def test_rows_state_their_units_and_the_concurrent_flow_has_them_too():
     topology = torus(4).with_hosts(1, 1.0)
     traffic = make("traffic", kind="permutation", seed=2).build(topology)
     case = routed(scenario(topology, traffic), kind="ksp", k=2)
-    specs = [asked("mmf"), asked("mcf_paths", per_flow=True, method="exact")]
+    specs = [ceiling_spec("mmf"), ceiling_spec("mcf_paths", per_flow=True, method="exact")]
     rows = {row.ceiling: row for row in ceilings(case, specs)}
     units = {name: rows[f"mmf{name}"].unit for name in ("", ":total", ":min", ":theta", ":jain")}
     assert units == {
@@ -253,7 +253,7 @@ def test_max_min_over_all_paths_is_that_of_a_routing_that_has_them_all(case):
 def test_max_min_over_all_paths_starts_at_the_maximum_concurrent_flow():
     topology = make("topology", kind="rrg", n=24, degree=3, seed=2).build().with_hosts(2, INF)
     case = scenario(topology, make("traffic", kind="random", x=2).build(topology))
-    rows = {row.ceiling: row for row in ceilings(case, [asked("mmf"), asked("mcf", method="exact")])}
+    rows = {row.ceiling: row for row in ceilings(case, [ceiling_spec("mmf"), ceiling_spec("mcf", method="exact")])}
     assert rows["mmf:theta"].lower == pytest.approx(rows["mcf"].lower, rel=1e-5)
     assert rows["mmf"].lower > rows["mmf:min"].lower and "all paths" in rows["mmf"].note
 
@@ -261,15 +261,15 @@ def test_max_min_over_all_paths_starts_at_the_maximum_concurrent_flow():
 def test_models_say_why_they_are_omitted(monkeypatch):
     topology = torus(4)
     case = scenario(topology, all_to_all(topology))
-    (row,) = ceilings(case, [asked("hm")])
+    (row,) = ceilings(case, [ceiling_spec("hm")])
     assert row.method == "omitted" and "no routing" in row.note
-    (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [asked("jm")])
+    (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [ceiling_spec("jm")])
     assert "does not fix the paths" in row.note
     monkeypatch.setattr(free, "SIZE_MOST", 1000)
-    (row,) = ceilings(case, [asked("mmf")])
+    (row,) = ceilings(case, [ceiling_spec("mmf")])
     assert row.method == "omitted" and "too many" in row.note
     monkeypatch.setattr(maxmin, "LEVEL_PATHS_MOST", 100)
-    (row,) = ceilings(routed(case, kind="ksp", k=2), [asked("mmf")])
+    (row,) = ceilings(routed(case, kind="ksp", k=2), [ceiling_spec("mmf")])
     assert row.method == "omitted" and "more than 100" in row.note
     with pytest.raises(FluidError):
         max_min(flows_of(routed(case, kind="ksp", k=2)))
@@ -277,4 +277,4 @@ def test_models_say_why_they_are_omitted(monkeypatch):
 
 def test_per_flow_goes_with_concurrent_flows_only():
     with pytest.raises(ValueError, match="per_flow goes with mcf, mcf_paths, split, not with mmf"):
-        asked("mmf", per_flow=True)
+        ceiling_spec("mmf", per_flow=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.decomposition import link_classes
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import verify
@@ -30,7 +30,7 @@ def saved(case: Scenario, row, folder) -> Saved:
 @settings(max_examples=25, deadline=None)
 @given(small_scenarios())
 def test_throughput_is_the_product_of_its_factors(case):
-    every = rows(case, asked("mcf", method="exact"), asked("decomposition", method="exact"))
+    every = rows(case, ceiling_spec("mcf", method="exact"), ceiling_spec("decomposition", method="exact"))
     part = {name: every[f"decomposition:{name}"].lower for name in ("capacity", "utilisation", "distance", "stretch")}
     product = part["capacity"] * part["utilisation"] / (part["distance"] * part["stretch"])
     assert every["decomposition"].lower == pytest.approx(product, rel=1e-9)
@@ -41,7 +41,7 @@ def test_throughput_is_the_product_of_its_factors(case):
 
 def test_all_channels_of_a_hypercube_are_full():
     case = scenario(hypercube(3), all_to_all(hypercube(3)))
-    every = rows(case, *(asked(kind, method="exact") for kind in ("decomposition", "utilisation")))
+    every = rows(case, *(ceiling_spec(kind, method="exact") for kind in ("decomposition", "utilisation")))
     assert every["utilisation"].lower == pytest.approx(1, rel=1e-6)
     assert every["decomposition:stretch"].lower == pytest.approx(1, rel=1e-6)
     assert every["decomposition:distance"].lower == pytest.approx(12 / 7)
@@ -53,7 +53,7 @@ def test_utilisation_by_class_where_hosts_bind():
     first = {name: count for name, _, count in topology.notes["tiers"]}
     assert sum(first.values()) == 20
     traffic = make("traffic", kind="shift", by=4).build(topology)
-    every = rows(scenario(topology, traffic), *(asked(kind) for kind in ("mcf", "utilisation")))
+    every = rows(scenario(topology, traffic), *(ceiling_spec(kind) for kind in ("mcf", "utilisation")))
     assert every["mcf"].note == "host channels bind"
     classes = {name.partition(":")[2]: row.lower for name, row in every.items() if name.startswith("utilisation:")}
     assert set(classes) == set(link_classes(topology)) and len(classes) == 2
@@ -99,7 +99,7 @@ def test_what_is_saved_proves_what_was_claimed(routing, method, capacity, tmp_pa
 @settings(max_examples=20, deadline=None)
 @given(small_scenarios(host_capacity=1.0))
 def test_verification_agrees_on_uneven_networks(case):
-    for row in ceilings(case, [asked("mcf", method="exact"), asked("cuts")], keep_flow=True):
+    for row in ceilings(case, [ceiling_spec("mcf", method="exact"), ceiling_spec("cuts")], keep_flow=True):
         claim = Saved.of(case, row)
         found = verify(case, claim)
         assert found.confirms(claim)
@@ -111,7 +111,7 @@ def test_verification_agrees_on_uneven_networks(case):
 def test_a_saved_total_proves_both_ends(method, tmp_path):
     topology = make("topology", kind="gdbg", n=9, degree=2).build().with_hosts(2, INF)
     for traffic in (all_to_all(topology), make("traffic", kind="shift", by=5).build(topology)):
-        spec = asked("total", method=method)
+        spec = ceiling_spec("total", method=method)
         for row in ceilings(scenario(topology, traffic), [spec], [0.9, 2.5], keep_flow=True):
             claim = saved(scenario(topology, traffic), row, tmp_path)
             found = verify(scenario(topology, traffic), claim)
@@ -125,7 +125,7 @@ def test_a_saved_total_proves_both_ends(method, tmp_path):
 def test_a_total_that_hosts_limit_is_verified_from_above_alone():
     topology = torus(4).with_hosts(1, 1.0)
     case = scenario(topology, all_to_all(topology))
-    (row,) = ceilings(case, [asked("total")], [2.5], keep_flow=True)
+    (row,) = ceilings(case, [ceiling_spec("total")], [2.5], keep_flow=True)
     found = verify(case, Saved.of(case, row))
     assert np.isnan(found.lower) and found.upper == pytest.approx(row.upper, rel=1e-9)
 
@@ -138,7 +138,7 @@ def permutation_case() -> Scenario:
 
 def test_a_claim_that_is_too_good_is_not_confirmed():
     case = permutation_case()
-    claim = Saved.of(case, rows(case, asked("mcf", method="approx", gap=0.1))["mcf"])
+    claim = Saved.of(case, rows(case, ceiling_spec("mcf", method="approx", gap=0.1))["mcf"])
     assert claim.upper > claim.lower * 1.01
     for end, factor in (("lower", 1.005), ("upper", 0.995)):
         wrong = replace(claim, **{end: getattr(claim, end) * factor})
@@ -150,12 +150,12 @@ def test_a_claim_that_is_too_good_is_not_confirmed():
 @pytest.mark.parametrize("kind", ["mcf", "mcf_paths"])
 def test_broken_certificates_are_refused(kind, tmp_path):
     case = permutation_case()
-    claim = Saved.of(case, rows(case, asked(kind, method="approx"))[kind])
+    claim = Saved.of(case, rows(case, ceiling_spec(kind, method="approx"))[kind])
     moved = claim.channel.copy()
     moved[0] = (moved[0] + 1) % case.topology.channels
     broken = [
         ({"network": -claim.network - 1}, "none negative"), ({"flow": -claim.flow}, "not negative"),
-        ({"network": claim.network[1:]}, "lengths must be"), ({"channel": claim.channel + 1000}, "does not have"),
+        ({"network": claim.network[1:]}, "prices must be"), ({"channel": claim.channel + 1000}, "network lacks"),
         ({"channel": moved}, "does not lead"),
     ]  # fmt: skip
     for change, message in broken:
@@ -166,13 +166,13 @@ def test_broken_certificates_are_refused(kind, tmp_path):
     with pytest.raises(BadCertificate, match="another traffic"):
         verify(scenario(other, traffic, case.routes), claim)
     (tmp_path / "no.npz").write_bytes(b"nothing")
-    with pytest.raises(BadCertificate, match="is no certificate"):
+    with pytest.raises(BadCertificate, match="is not a valid certificate"):
         Saved.read(tmp_path / "no.npz")
 
 
 def test_flow_beside_the_routing_is_refused():
     case = permutation_case()
-    free = rows(case, asked("mcf", method="approx", gap=0.001))["mcf"]
+    free = rows(case, ceiling_spec("mcf", method="approx", gap=0.001))["mcf"]
     claim = replace(Saved.of(case, free), ceiling="mcf_paths")
     for routing, message in (
         ({"kind": "ksp", "k": 1}, "a path that the routing does not have"),
@@ -188,6 +188,6 @@ def test_flow_beside_the_routing_is_refused():
 def test_the_exact_flow_of_a_table_routing_is_checked_by_next_hop():
     topology = torus(4)
     case = scenario(topology, table(topology, np.ones((16, 16)) / 16), minimal(topology))
-    row = rows(case, asked("mcf_paths", method="exact"))["mcf_paths"]
+    row = rows(case, ceiling_spec("mcf_paths", method="exact"))["mcf_paths"]
     claim = Saved.of(case, row)
     assert verify(case, claim).confirms(claim)

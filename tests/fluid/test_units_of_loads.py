@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import provable, verify
@@ -39,7 +39,7 @@ def topology_of(host_capacity, capacity):
 def rows_of(topology, factor, kind, loads=LOADS):
     traffic = table_traffic("table", topology, factor * DEMAND, hose=False)
     instance = scenario(topology, traffic, routes_of(topology, "minimal"))
-    return instance, ceilings(instance, [asked(kind)], loads, keep_flow=True)
+    return instance, ceilings(instance, [ceiling_spec(kind)], loads, keep_flow=True)
 
 
 @pytest.mark.parametrize(("host_capacity", "capacity"), [(1, 1), (2, 1), (INF, 1), (INF, 2), (1, 4)])
@@ -79,7 +79,7 @@ def test_a_load_at_the_worst_case_is_carried_whatever_is_sent():
     topology = topology_of(INF, 1)
     routes = routes_of(topology, "minimal")
     by_unit = ceilings(
-        scenario(topology, make("traffic", kind="uniform").build(topology), routes), [asked("worst_case")]
+        scenario(topology, make("traffic", kind="uniform").build(topology), routes), [ceiling_spec("worst_case")]
     )[0]
     (row,) = [row for row in rows_of(topology, 2.0, "worst_case")[1] if row.ceiling == "worst_case"]
     assert row.upper * 2 * BUSIEST == pytest.approx(by_unit.upper)
@@ -91,9 +91,9 @@ def test_beside_a_background_the_worst_case_is_a_load_too():
     routes = routes_of(topology, "minimal")
     growing = table_traffic("table", topology, np.roll(np.eye(6), 1, axis=1), hose=False)
     fixed = table_traffic("table", topology, [[0] * 6, [0.25, 0, 0, 0, 0, 0], *[[0] * 6] * 4], hose=False)
-    alone = ceilings(scenario(topology, growing, routes), [asked("worst_case")])[0]
+    alone = ceilings(scenario(topology, growing, routes), [ceiling_spec("worst_case")])[0]
     instance = scenario(topology, replace(growing, background=fixed), routes)
-    row = ceilings(instance, [asked("worst_case")], keep_flow=True)[0]
+    row = ceilings(instance, [ceiling_spec("worst_case")], keep_flow=True)[0]
     assert row.upper == pytest.approx(alone.upper - 0.25)
     saved = Saved.of(instance, row)
     assert verify(instance, saved).confirms(saved)

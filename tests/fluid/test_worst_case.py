@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.split import split_use
-from flitlab.fluid.transport import most_valuable
+from flitlab.fluid.transport import max_value_shipment
 from flitlab.fluid.verify import verify
 from flitlab.fluid.worst import worst_case
 from flitlab.models.registry import make
@@ -28,7 +28,7 @@ def network(kind: str, hosts=1, **parameters) -> Topology:
 
 def row_of(topology: Topology, routes):
     instance = scenario(topology, all_to_all(topology), routes)
-    row = ceilings(instance, [asked("worst_case")], keep_flow=True)[0]
+    row = ceilings(instance, [ceiling_spec("worst_case")], keep_flow=True)[0]
     return instance, row
 
 
@@ -171,7 +171,7 @@ def test_what_decides_on_the_way_has_no_fixed_split():
     topology = network("rrg", n=6, degree=3, seed=1)
     for routing, keys in (("minimal", {"select": "adaptive"}), ("deflection", {}), ("ugal", {})):
         routes = make("routing", kind=routing, **keys).build(topology)
-        (row,) = ceilings(scenario(topology, all_to_all(topology), routes), [asked("worst_case")])
+        (row,) = ceilings(scenario(topology, all_to_all(topology), routes), [ceiling_spec("worst_case")])
         assert row.method == "omitted" and "does not fix the paths" in row.note
 
 
@@ -225,7 +225,7 @@ def test_transportation_is_optimal():
         sources, targets = draw.integers(1, 9, 2)
         value = np.round(draw.random((sources, targets)) * draw.integers(0, 2, (sources, targets)), case % 3)
         supply, room = (draw.integers(1, 5 if case % 2 else 2, size) for size in (sources, targets))
-        shipped, price = most_valuable(value, supply, room)
+        shipped, price = max_value_shipment(value, supply, room)
         assert (shipped >= 0).all() and (price >= 0).all()
         assert (shipped.sum(axis=1) <= supply).all() and (shipped.sum(axis=0) <= room).all()
         worth = float((value * shipped).sum())

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
@@ -30,7 +30,7 @@ def split(traffic: Traffic) -> float:
     routing = "dragonfly" if topology.kind == "dragonfly" else "minimal"
     routes = make("routing", kind=routing).build(topology)
     unlimited = topology.with_hosts(topology.host_count, np.inf)
-    (row,) = ceilings(fluid_scenario(unlimited, traffic, routes), [asked("split")])
+    (row,) = ceilings(fluid_scenario(unlimited, traffic, routes), [ceiling_spec("split")])
     return row.lower
 
 

@@ -149,7 +149,7 @@ def test_combinations_that_were_not_run_are_empty(tmp_path):
         data.good.dtype == float and data.good.sel(kind="v", seed=2) == 0 and np.isnan(data.good.sel(kind="v", seed=1))
     )
     assert data.s.sel(kind="u", seed=2).item() == ""
-    with pytest.raises(ValueError, match="not told apart by seed alone"):
+    with pytest.raises(ValueError, match="not unique by seed alone"):
         dataset_of(frame.assign(seed=1), {}, (), (), {})
     assert dataset_of(frame.assign(seed=1), {}, (), ["n"], {}).sizes == {"n": 2, "seed": 1}
     with pytest.raises(KeyError, match="did you mean 'seed'"):

@@ -15,11 +15,11 @@ import scipy
 
 from flitlab import ConfigError, Experiment, Topology, ceiling, simulate
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.models.arrays import to_floats, to_integers
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.sim.api.given import plain
+from flitlab.sim.api.inputs import plain
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 TOPOLOGY = Topology.from_links("ring", 4, RING).with_hosts(1)
@@ -87,7 +87,7 @@ def test_nothing_is_certified_of_capacities_that_are_none(bad):
     with pytest.raises(ConfigError, match=r"topology: .*capacity of channel 0 is "):
         ceiling(wrong)
     with pytest.raises(SpecError, match="capacity of channel 0 is "):
-        ceilings(Instance(wrong, make("traffic", kind="uniform").build(TOPOLOGY)), [asked("mcf")])
+        ceilings(Instance(wrong, make("traffic", kind="uniform").build(TOPOLOGY)), [ceiling_spec("mcf")])
 
 
 @pytest.mark.parametrize(

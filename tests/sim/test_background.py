@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.certain import certain_limit
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.certified_limit import certified_limit
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.packets import make_packets
@@ -116,11 +116,11 @@ def test_the_ceiling_beside_a_background_is_that_of_one_linear_program(case):
     whole = scenario(on, traffic=HOT | parameters | {"background": background})
     expected = most_beside(on, whole.traffic) or 0.0
     for method, gap in (("exact", 1e-5), ("approx", 0.02)):
-        (mcf,) = ceilings(whole, [asked("mcf", method=method, gap=gap)])
+        (mcf,) = ceilings(whole, [ceiling_spec("mcf", method=method, gap=gap)])
         assert mcf.lower <= expected * (1 + 1e-6) <= mcf.upper * (1 + 2e-6)
         assert mcf.upper <= mcf.lower * (1 + gap) + 1e-9
-    (split,) = ceilings(whole, [asked("split")])
-    assert certain_limit(whole) == pytest.approx(split.upper) and split.upper <= expected * (1 + 1e-6)
+    (split,) = ceilings(whole, [ceiling_spec("split")])
+    assert certified_limit(whole) == pytest.approx(split.upper) and split.upper <= expected * (1 + 1e-6)
     assert ("not the network" in mcf.note) == (case == "hosts bind")
     assert ("alone cannot be carried" in mcf.note) == (case == "background is too much")
 
@@ -129,12 +129,12 @@ def test_other_ceilings_beside_a_background_are_right_or_omitted():
     on = build("torus", dims=[3, 3], hosts=4)
     whole = scenario(on, traffic=HOT | {"hosts": 8, "background": {"kind": "uniform", "load": 0.5}}, vcs=8)
     kinds = ("mcf", "mcf_paths", "split", "total", "bounds", "cuts", "hm", "decomposition")
-    rows = {row.ceiling: row for row in ceilings(whole, [asked(kind) for kind in kinds], [0.1, 0.45])}
+    rows = {row.ceiling: row for row in ceilings(whole, [ceiling_spec(kind) for kind in kinds], [0.1, 0.45])}
     assert rows["split"].upper <= rows["mcf_paths"].upper * (1 + 1e-6) <= rows["mcf"].upper * (1 + 2e-6)
     at, _ = whole.at(rows["split"].upper)
-    (full,) = ceilings(at, [asked("split")])
+    (full,) = ceilings(at, [ceiling_spec("split")])
     assert full.upper == pytest.approx(1)
-    (total,) = ceilings(whole.at(0.45)[0], [asked("total")], [1.0])
+    (total,) = ceilings(whole.at(0.45)[0], [ceiling_spec("total")], [1.0])
     assert (rows["total"].load, rows["total"].upper) == (0.45, pytest.approx(total.upper))
     assert all(math.isnan(rows[kind].upper) and "background" in rows[kind].note for kind in kinds[4:])
     with pytest.raises(FluidError, match="does not grow as a whole"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked, kinds
+from flitlab.fluid.kinds.spec import ceiling_spec, kinds
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.sim.cli import main
@@ -285,7 +285,7 @@ def test_check_tells_in_every_mode_what_the_routing_promises(tmp_path, monkeypat
     assert routing["kind"] == "optimal" and routing["hops_max"] <= 3
     assert (routing["vc_policy"] is None) is (mode in ("datagram", "spray", "ceilings"))
     uniform = make("traffic", kind="uniform").build(case.topology)
-    (split,) = ceilings(Instance(case.topology, uniform, case.routes), [asked("split")])
+    (split,) = ceilings(Instance(case.topology, uniform, case.routes), [ceiling_spec("split")])
     assert split.upper < 1 and routing["theta"] == pytest.approx(split.upper, rel=1e-6)
     assert routing["theta_upper"] >= routing["theta"]
     assert main(["check", "c.yaml"]) == 0

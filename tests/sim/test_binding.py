@@ -3,8 +3,8 @@
 
 import pytest
 
-from flitlab.fluid.binding import FULL, binding
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.bottlenecks import FULL, bottlenecks
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -20,12 +20,12 @@ BARBELL = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)]
 
 
 def optimum(case, **spec):
-    (row,) = ceilings(case, [asked("mcf", **spec)])
+    (row,) = ceilings(case, [ceiling_spec("mcf", **spec)])
     return Optimum(row.lower, row.upper, row.certificate, row.channel_load)
 
 
 def bound(topology, found):
-    return binding(topology, found.certificate, found.lower, found.upper)
+    return bottlenecks(topology, found.certificate, found.lower, found.upper)
 
 
 def test_the_only_link_between_two_parts_binds():

@@ -99,7 +99,7 @@ def test_all_leaves_out_what_the_network_has_not(tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ("collective.algorithm=pairwise", "pairwise is no algorithm of all_gather"),
+        ("collective.algorithm=pairwise", "pairwise is not an algorithm of all_gather"),
         ("collective.algorithm=tree", "did you mean 'trees'"),
         ("collective.size_bytes=1 MIB", "is no size: must be a number, of B if it has no unit; choices: B, kB"),
         ("switching={mode: vct, flit_ns: 6.4}", "collective.ranks = switches: is for mode flow"),

@@ -6,7 +6,7 @@ from collections import Counter
 import networkx as nx
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.registry import make, recorded_warnings
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import read
@@ -48,7 +48,7 @@ def test_the_worst_shift_by_shortest_paths_and_by_local_global_local(a, h, short
     for kind in ("minimal", "dragonfly"):
         with recorded_warnings():
             routes = make("routing", kind=kind).build(topology)
-        (row,) = ceilings(fluid_scenario(topology, traffic, routes), [asked("split")])
+        (row,) = ceilings(fluid_scenario(topology, traffic, routes), [ceiling_spec("split")])
         found[kind] = 1 / row.lower
     assert found == pytest.approx({"minimal": shortest, "dragonfly": a * h})
 

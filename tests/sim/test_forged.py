@@ -509,7 +509,7 @@ def test_a_bound_has_the_lengths_of_its_name(proofs, name):
     forgery = next(one for one in originals(proofs) if one.entry["ceiling"] == "bounds:volumetric")
     forgery.put(ceiling=name, network=np.arange(1.0, 11), upper=1e3)
     (answer,) = verdicts(proofs, forgery)
-    assert "the lengths are not those of such a bound" in answer.problem
+    assert "the prices are not those of such a bound" in answer.problem
     forgery.put(ceiling="bounds")
     (answer,) = verdicts(proofs, forgery)
     assert answer.confirmed and outcome(answer) == "true"

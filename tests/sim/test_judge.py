@@ -437,7 +437,7 @@ def test_loads_that_do_not_arrive_are_told(tmp_path, judged):
     (tmp_path / "runs.csv").write_text(RUNS)
     found = judged(CLAIM, CSV)
     rates = [check for check in found.checks if check.what == "throughput"]
-    assert [check.words for check in rates] == ["impossible", "possible", *2 * ["possible, not carried"]]
+    assert [check.verdict_text for check in rates] == ["impossible", "possible", *2 * ["possible, not carried"]]
     assert [check.delivery.share for check in rates] == pytest.approx([2.5, 0.96875, 0.20677, 0.03695], rel=1e-3)
     assert [check.shown_limit.split()[0] for check in rates] == ["0.02046", "0.2", "0.2", "0.2"]
     plain = found.plain()
@@ -489,7 +489,7 @@ def test_a_reading_has_to_serve_all_loads(tmp_path, judged):
 def test_a_load_that_arrives_is_carried(judged, reported):
     found = judged(MESH, reported)
     assert found.carried is (True if "load" in reported and "throughput" in reported else None)
-    assert "carried" not in found.sentence and found.checks[0].words == "possible"
+    assert "carried" not in found.sentence and found.checks[0].verdict_text == "possible"
 
 
 # The command

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.mcf.shortest import Split, nearest_weights
+from flitlab.fluid.mcf.shortest import PathSplit, nearest_weights
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
@@ -59,7 +59,7 @@ def test_the_notes_tell_what_the_tables_carry(keys):
     demand = demand_of(GRAPH, "longest_matching")
     routes = optimal(GRAPH, demand, **keys)
     carried = 1 / (loads_of(GRAPH, demand, routes) / GRAPH.capacity).max()
-    split = ceilings(Instance(GRAPH, demand, routes), [asked("split")])[0]
+    split = ceilings(Instance(GRAPH, demand, routes), [ceiling_spec("split")])[0]
     assert routes.notes["theta"] == pytest.approx(carried, rel=1e-9)
     assert split.lower == pytest.approx(carried, rel=1e-9) and split.method == "split by weight"
     assert routes.notes["theta"] <= routes.notes["theta_upper"]
@@ -94,7 +94,9 @@ def test_a_slim_fly_has_nothing_to_gain_under_uniform_traffic():
     topology = build("slim_fly", q=5)
     demand = demand_of(topology)
     minimal = Instance(topology, demand, make("routing", kind="minimal").build(topology))
-    assert optimal(topology).notes["theta"] == pytest.approx(ceilings(minimal, [asked("split")])[0].lower, rel=1e-3)
+    assert optimal(topology).notes["theta"] == pytest.approx(
+        ceilings(minimal, [ceiling_spec("split")])[0].lower, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("kind", ["random_digraph", "torus"])
@@ -269,7 +271,7 @@ def test_dense_demand_takes_weighted_next_hops(never_listed, entries):
     routes = optimal(DENSE, demand, entries=entries)
     carried = 1 / (hop_loads(DENSE, demand, routes) / DENSE.capacity).max()
     assert routes.notes["theta"] == pytest.approx(min(carried, 1), rel=1e-9)
-    aimed = nearest_weights(Split(Problem.of(DENSE, demand)), 1e-3, np.inf).theta
+    aimed = nearest_weights(PathSplit(Problem.of(DENSE, demand)), 1e-3, np.inf).theta
     assert carried >= (0.85 if entries else 0.985) * aimed
     alike = replace(routes, port_threshold=equal_thresholds(routes.ports, 6))
     assert alike.content_hash != routes.content_hash

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
@@ -67,7 +67,7 @@ def test_no_shares_of_shortest_paths_carry_more_whatever_is_sent(topology, worst
     if worst is not None:
         assert notes["worst_case"] == pytest.approx(worst, abs=0.002)
     demand = demand_of(topology, "longest_matching")
-    found = ceilings(Instance(topology, demand, routes), [asked("worst_case")])[0]
+    found = ceilings(Instance(topology, demand, routes), [ceiling_spec("worst_case")])[0]
     assert found.lower == pytest.approx(notes["worst_case"], rel=1e-9)
 
 
@@ -80,11 +80,11 @@ def test_the_notes_tell_what_the_tables_carry(topology):
     equal = by_legs(topology, "minimal")
     for kind in ("uniform", "longest_matching", "random_matching"):
         instance = Instance(topology, demand_of(topology, kind), routes)
-        split, paths, most = ceilings(instance, [asked(name) for name in ("split", "mcf_paths", "mcf")])
+        split, paths, most = ceilings(instance, [ceiling_spec(name) for name in ("split", "mcf_paths", "mcf")])
         assert routes.notes["worst_case"] * (1 - 1e-9) <= split.lower <= paths.upper * (1 + 1e-9)
         assert paths.lower <= most.upper * (1 + 1e-9)
         assert split.method == "split by weight"
-    assert ceilings(replace(instance, routes=equal), [asked("worst_case")])[0].lower < 0.93 * split.lower
+    assert ceilings(replace(instance, routes=equal), [ceiling_spec("worst_case")])[0].lower < 0.93 * split.lower
 
 
 def test_host_channels_bound_what_is_guaranteed():

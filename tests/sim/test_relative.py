@@ -5,7 +5,7 @@ import csv
 
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.sim.config.errors import ConfigError
@@ -27,7 +27,7 @@ ceilings: [{kind: mcf, method: exact}]
 def theta(topology):
     """Of a topology under its own longest matching."""
     traffic = make("traffic", kind="longest_matching").build(topology)
-    return ceilings(Instance(topology, traffic), [asked("mcf", method="exact")])[0].lower
+    return ceilings(Instance(topology, traffic), [ceiling_spec("mcf", method="exact")])[0].lower
 
 
 def test_the_mean_of_the_ratios_and_its_interval(study, tmp_path):
@@ -135,4 +135,4 @@ def over_two_paths(topology):
     """As ``theta``, over the two shortest paths of every pair."""
     traffic = make("traffic", kind="longest_matching").build(topology)
     routes = make("routing", kind="ksp", k=2).build(topology)
-    return ceilings(Instance(topology, traffic, routes), [asked("mcf_paths", method="exact")])[0].lower
+    return ceilings(Instance(topology, traffic, routes), [ceiling_spec("mcf_paths", method="exact")])[0].lower

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import verify
 from flitlab.models.registry import make
@@ -57,7 +57,7 @@ def certificates_of(seed: int) -> list[Saved]:
     kinds = [("bounds", "auto"), ("cuts", "auto")]
     kinds += [(kind, method) for kind in ("mcf", "mcf_paths", "total") for method in ("exact", "approx")]
     specs = [asked_as_far_as_known(kind, method=method, gap=0.05) for kind, method in kinds]
-    load = 3 * ceilings(case, [asked("mcf")])[0].upper
+    load = 3 * ceilings(case, [ceiling_spec("mcf")])[0].upper
     found = (Saved.of(case, row) for row in ceilings(case, specs, [load], keep_flow=True))
     return [claim for claim in found if claim.claims]
 
@@ -238,7 +238,7 @@ def test_only_bounds_and_cuts_have_names_of_their_own():
         if claim.ceiling.startswith(("bounds", "cuts")):
             assert verify(case_of(1), named).confirms(named)
         else:
-            with pytest.raises(BadCertificate, match="is no ceiling that a certificate proves"):
+            with pytest.raises(BadCertificate, match="no certificate proves a ceiling"):
                 verify(case_of(1), named)
 
 
@@ -337,8 +337,8 @@ FORGERIES = {
         lambda parts: parts.update(dict.fromkeys(("network", "injection", "ejection"), np.zeros(0))),
         "nothing proves one",
     ),
-    "no network lengths": ("mcf", lambda parts: parts.update(network=np.zeros(0)), "lengths must be"),
-    "lengths nan": ("mcf", lambda parts: parts["network"].fill(np.nan), "lengths must be"),
+    "no network lengths": ("mcf", lambda parts: parts.update(network=np.zeros(0)), "prices must be"),
+    "lengths nan": ("mcf", lambda parts: parts["network"].fill(np.nan), "prices must be"),
     "lengths 0": ("mcf", lambda parts: parts["network"].fill(0), "not proven: upper end"),
     "no flow": (
         "mcf",
@@ -357,8 +357,8 @@ FORGERIES = {
     "ends swapped": (
         "total", lambda parts: parts.update(lower=parts["upper"], upper=parts["lower"] * 0.9), "is above the upper one"
     ),
-    "a total at no load": ("mcf", lambda parts: parts.update(ceiling=np.array("total")), "total: at a load of nan"),
-    "a theta at a load": ("mcf", lambda parts: parts.update(load=0.9), "has a load"),
+    "a total at no load": ("mcf", lambda parts: parts.update(ceiling=np.array("total")), "must be positive and finite"),
+    "a theta at a load": ("mcf", lambda parts: parts.update(load=0.9), "depend on a load"),
     "a total at a load that is none": ("total", lambda parts: parts.update(load=0.8), "no such row, total at load 0.8"),
     "a ceiling that nothing proves": ("mcf", lambda parts: parts.update(ceiling=np.array("split")), "no such row, spl"),
     "a ceiling that is not there": ("mcf", lambda parts: parts.update(ceiling=np.array("cuts")), "no such row, cuts"),
@@ -432,9 +432,9 @@ OVERSIZED = {
     ),
     "a header of a larger array": ({"network.npy": header("(99999999999,)") + bytes(80)}, "is not that of its array"),
     "a text of gigabytes": ({"ceiling.npy": header("()", "<U200000000") + bytes(80)}, "is not that of its array"),
-    "another part": ({"more.npy": header("(10,)") + bytes(80)}, "it has other parts"),
-    "no array": ({"network.npy": b"nothing"}, "is no certificate"),
-    "an array alone": (None, "is no certificate"),
+    "another part": ({"more.npy": header("(10,)") + bytes(80)}, "it has unknown arrays"),
+    "no array": ({"network.npy": b"nothing"}, "is not a valid certificate"),
+    "an array alone": (None, "is not a valid certificate"),
 }
 
 
@@ -486,7 +486,7 @@ def test_files_that_are_gone_or_changed_are_refused(proofs, capsys):
     first.write_bytes(whole[:-1])
     check(proofs, capsys, 3, "its SHA-256 is another")
     change_index(proofs, lambda index: index["certificates"][0].update(sha256=sha256(first)))
-    check(proofs, capsys, 3, "is no certificate")
+    check(proofs, capsys, 3, "is not a valid certificate")
     first.unlink()
     check(proofs, capsys, 3, "cannot be read: No such file")
     (proofs / CONFIGURATION).unlink()

@@ -3,7 +3,7 @@
 
 import pytest
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_PACKETS
@@ -48,7 +48,7 @@ def test_the_paths_of_an_epoch_carry_what_any_paths_there_could(tmp_path):
     whole, row, again = (epoch.instance for epoch in case.epochs)
     assert again is whole
     for instance, best in ((whole, 7 / 8), (row, 7 / 16)):
-        (split,) = ceilings(instance, [asked("split")])
+        (split,) = ceilings(instance, [ceiling_spec("split")])
         assert split.lower == pytest.approx(best, rel=2e-3)
 
 

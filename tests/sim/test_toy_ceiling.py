@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flitlab.fluid.kinds import spec
-from flitlab.fluid.kinds.spec import CeilingSpec, called, kind_of
+from flitlab.fluid.kinds.spec import CeilingSpec, column_label, kind_of
 from flitlab.models import registry
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
@@ -94,8 +94,8 @@ def test_it_is_a_column_of_the_experiment_ceilings(toy):
     assert main([toy, "--out", "out", "--jobs", "1", "--set", "experiment=ceilings"]) == 0
     run = Run.read(Path("out"))
     assert float(run.metrics[0]["one_hop"]) == pytest.approx(BOUND)
-    assert called("one_hop") == ("one channel per flit", spec.THETA)
-    assert called("one_hop:capacity") == ("one channel per flit, capacity", "")
+    assert column_label("one_hop") == ("one channel per flit", spec.THETA)
+    assert column_label("one_hop:capacity") == ("one channel per flit, capacity", "")
 
 
 def test_list_show_and_check_know_it(toy, capsys):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from flitlab.fluid.certain import certain_limit
+from flitlab.fluid.certified_limit import certified_limit
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli.tables import print_saturation
 from flitlab.sim.config.study import read
@@ -27,23 +27,23 @@ SHARED = {"kind": "shift", "by": 2}
 
 def point(case, load, ticks, seed=1):
     row = measure("compiled", case, load, seed, Measure(None, ticks, None)).row
-    row |= limited(row, load, certain_limit(case))
+    row |= limited(row, load, certified_limit(case))
     return row["saturated"], row["saturated_by"]
 
 
 def test_from_the_split_of_a_routing_on_a_point_is_saturated_however_short_its_window():
     case = scenario(line(2, hosts=2), traffic=SHARED, buffer_flits=32)
-    assert certain_limit(case) == pytest.approx(0.5)
+    assert certified_limit(case) == pytest.approx(0.5)
     assert point(case, 0.505, 400) == (True, LIMIT)
     assert point(case, 0.48, 4000) == (False, "")
-    assert certain_limit(scenario(line(2, hosts=1))) == pytest.approx(1)  # the host channels
+    assert certified_limit(scenario(line(2, hosts=1))) == pytest.approx(1)  # the host channels
 
 
 def test_only_a_split_that_is_drawn_for_every_packet_is_a_limit():
     # a hash may happen to spread flows better than equal shares would
     for kind, select in (("hash", "hash"), ("adaptive", "adaptive")):
         case = scenario(line(2, hosts=2), routing={"kind": "minimal", "select": select}, traffic=SHARED)
-        assert certain_limit(case) == pytest.approx(1), kind
+        assert certified_limit(case) == pytest.approx(1), kind
     case = scenario(line(2, hosts=2), routing={"kind": "minimal", "select": "hash"}, traffic=SHARED, buffer_flits=32)
     assert point(case, 0.6, 20_000)[0] is True
 
@@ -148,7 +148,7 @@ def test_no_bracket_reaches_above_the_split_whatever_ceilings_are_asked_for(tmp_
         file = tmp_path / f"{name}.yaml"
         file.write_text(CONFIG % (loads, ceilings))
         run(read(file), tmp_path / name, 1)
-        return tmp_path / name, certain_limit(read(file).cases[0].scenario)
+        return tmp_path / name, certified_limit(read(file).cases[0].scenario)
 
     found, split = of("{saturation: {tolerance: 0.05}}", "search")
     assert 0.3 < split < 0.7

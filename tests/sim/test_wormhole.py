@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
@@ -182,7 +182,7 @@ def test_more_iterations_match_more():
 def test_throughput_stays_below_its_ceilings(engine_name):
     case = wormhole(build("torus", dims=[4, 4]), routing={"kind": "dor", "vc_policy": "dateline"}, buffer_flits=8)
     row = measure(engine_name, case, 0.9, 1, Measure(500, 2000, None)).row
-    (bound,) = ceilings(case.instance, [asked("mcf")])
+    (bound,) = ceilings(case.instance, [ceiling_spec("mcf")])
     assert 0.3 < row["accepted"] <= 1.02 * bound.upper
 
 

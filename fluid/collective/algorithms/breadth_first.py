@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-gather level by level on networks with translations, for thousands of ranks."""
+"""Breadth-first all-gather on networks with translations, for thousands of ranks."""
 
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
 from flitlab.fluid.translations import translations
 from flitlab.models.application.builder import Builder
 from flitlab.models.arrays import Floats, Ints
@@ -17,15 +17,14 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 LEAST = 1e-6
-"""Pieces, and bytes, that are the rounding of a linear program."""
+"""Pieces, and bytes, below which a value is rounding of a linear program."""
 
 
 class Levels(NamedTuple):
-    """What switch 0 sends in each round, the same as all others do but for a translation.
+    """What switch 0 sends in each round; other switches send the same, translated.
 
-    opposite: int64 [switches], by which translations are told. sent: for each round the switches that 0 sends to,
-    int64, and how many pieces each gets, float64. time: of all rounds, in units of a piece over a channel of capacity
-    1.
+    opposite: int64 [switches], the inverse translations. sent: for each round the receivers of switch 0 (int64) and the
+    pieces that each gets (float64). time: of all rounds, in units of a piece over a channel of capacity 1.
     """
 
     opposite: Ints
@@ -53,7 +52,7 @@ class BreadthFirst(AlgorithmSpec):
         topology, count = question.topology, question.count
         if count != topology.switches or question.ranks != "switches":
             raise SpecError("needs ranks: switches, and a rank on each", "kind")
-        levels: Levels = made(once((self.kind, topology.content_hash), lambda: _levels(topology)))
+        levels: Levels = result_or_raise(once((self.kind, topology.content_hash), lambda: _levels(topology)))
         group = next(translations(topology))
         builder = Builder(count)
         builder.begin("all_gather", self.kind, question.size, count, synchronising=True)
@@ -67,7 +66,7 @@ class BreadthFirst(AlgorithmSpec):
 
 
 def _levels(topology: Topology) -> Levels:
-    """The rounds of a topology. Raises ``SpecError`` where it has no translations."""
+    """The rounds of a topology. Raises ``SpecError`` if it has no translations."""
     group = next(translations(topology), None)
     if group is None:
         raise SpecError("needs a network with translations", "kind")
@@ -90,19 +89,20 @@ def _levels(topology: Topology) -> Levels:
 
 
 def _even(vertex: Ints, generator: Ints, capacity: Floats) -> tuple[Floats, float]:
-    """How much comes over each generator, float64 [generators], and the time that this takes, as little as possible.
+    """Split of the vertices of a level over generators, such that the busiest channel carries as little as possible.
 
-    vertex, generator: int64 [ways], the ways on which vertices may be reached; one piece goes to each. capacity: of
-    the channel of a generator.
+    vertex, generator: int64 [arcs], the last arcs of shortest paths to the vertices; each vertex gets one piece.
+    capacity: float64 [generators], of the channels of a generator. Returns pieces, float64 [generators], and the time
+    of the round.
     """
-    which, place = np.unique(vertex, return_inverse=True)
-    ways, every = len(vertex), np.arange(len(vertex))
-    to_vertex = coo_array((np.ones(ways), (place, every)), (len(which), ways + 1))
-    load = csr_array((np.ones(ways), (generator, every)), (len(capacity), ways))
+    vertices, index = np.unique(vertex, return_inverse=True)
+    arcs, every = len(vertex), np.arange(len(vertex))
+    to_vertex = coo_array((np.ones(arcs), (index, every)), (len(vertices), arcs + 1))
+    load = csr_array((np.ones(arcs), (generator, every)), (len(capacity), arcs))
     above = hstack([load, coo_array(-capacity[:, None])])
-    cost = np.append(np.zeros(ways), 1.0)
-    found = linprog(cost, above, np.zeros(len(capacity)), to_vertex, np.ones(len(which)), method="highs")
+    cost = np.append(np.zeros(arcs), 1.0)
+    solution = linprog(cost, above, np.zeros(len(capacity)), to_vertex, np.ones(len(vertices)), method="highs")
     pieces = np.zeros(len(capacity))
-    np.add.at(pieces, generator, np.maximum(found.x[:-1], 0.0))
+    np.add.at(pieces, generator, np.maximum(solution.x[:-1], 0.0))
     pieces[pieces < LEAST] = 0.0
     return pieces, float((pieces / capacity).max())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bucket algorithm on tori, which uses every channel for a part of the data."""
+"""The bucket algorithm on tori: every channel carries a part of the data."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from flitlab.models.registry import SpecError, register
 
 @register("algorithm", "bucket")
 class Bucket(AlgorithmSpec):
-    """Rings in every dimension, one after the other; each direction of each dimension begins with a part of the data.
+    """Rings in every dimension in turn; each direction of each dimension starts with a part of the data.
 
     It needs ranks that form a torus (torus, hypercube); hosts of a switch, if there are several, are a dimension.
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules that somebody else has made."""
+"""Schedules from files."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
 from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import KINDS, Schedule, ScheduleError
 from flitlab.models.collective.schedule_file import read_schedule
@@ -15,9 +15,9 @@ from flitlab.models.registry import SpecError, register
 
 @register("algorithm", "file")
 class File(AlgorithmSpec):
-    """The schedule in a JSON file, which is followed chunk by chunk before it runs.
+    """The schedule of a JSON file, verified chunk by chunk before it runs.
 
-    path: of the file, whose form docs/collectives.md describes. window: as for ``trees``.
+    path: of the file, see docs/collectives.md for its format. window: as for ``trees``.
 
     Example: ``algorithm: {kind: file, path: mine.schedule.json}``
     """
@@ -28,7 +28,7 @@ class File(AlgorithmSpec):
     window: Annotated[int, Field(ge=1, le=10_000)] = 1
 
     def plan(self, question: Question, once: Once) -> Plan:
-        schedule: Schedule = made(once(("schedule file", self.path), lambda: self._read()))
+        schedule: Schedule = result_or_raise(once(("schedule file", self.path), lambda: self._read()))
         if (schedule.kind, schedule.ranks) != (question.collective, question.count):
             problem = f"is of {schedule.kind} among {schedule.ranks} ranks, not of {question.collective}"
             raise SpecError(f"{problem} among {question.count}", "path")
@@ -45,4 +45,4 @@ class File(AlgorithmSpec):
         except OSError as error:
             raise SpecError(error.strerror or str(error), "path") from None
         except ScheduleError as error:
-            raise SpecError(f"is no schedule that does what it should: {error}", "path") from None
+            raise SpecError(f"is not a valid schedule: {error}", "path") from None

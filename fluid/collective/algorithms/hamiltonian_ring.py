@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring whose consecutive ranks are neighbours, if there is one."""
+"""Ring algorithm over a Hamiltonian cycle of the network, if there is one."""
 
 from typing import ClassVar
 
@@ -13,10 +13,10 @@ from flitlab.models.registry import register
 
 @register("algorithm", "hamiltonian_ring")
 class HamiltonianRing(AlgorithmSpec):
-    """A ring of ranks in an order in which each is next to the next one, or the least loaded order that is found.
+    """A ring of ranks in the order of a Hamiltonian cycle, or in the order of least channel load that the search finds.
 
     Where no channel is slower than a host, and the order is a Hamiltonian cycle, no algorithm is faster between hosts.
-    ``seed`` draws the search.
+    ``seed`` is that of the search.
 
     Example: ``algorithm: hamiltonian_ring``
 
@@ -29,6 +29,6 @@ class HamiltonianRing(AlgorithmSpec):
 
     def plan(self, question: Question, once: Once) -> Plan:
         key = ("ring", question.topology.content_hash, self.seed)
-        found: Ring = once(key, lambda: find_ring(question.topology, self.seed))
-        notes = {"hamiltonian": found.hamiltonian, "ring_load": round(found.load, 6)}
-        return Plan(rounds(question, "ring"), found.order, notes=notes)
+        ring: Ring = once(key, lambda: find_ring(question.topology, self.seed))
+        notes = {"hamiltonian": ring.hamiltonian, "ring_load": round(ring.load, 6)}
+        return Plan(rounds(question, "ring"), ring.order, notes=notes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives in two levels: inside groups of ranks that are close together, and between groups."""
+"""Two-level collectives: within groups of nearby ranks, and between groups."""
 
 from typing import Annotated, ClassVar
 
@@ -13,7 +13,7 @@ from flitlab.models.registry import register
 
 @register("algorithm", "hierarchical")
 class Hierarchical(AlgorithmSpec):
-    """Ranks of a group gather or reduce, one of each group goes round a ring, and groups spread what comes of it.
+    """Groups gather or reduce, one rank of each group takes part in a ring, and groups spread the result.
 
     ``group``: ranks of a group, which follow each other; by default those of a switch or else of a pod, where all have
     equally many, else the greatest divisor of the number of ranks up to its root.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms of communication libraries, which know nothing of the network."""
+"""Algorithms of MPI libraries, which do not depend on the network."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
@@ -13,31 +13,44 @@ from flitlab.models.application.program import Program
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import register
 
-GIVEN = ("all_gather", "all_to_all", "gather")
-"""Collectives of which a rank has one piece to give, or one for each other rank; of the others it has all."""
+PIECE_COLLECTIVES = ("all_gather", "all_to_all", "gather")
+"""Collectives whose size is that of a piece; the size of others is that of all data."""
 
 
 def with_algorithm(name: str) -> tuple[str, ...]:
-    """The collectives that have an algorithm of a name."""
+    """The collectives for which a library has an algorithm of this name."""
     return tuple(kind for kind in KINDS if kind in COLLECTIVES and name in COLLECTIVES[kind].algorithms)
 
 
 def rounds(question: Question, algorithm: str | None, dims: Sequence[int] = (), group: int | None = None) -> Program:
-    """The program in rounds of an algorithm; by default of the one that a library would choose.
+    """The program of an algorithm in rounds.
 
-    dims, group: how ranks are arranged, for algorithms that ask for it. Raises ``SpecError`` if it would be too long,
-    or if these do not fit the ranks.
+    Parameters
+    ----------
+    question : Question
+        The collective.
+    algorithm : str or None
+        Name of the algorithm; None for the one that a library would choose.
+    dims : sequence of int
+        Extents of the torus of ranks, for algorithms that need them.
+    group : int or None
+        Ranks of a group, for algorithms that need it.
+
+    Raises
+    ------
+    SpecError
+        The program would be too long, or ``dims`` or ``group`` do not fit the ranks.
     """
     count = question.count
     builder = Builder(count)
-    size = question.piece if question.collective in GIVEN else question.size
-    everybody = (np.arange(count) + question.root)[None] % count
-    collective(builder, question.collective, everybody, size, algorithm, question.ns_per_byte, dims=dims, group=group)
+    size = question.piece if question.collective in PIECE_COLLECTIVES else question.size
+    ranks = (np.arange(count) + question.root)[None] % count
+    collective(builder, question.collective, ranks, size, algorithm, question.ns_per_byte, dims=dims, group=group)
     return builder.build()
 
 
 class LibraryAlgorithm(AlgorithmSpec):
-    """An algorithm in rounds of messages, as MPI libraries have it; see the table in docs/applications.md."""
+    """An algorithm of MPI libraries in rounds of messages; see the table in docs/applications.md."""
 
     def plan(self, question: Question, once: Once) -> Plan:
         return Plan(rounds(question, self.kind), in_order(question))
@@ -47,7 +60,7 @@ L = TypeVar("L", bound=type[LibraryAlgorithm])
 
 
 def of_library(name: str) -> Callable[[L], L]:
-    """Class decorator: the algorithm of a name, for those collectives of a library that have it."""
+    """Class decorator: registers a library's algorithm for the collectives that have it."""
 
     def enter(cls: L) -> L:
         cls.collectives = with_algorithm(name)
@@ -58,7 +71,7 @@ def of_library(name: str) -> Callable[[L], L]:
 
 @register("algorithm", "library")
 class Library(AlgorithmSpec):
-    """The algorithm that an MPI library would choose for so many ranks and bytes.
+    """The algorithm that an MPI library chooses for this number of ranks and bytes.
 
     Example: ``algorithm: library``
 
@@ -83,7 +96,7 @@ class RingAlgorithm(LibraryAlgorithm):
 
 @of_library("recursive_doubling")
 class RecursiveDoubling(LibraryAlgorithm):
-    """Ranks 1, 2, 4, ... apart exchange all that they have.
+    """Ranks 1, 2, 4, ... apart exchange all their data.
 
     Example: ``algorithm: recursive_doubling``
 
@@ -93,7 +106,7 @@ class RecursiveDoubling(LibraryAlgorithm):
 
 @of_library("recursive_halving")
 class RecursiveHalving(LibraryAlgorithm):
-    """Ranks ..., 4, 2, 1 apart exchange halves of what the other is to reduce.
+    """Ranks ..., 4, 2, 1 apart exchange the half of the data that the other one reduces.
 
     Example: ``algorithm: recursive_halving``
 
@@ -113,7 +126,7 @@ class Rabenseifner(LibraryAlgorithm):
 
 @of_library("bruck")
 class Bruck(LibraryAlgorithm):
-    """Every rank passes on, in ceil(log2 p) rounds, all that it has, or all that has the round's distance in its way.
+    """Every rank sends, in ceil(log2 p) rounds, all its data, or the data whose distance contains that of the round.
 
     Example: ``algorithm: bruck``
 
@@ -123,7 +136,7 @@ class Bruck(LibraryAlgorithm):
 
 @of_library("pairwise")
 class Pairwise(LibraryAlgorithm):
-    """Every rank exchanges, in p - 1 rounds, what it has for one other rank.
+    """Every rank exchanges data with one other rank in each of p - 1 rounds.
 
     Example: ``algorithm: pairwise``
 
@@ -143,7 +156,7 @@ class Linear(LibraryAlgorithm):
 
 @of_library("scattered")
 class Scattered(LibraryAlgorithm):
-    """Every rank has 32 of its messages under way at a time.
+    """Every rank has 32 messages in flight at a time.
 
     Example: ``algorithm: scattered``
 
@@ -153,7 +166,7 @@ class Scattered(LibraryAlgorithm):
 
 @of_library("binomial")
 class Binomial(LibraryAlgorithm):
-    """The root and the others are a binomial tree.
+    """A binomial tree of all ranks, with the root of the collective as its root.
 
     Example: ``algorithm: binomial``
 
@@ -163,7 +176,7 @@ class Binomial(LibraryAlgorithm):
 
 @of_library("van_de_geijn")
 class VanDeGeijn(LibraryAlgorithm):
-    """The root scatters the message, then a ring gathers it everywhere.
+    """The root scatters the message, then a ring all-gathers it.
 
     Example: ``algorithm: van_de_geijn``
 
@@ -173,7 +186,7 @@ class VanDeGeijn(LibraryAlgorithm):
 
 @of_library("scatter_doubling")
 class ScatterDoubling(LibraryAlgorithm):
-    """The root scatters the message, then recursive doubling gathers it everywhere.
+    """The root scatters the message, then recursive doubling all-gathers it.
 
     Example: ``algorithm: scatter_doubling``
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce along rooted trees, which need no more time than a reduce-scatter and an all-gather."""
+"""All-reduce along rooted trees, at least as fast as a reduce-scatter and an all-gather."""
 
 from typing import ClassVar
 
 from flitlab.fluid.collective.algorithms.spec import Question
-from flitlab.fluid.collective.algorithms.trees import Scheduled, Ways, numbered, ways_of
+from flitlab.fluid.collective.algorithms.trees import Scheduled, StreamPlan, numbered, routed_streams
 from flitlab.fluid.collective.rooted import rooted_trees
 from flitlab.models.collective.build import all_reduce_streams
 from flitlab.models.registry import SpecError, register
@@ -15,7 +15,7 @@ MOST = 64
 
 @register("algorithm", "rooted_trees")
 class RootedTrees(Scheduled):
-    """Parts of the vector are reduced along trees to a root each, and spread from there along others.
+    """Parts of the vector are reduced along in-trees to their roots, and spread from there along out-trees.
 
     Roots, trees and their shares are those of a linear program. On meshes they are up to twice as fast as a
     reduce-scatter and then an all-gather; where all ranks are alike, they are the same.
@@ -27,10 +27,10 @@ class RootedTrees(Scheduled):
 
     collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
 
-    def ways(self, question: Question) -> Ways:
+    def stream_plan(self, question: Question) -> StreamPlan:
         network = question.network()
         if network.ranks > MOST:
-            raise SpecError(f"has a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
+            raise SpecError(f"solves a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
         forest = rooted_trees(network)
         streams = all_reduce_streams([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
-        return ways_of(question, streams, forest.parts, forest.reached)
+        return routed_streams(question, streams, forest.parts, forest.reached)

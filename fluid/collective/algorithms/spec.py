@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an algorithm of collectives is asked for, and what it gives."""
+"""Interface of collective algorithms: the collective that is requested, and the plan that an algorithm returns."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flitlab.fluid.collective.collective import Ranks
-from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.models.application.matching import check
 from flitlab.models.application.placement import host_errors
 from flitlab.models.application.program import Program
@@ -31,16 +31,16 @@ from flitlab.models.validation import (
 )
 
 Once = Callable[[Hashable, Callable[[], Any]], Any]
-"""Gives what a function makes, or what it made when it was first asked for under the same key, with another size."""
+"""Memo: returns the value of a function, or the stored value of an earlier call with the same key and another size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A collective of given size on a network, for which an algorithm is to be made a program.
+    """A collective of a given size on a network, for which an algorithm builds a program.
 
     collective: its name in :data:`~flitlab.models.collective.schedule.KINDS`. topology: with hosts; rank r is on host r
-    unless the algorithm has another order. ranks: what they are. piece: bytes of a piece of the data. root: of those
-    that have one. ns_per_byte: nanoseconds that it takes to reduce a byte with another.
+    unless the algorithm changes the order. ranks: ``switches`` or ``hosts``. piece: bytes of a piece of the data. root:
+    of rooted collectives. ns_per_byte: time to reduce a byte, in nanoseconds.
     """
 
     collective: CollectiveName
@@ -52,28 +52,27 @@ class Question:
 
     @property
     def count(self) -> int:
-        """How many ranks there are: one for each host."""
+        """Number of ranks: one for each host."""
         return self.topology.hosts
 
     @property
     def size(self) -> int:
-        """S, the bytes in which results state bandwidth."""
+        """S, the bytes by which results state bandwidth."""
         return int(self.piece / KINDS[self.collective].share(self.count))
 
-    def network(self) -> Network:
-        """The network in whole numbers. Raises :class:`~flitlab.fluid.problem.FluidError`."""
-        return Network.of(self.topology, self.ranks)
+    def network(self) -> CollectiveNetwork:
+        """The network in integer capacities. Raises :class:`~flitlab.fluid.problem.FluidError`."""
+        return CollectiveNetwork.of(self.topology, self.ranks)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program of a collective, and what there is to know of it.
+    """A program of a collective, and its properties.
 
-    host: int64 [ranks]. schedule: that the program follows; None where it is made of rounds. reaches: units of time, of
-    a piece over a channel of capacity 1, that it takes if nothing ever waits and chunks are small; None where that is
-    not known. trees: how many each rank has. chunks: into how many a piece is cut. depth: of the deepest tree. routes:
-    that messages take instead of those of the scenario; None where these serve.
-    notes: of the order of the ranks.
+    host: int64 [ranks]. schedule: the schedule of the program; None if it consists of rounds. reaches: time without
+    waiting and with small chunks, in units of a piece over a channel of capacity 1; None if unknown. trees: trees per
+    rank. chunks: chunks per piece. depth: of the deepest tree. routes: routes of the messages; None for those of the
+    scenario. notes: on the order of the ranks.
     """
 
     program: Program
@@ -90,7 +89,7 @@ class Plan:
 class AlgorithmSpec(Spec):
     """The keys of an algorithm, ``collective.algorithm`` in a configuration. An algorithm defines :meth:`plan`.
 
-    collectives: those that it is for. optional: whether a scenario is left out, with a warning, where there is no
+    collectives: those that it supports. optional: whether a scenario is left out, with a warning, where there is no
     program.
     """
 
@@ -98,35 +97,35 @@ class AlgorithmSpec(Spec):
     collectives: ClassVar[tuple[str, ...]] = ()
 
     def plan(self, question: Question, once: Once) -> Plan:
-        """The program for a collective on a network. Raises ``SpecError`` where there is none.
+        """The plan for a collective on a network. Raises ``SpecError`` where there is none.
 
         once: see :data:`Once`.
         """
         raise NotImplementedError
 
     def build(self, question: Question, once: Once = lambda key, make: make()) -> Plan:
-        """The program for a collective, once it is one that the algorithm is for."""
+        """The validated plan for a collective. Raises ``SpecError`` if the algorithm does not support it."""
         if question.collective not in self.collectives:
-            choices = for_kind(question.collective)
-            raise SpecError(f"{self.kind} is no algorithm of {question.collective}", "kind", choices)
+            choices = algorithms_for(question.collective)
+            raise SpecError(f"{self.kind} is not an algorithm of {question.collective}", "kind", choices)
         with unchanged(question.topology, self.plan):
             plan = self.plan(question, once)
-        return self._looked_at(plan, question) if is_third_party(self) else plan
+        return self._validated(plan, question) if is_third_party(self) else plan
 
-    def _looked_at(self, plan: Plan, question: Question) -> Plan:
-        """What a user's own algorithm gives, its arrays as compiled code takes them. Raises ``FaultyError``."""
+    def _validated(self, plan: Plan, question: Question) -> Plan:
+        """The plan of a third-party algorithm, with arrays as compiled code needs them. Raises ``FaultyError``."""
         topology = question.topology
         require_type(plan, Plan, "plan")
         require_type(plan.program, Program, "plan", "program")
         check(plan.program)
-        raise_errors(_plan_faults(plan, question.count))
+        raise_errors(_plan_errors(plan, question.count))
         raise_errors(host_errors(plan.host, plan.program.ranks, topology.hosts))
         routes = None if plan.routes is None else validate_routes(topology, plan.routes, copy=True, method="plan")
         return copy_fields(Plan, plan, host=contiguous(plan.host, np.int64, copy=True), routes=routes)
 
 
-def _plan_faults(plan: Plan, ranks: int) -> Errors:
-    """What is wrong with a plan besides its program, its hosts and its routes."""
+def _plan_errors(plan: Plan, ranks: int) -> Errors:
+    """Errors of a plan, except those of its program, hosts and routes."""
     if plan.program.ranks != ranks:
         yield "ranks", f"the program has {plan.program.ranks} ranks, and the collective {ranks}"
     for name in ("trees", "chunks", "depth"):
@@ -139,25 +138,25 @@ def _plan_faults(plan: Plan, ranks: int) -> Errors:
     yield from notes_errors(plan.notes)
 
 
-def for_kind(collective: str) -> list[str]:
-    """The algorithms that a collective has."""
+def algorithms_for(collective: str) -> list[str]:
+    """Names of the algorithms that support a collective."""
     from flitlab.models.registry import names, spec_class
 
-    found = []
+    algorithms = []
     for name in names("algorithm"):
         spec = spec_class("algorithm", name)
         if issubclass(spec, AlgorithmSpec) and collective in spec.collectives:
-            found.append(name)
-    return found
+            algorithms.append(name)
+    return algorithms
 
 
 def in_order(question: Question) -> Ints:
-    """int64 [ranks]: rank r on host r."""
+    """int64 [ranks]: rank r is on host r."""
     return np.arange(question.count)
 
 
-def made(found: Any) -> Any:
-    """What a function made, or the exception that it raised when it was first called, again."""
-    if isinstance(found, BaseException):
-        raise found
-    return found
+def result_or_raise(outcome: Any) -> Any:
+    """The stored result of a function; if it raised an exception, raises it again."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome

@@ -29,7 +29,7 @@ def figure_of(verdict: Verdict) -> Figure:
     ax = figure.add_subplot()
     shares = [check.share for check in shown]
     for place, (check, share) in enumerate(zip(shown, shares, strict=True)):
-        colour = IMPOSSIBLE if not check.possible else POSSIBLE if check.words == check.verdict else NOT_CARRIED
+        colour = IMPOSSIBLE if not check.possible else POSSIBLE if check.verdict_text == check.verdict else NOT_CARRIED
         ax.barh(place, share, color=colour, hatch=HATCH[check.possible], edgecolor="white", height=0.66)
         ax.annotate(
             f"{100 * share:.3g} %{_delivered(check)}", (share, place), (4, 0), textcoords="offset points",
@@ -49,13 +49,13 @@ def figure_of(verdict: Verdict) -> Figure:
     ax.set_xlabel("share of the limit (of a latency: the least one over it); the line is the limit")
     left_out = len(verdict.checks) - len(shown)
     more = f"\n{left_out} numbers further from their limit are not drawn" if left_out else ""
-    lost = ", not carried" * any(one.lost for one in verdict.deliveries)
+    lost = ", not carried" * any(one.is_short for one in verdict.deliveries)
     ax.set_title(f"{verdict.claim.name}: {verdict.verdict}{lost}{more}", fontsize=9)
     return figure
 
 
 def _delivered(check: Check) -> str:
     """What a bar says besides of a load that does not arrive."""
-    if check.delivery is None or not check.delivery.lost:
+    if check.delivery is None or not check.delivery.is_short:
         return ""
     return f", {100 * check.delivery.share:.3g} % of its load"

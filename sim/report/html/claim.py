@@ -53,7 +53,7 @@ def _facts(verdict: Verdict) -> str:
         *ceilings,
     ]  # fmt: skip
     warnings = [] if verdict.possible else [verdict.verdict]
-    warnings += ["not carried"] if any(one.lost for one in verdict.deliveries) else []
+    warnings += ["not carried"] if any(one.is_short for one in verdict.deliveries) else []
     warnings += ["deadlock-prone"] if verdict.deadlock is not None and verdict.deadlock.prone else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return state + "".join(f"<li>{escape(fact)}</li>" for fact in facts)
@@ -63,7 +63,7 @@ def _numbers(checks: Sequence[Check]) -> str:
     head = ("reported", "verdict", "limit", "limited by", "share", "delivered", "where", "note")
     rows = [
         (
-            f"{check.what} {check.reported}", check.words, check.shown_limit, check.which,
+            f"{check.what} {check.reported}", check.verdict_text, check.shown_limit, check.limit_name,
             f"{100 * check.share:.3g} %", "" if check.delivery is None else f"{100 * check.delivery.share:.3g} %",
             check.where,
             "; ".join(filter(None, (check.note, *check.hints))),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.binding import binding
+from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.fluid.certificate import Certificate
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.formats import FormatError, read
@@ -118,7 +118,7 @@ def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
     one.gap, one.optimum = gap, np.array(flow) / topology.capacity
     certificate = Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
     price = topology.capacity * certificate.network
-    price *= binding(topology, certificate, row["lower"], row["upper"]).network
+    price *= bottlenecks(topology, certificate, row["lower"], row["upper"]).network
     one.price = price / price.max() if price.any() else None
 
 

@@ -14,7 +14,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from flitlab.fluid.binding import Binding, binding
+from flitlab.fluid.bottlenecks import Bottlenecks, bottlenecks
 from flitlab.fluid.decomposition import link_classes
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
@@ -49,10 +49,10 @@ NARROWED = 0.88
 def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -> Path:
     """Draws where a maximum concurrent flow is stuck into a PNG or SVG file; the same bytes every time.
 
-    Above, the network: channels that bind (:func:`~flitlab.fluid.binding.binding`) are orange, the wider the higher
-    their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More than
-    :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the distribution of
-    load / capacity, for each class of links if there are several.
+    Above, the network: channels that bind (:func:`~flitlab.fluid.bottlenecks.bottlenecks`) are orange, the wider the
+    higher their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More
+    than :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the
+    distribution of load / capacity, for each class of links if there are several.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
 def figure_of(case: Case, optimum: Optimum, others: int = 0) -> Figure:
     """The figure that :func:`draw_bottleneck` saves."""
     topology, certificate = case.topology, optimum.certificate
-    binds = binding(topology, certificate, optimum.lower, optimum.upper)
+    binds = bottlenecks(topology, certificate, optimum.lower, optimum.upper)
     use, price = optimum.load / topology.capacity, topology.capacity * certificate.network * binds.network
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
@@ -114,7 +114,7 @@ def figure_of(case: Case, optimum: Optimum, others: int = 0) -> Figure:
     return figure
 
 
-def caption(case: Case, optimum: Optimum, binds: Binding, others: int) -> str:
+def caption(case: Case, optimum: Optimum, binds: Bottlenecks, others: int) -> str:
     """Name, size and scenario, and how many channels bind, or why that is not known."""
     topology, gap = case.topology, 1 - optimum.lower / optimum.upper
     count = int(binds.network.sum())

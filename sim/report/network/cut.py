@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from flitlab.fluid.collective.bounds import Bound
-from flitlab.fluid.collective.cuts import Cut
+from flitlab.fluid.collective.bounds import TimeBound
+from flitlab.fluid.collective.cuts import CollectiveCut
 from flitlab.fluid.collective.parts import Parts
 from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
@@ -49,7 +49,11 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
         question = case.collective.question
         key = (question.topology.content_hash, question.collective, question.ranks, question.root)
         proof = None if key in found else leasts.proof(case)
-        if proof is None or not isinstance(proof.proof, Cut | Parts) or _says_nothing(question.topology, proof.proof):
+        if (
+            proof is None
+            or not isinstance(proof.proof, CollectiveCut | Parts)
+            or _says_nothing(question.topology, proof.proof)
+        ):
             continue
         found[key] = figure_of(question.topology, question.collective, proof)
         name = numbered(NAME, len(found), f"{question.topology.kind}_{question.collective}")
@@ -58,10 +62,10 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 @in_style
-def figure_of(topology: Topology, collective: str, bound: Bound) -> Figure:
+def figure_of(topology: Topology, collective: str, bound: TimeBound) -> Figure:
     """The network with the sets that prove a bound, and the channels that leave them."""
     proof = bound.proof
-    assert isinstance(proof, Cut | Parts)
+    assert isinstance(proof, CollectiveCut | Parts)
     part = _parts(topology, proof)
     leaving = (part[topology.src] >= 0) & (part[topology.src] != part[topology.dst])
     figure = Figure(layout="constrained")
@@ -88,14 +92,14 @@ def figure_of(topology: Topology, collective: str, bound: Bound) -> Figure:
     return figure
 
 
-def _says_nothing(topology: Topology, proof: Cut | Parts) -> bool:
+def _says_nothing(topology: Topology, proof: CollectiveCut | Parts) -> bool:
     """Whether every switch is a part by itself, so that a picture would show all channels alike."""
     return isinstance(proof, Parts) and proof.count >= topology.switches > FEW
 
 
-def _parts(topology: Topology, proof: Cut | Parts) -> Ints:
+def _parts(topology: Topology, proof: CollectiveCut | Parts) -> Ints:
     """int64 [switches]: the set that each switch is in, -1 for none."""
-    if isinstance(proof, Cut):
+    if isinstance(proof, CollectiveCut):
         return np.where(proof.side[: topology.switches], 0, -1)
     return np.asarray(proof.part)[: topology.switches]
 

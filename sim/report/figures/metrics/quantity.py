@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from flitlab.fluid.kinds.spec import called
+from flitlab.fluid.kinds.spec import column_label
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder.frames import Row
 
@@ -119,7 +119,7 @@ def spoken(column: str) -> tuple[str, str]:
     last = column.rpartition(".")[2]
     if known := LABELS.get(column) or LABELS.get(end_of(column)) or LABELS.get(last):
         return known
-    return called(column) or called(last) or (last.replace("_", " "), "")
+    return column_label(column) or column_label(last) or (last.replace("_", " "), "")
 
 
 def end_of(column: str) -> str:

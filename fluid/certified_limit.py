@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load from which on a scenario is saturated, as far as that is known without solving anything."""
+"""The certified limit of a scenario, as far as it is known without a solver."""
 
 import math
 
@@ -11,12 +11,12 @@ from flitlab.models.rules.tables import RANDOM
 from flitlab.models.table_cache import cached_while_referenced
 
 SPLIT_SWITCHES = 2048
-"""Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
+"""Switches up to which the split of a routing is computed by default: its tables grow as their square."""
 
 
 @cached_while_referenced
-def certain_limit(instance: Instance) -> float:
-    """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
+def certified_limit(instance: Instance) -> float:
+    """The load above which some queue grows without limit, by the demand and the routing; inf if none does."""
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
     limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
     if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python gives for a specification: objects, names and mappings, as a configuration has them."""
+"""Specifications from Python: objects, names and mappings, converted to the form of a configuration."""
 
 import io
 import sys
@@ -23,32 +23,32 @@ from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
 
 
-def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
-    """A mapping as a configuration has it, plain: of names, objects and arrays in place of specifications, too.
+def configuration(mapping: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
+    """A mapping as a plain configuration; it may hold names, objects and arrays in place of specifications.
 
-    topology: what is given for it outside of this mapping.
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` for an object that is none of a specification.
+    topology: a topology that is given outside of the mapping. Raises :class:`~flitlab.sim.config.errors.ConfigError`
+    for an object that is no specification.
     """
-    found = _sections(given, given.get("topology", topology))
-    if isinstance(cases := found.get("cases"), list | tuple):
-        shared = found.get("topology", topology)
-        found["cases"] = [
+    sections = _sections(mapping, mapping.get("topology", topology))
+    if isinstance(cases := sections.get("cases"), list | tuple):
+        shared = sections.get("topology", topology)
+        sections["cases"] = [
             _sections(case, case.get("topology", shared)) if isinstance(case, Mapping) else case for case in cases
         ]
-    return {key: plain(value, key) for key, value in found.items()}
+    return {key: plain(value, key) for key, value in sections.items()}
 
 
-def _sections(given: Mapping[str, Any], topology: Any) -> dict[str, Any]:
-    """A mapping whose components are as a configuration has them."""
-    found = {str(key): value for key, value in given.items()}
-    return found | {name: _options(name, found[name], topology) for name in SECTIONS if name in found}
+def _sections(mapping: Mapping[str, Any], topology: Any) -> dict[str, Any]:
+    """A mapping with its components in the form of a configuration."""
+    sections = {str(key): value for key, value in mapping.items()}
+    return sections | {name: _options(name, sections[name], topology) for name in SECTIONS if name in sections}
 
 
-MOST_DIGITS = 400
-"""Whole numbers of more digits are no numbers to YAML, see :mod:`flitlab.sim.config.load`."""
+MAX_DIGITS = 400
+"""Digits of a whole number beyond which YAML rejects it, see :mod:`flitlab.sim.config.load`."""
 
 
-def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
+def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
     """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
 
     Parameters
@@ -56,7 +56,7 @@ def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     value: numbers and texts of Python and NumPy, arrays of them, series of pandas, paths, lists, tuples, ranges,
         mappings.
     key: path of the value in the configuration, for errors.
-    above: the mappings and lists that hold the value, outermost first.
+    parents: the mappings and lists that hold the value, outermost first.
 
     Raises
     ------
@@ -67,39 +67,51 @@ def plain(value: Any, key: str = "", above: tuple[Any, ...] = ()) -> Any:
     if isinstance(value, str | Path):
         return str.__str__(value) if isinstance(value, str) else str(value)
     if isinstance(value, int | np.integer):
-        if abs(int(value)) >= 10**MOST_DIGITS:
-            raise _no_value(key, f"must have at most {MOST_DIGITS} digits")
+        if abs(int(value)) >= 10**MAX_DIGITS:
+            raise _value_error(key, f"must have at most {MAX_DIGITS} digits")
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     if isinstance(value, np.ma.MaskedArray):
-        raise _no_value(key, "is a masked array: fill in its masked entries")
+        raise _value_error(key, "is a masked array: fill in its masked entries")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
-    if any(value is one for one in above):
-        raise _no_value(key, "contains itself")
-    if len(above) > DEEPEST:
-        raise _no_value(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
-    inside = (*above, value)
+    if any(value is one for one in parents):
+        raise _value_error(key, "contains itself")
+    if len(parents) > DEEPEST:
+        raise _value_error(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
+    inside = (*parents, value)
     if isinstance(value, Mapping):
         return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
     if isinstance(value, list | tuple | range):
         return [plain(item, f"{key}[{i}]", inside) for i, item in enumerate(value)]
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     hint = "; make a list of it" if isinstance(value, Iterable) and not isinstance(value, bytes) else ""
-    raise _no_value(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
+    raise _value_error(key, f"is {what}; must be a real number, a text, a list or a mapping{hint}")
 
 
-def _no_value(key: str, problem: str) -> ConfigError:
+def _value_error(key: str, problem: str) -> ConfigError:
     return ConfigError([Mistake("configuration", key, "", problem)])
 
 
 def component(category: str, value: Any, topology: Any = None) -> Any:
-    """A component as a configuration has it, from its name, its specification or the thing itself.
+    """A component in the form of a configuration, from its name, its specification or an object.
 
-    topology: what is given for the topology, of which a matrix of demands is.
+    Parameters
+    ----------
+    category : str
+        ``topology``, ``routing``, ``traffic``, ...
+    value : object
+        The component.
+    topology : object
+        The given topology, to which a matrix of demands belongs.
+
+    Raises
+    ------
+    ConfigError
+        The object is no such component.
     """
     if isinstance(value, str):
         return {kind_key(category): value}
@@ -123,11 +135,10 @@ def component(category: str, value: Any, topology: Any = None) -> Any:
 
 
 def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | None:
-    """The topology that an object is, or that a graph of networkx means; None of anything else.
+    """The topology of an object or a networkx graph; None of anything else.
 
-    A switch has one host where nothing says how many. pair_directions: whether opposite
-    edges are links.
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` for a graph that is no network.
+    A switch has one host unless the graph says otherwise. pair_directions: whether opposite edges are links. Raises
+    :class:`~flitlab.sim.config.errors.ConfigError` for a graph that is no network.
     """
     networkx = sys.modules.get("networkx")
     if networkx is not None and isinstance(value, networkx.Graph):
@@ -143,7 +154,7 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
 
 
 def _with_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A graph with keys of a file beside it: ``{"graph": graph, "pair_directions": True}``."""
+    """A graph with keys of ``kind: file``: ``{"graph": graph, "pair_directions": True}``."""
     keys = {key: item for key, item in value.items() if key != "graph"}
     if (graph := topology_of(value["graph"], keys.get("pair_directions"))) is None or keys.pop(
         "kind", "file"
@@ -154,14 +165,14 @@ def _with_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(category: str, value: Any, topology: Any) -> Any:
-    """A component, or all options of a sweep over some."""
+    """A component, or all options of a sweep."""
     if isinstance(value, Mapping) and isinstance(value.get("sweep"), list | tuple):
         return {**value, "sweep": [component(category, option, topology) for option in value["sweep"]]}
     return component(category, value, topology)
 
 
 def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
-    """A square of demands, from what may hold one; None of anything else. Raises ``ConfigError``."""
+    """A square matrix of demands; None of anything else. Raises ``ConfigError``."""
     if isinstance(value, Traffic):
         source, target, amount = value.pairs()
         hosts = value.topology.hosts
@@ -174,9 +185,9 @@ def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
         problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
         raise ConfigError([Mistake("configuration", "traffic", "", problem)])
     if isinstance(value, np.ma.MaskedArray):
-        raise _no_value("traffic", "is a masked array: fill in its masked entries")
+        raise _value_error("traffic", "is a masked array: fill in its masked entries")
     if value.dtype.kind not in "biuf":
-        raise _no_value("traffic", f"is a matrix of {value.dtype}; demands are real numbers")
+        raise _value_error("traffic", f"is a matrix of {value.dtype}; demands are real numbers")
     return scipy.sparse.csr_array(value, dtype=float)
 
 
@@ -191,7 +202,7 @@ def _pairs(matrix: "scipy.sparse.csr_array") -> str:
 
 
 def _labelled(value: Any) -> str | None:
-    """A data frame whose rows and columns have names other than 0, 1, ..., as a table; None of anything else."""
+    """A data frame with labels other than 0, 1, ... as a CSV table; None of anything else."""
     if not (hasattr(value, "to_csv") and hasattr(value, "columns")):
         return None
     ends = [list(map(str, value.index)), list(map(str, value.columns))]
@@ -204,7 +215,7 @@ def _labelled(value: Any) -> str | None:
 
 
 def _level_of_names(frame: Any, graph: Topology | None) -> str:
-    """Whether the names of a data frame are those of switches and not of hosts."""
+    """Whether the labels of a data frame are those of switches or hosts."""
     if graph is None:
         return "host"
     names = [str(name) for ends in (frame.index, frame.columns) for name in ends]
@@ -213,20 +224,20 @@ def _level_of_names(frame: Any, graph: Topology | None) -> str:
 
 
 def graph_of(topology: Any) -> Topology | None:
-    """The topology that is given as an object or as a specification; None where that is wrong."""
+    """The topology of an object or a specification; None where that is wrong."""
     graph = topology_of(topology)
     if graph is not None:
         return graph
     try:
-        with recorded_warnings():  # they are issued where it is read
+        with recorded_warnings():  # issued again when the configuration is read
             built: Topology = make("topology", **plain(component("topology", topology))).build()
     except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
-        return None  # what is wrong with it is said where it is read
+        return None  # reading the configuration reports the error
     return built
 
 
 def _level(matrix: "scipy.sparse.csr_array", topology: Any) -> str:
-    """Whether a matrix is of as many hosts or of as many switches as there are. Raises ``ConfigError``."""
+    """Whether a matrix has the size of the hosts or the switches. Raises ``ConfigError``."""
     if (graph := graph_of(topology)) is None:
         return "host"
     size = matrix.shape[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes along the paths of trees that lead through switches without ranks."""
+"""Routes along the paths of trees, through switches without ranks."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -16,11 +16,11 @@ from flitlab.models.rules.tables import PATHS, RANDOM
 from flitlab.models.topology.graph import Topology
 
 
-def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
-    """Routes by which messages between ranks go along the paths of streams; None where neighbours alone send.
+def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
+    """Routes of messages between ranks along the paths of streams; None if all messages go to neighbours.
 
-    Of the paths between two switches each takes the share of the messages that it has in the streams. Between other
-    switches there is a shortest path. Vertices beyond the switches are hosts.
+    Each path between two switches gets its share of the parts of the streams. Other pairs of switches use a shortest
+    path. Vertices beyond the switches are hosts.
     """
     used = _used(topology, streams)
     if all(len(path) == 2 for paths in used.values() for path in paths):
@@ -33,16 +33,16 @@ def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None
         counts.append(len(paths))
         weight += [count / total for _, count in paths]
         channels += [_channels(topology, path) for path, _ in paths]
-    lengths = np.array([len(some) for some in channels], np.int64)
-    flat = np.array([channel for some in channels for channel in some], np.int32)
+    lengths = np.array([len(path_channels) for path_channels in channels], np.int64)
+    flat = np.array([channel for path_channels in channels for channel in path_channels], np.int32)
     own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
-    found = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
-    table = weighted_path_table(topology, own, found, np.array(weight), 1, 0)
+    path_set = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
+    table = weighted_path_table(topology, own, path_set, np.array(weight), 1, 0)
     return Routes("trees", NO_PORTS, RANDOM, longest(table), notes=path_notes(topology, table), form=PATHS, paths=table)
 
 
 def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int], Counter[tuple[int, ...]]]:
-    """How many parts take which path of switches, by its ends."""
+    """Parts per path of switches, by the ends of the path."""
     used: defaultdict[tuple[int, int], Counter[tuple[int, ...]]] = defaultdict(Counter)
     for stream in streams:
         for path in stream.paths:
@@ -53,6 +53,6 @@ def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int]
 
 
 def _channels(topology: Topology, path: tuple[int, ...]) -> list[int]:
-    """The first channel from each switch of a path to the next."""
+    """The first channel from each switch of a path to the next one."""
     n, ends = topology.switches, topology.src * topology.switches + topology.dst
     return [int(np.searchsorted(ends, u * n + v)) for u, v in itertools.pairwise(path)]
