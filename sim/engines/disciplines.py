@@ -39,7 +39,7 @@ def vct() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.vct.changes import ChangingVct
+        from flitlab.sim.engines.compiled.vct.timeline import ChangingVct
 
         return ChangingVct
 
@@ -56,7 +56,7 @@ def wormhole() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.wormhole.changes import ChangingWormhole
+        from flitlab.sim.engines.compiled.wormhole.timeline import ChangingWormhole
 
         return ChangingWormhole
 
@@ -73,7 +73,7 @@ def deflection() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.deflection_changes import ChangingDeflection
+        from flitlab.sim.engines.compiled.deflection_timeline import ChangingDeflection
 
         return ChangingDeflection
 
@@ -89,7 +89,7 @@ def ideal() -> Engines:
     from flitlab.sim.engines.reference.ideal import IdealNetwork
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.ideal_changes import ChangingIdeal
+        from flitlab.sim.engines.compiled.ideal_timeline import ChangingIdeal
 
         return ChangingIdeal
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.jit import kernel
-from flitlab.sim.engines.compiled.due import FULL, NOBODY, due_at, make_due, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, NOBODY, due_at, make_due, packet_in, put, release, take
 
 TICKS, PACKETS = 4, 100
 

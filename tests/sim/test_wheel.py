@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.jit import interpreted
-from flitlab.sim.engines.compiled import wheel
-from flitlab.sim.engines.compiled.wheel import drain, make_wheel, wake_all
+from flitlab.sim.engines.compiled import timing_wheel
+from flitlab.sim.engines.compiled.timing_wheel import drain, make_wheel, wake_all
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario
 

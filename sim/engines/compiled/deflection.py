@@ -23,7 +23,7 @@ from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from flitlab.sim.engines.compiled.due import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, records_in_lines, seldom
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
@@ -42,7 +42,7 @@ from flitlab.sim.engines.compiled.records import (
     make_tally,
     run_program,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
 
 # A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
 # looks at a switch touch neither its packets nor its hosts.

@@ -27,8 +27,8 @@ from flitlab.sim.engines.base import (
     refuse_if_long,
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
-from flitlab.sim.engines.compiled.owed import owed
-from flitlab.sim.engines.compiled.team import Team
+from flitlab.sim.engines.compiled.outstanding import owed
+from flitlab.sim.engines.compiled.partitioned_run import Team
 
 MOST_COUNTED = 1 << 31
 """Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""

@@ -44,8 +44,8 @@ from flitlab.sim.engines.compiled.records import (
     pool_is_empty,
     run_program,
 )
+from flitlab.sim.engines.compiled.timing_wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
 from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
 
 _ONE = np.uint64(1)
 

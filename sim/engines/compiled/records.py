@@ -32,7 +32,7 @@ from flitlab.sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
-from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, packet_in, release, take
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
 from flitlab.sim.engines.compiled.pool import NOBODY as NOBODY

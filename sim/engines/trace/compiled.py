@@ -12,7 +12,7 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
-from flitlab.sim.engines.compiled.due import due_at
+from flitlab.sim.engines.compiled.calendar_queue import due_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole import state as wormhole

@@ -16,8 +16,10 @@ from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
-from flitlab.sim.engines.compiled.datagram.ahead import (
+from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
+from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, goes_on, take_head
+from flitlab.sim.engines.compiled.datagram.messages import make_talk
+from flitlab.sim.engines.compiled.datagram.prefetching import (
     AHEAD,
     FEW,
     SOON,
@@ -26,9 +28,6 @@ from flitlab.sim.engines.compiled.datagram.ahead import (
     foresee_packet,
     foresee_queue,
 )
-from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
-from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, goes_on, take_head
-from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
@@ -44,6 +43,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
+from flitlab.sim.engines.compiled.link_wheel import gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.memory import seldom
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes

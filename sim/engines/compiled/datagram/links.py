@@ -10,9 +10,9 @@ import numpy as np
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
-from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
+from flitlab.sim.engines.compiled.link_wheel import await_packet, forget_packet
 from flitlab.sim.engines.compiled.pool import NOBODY, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 

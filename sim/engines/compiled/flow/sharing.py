@@ -16,6 +16,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.bits import lowest
+from flitlab.sim.engines.compiled.flow.rate_queue import cancel_turn, next_turn, set_turn, turn_of
 from flitlab.sim.engines.compiled.flow.state import (
     BLOCK,
     CAPACITY,
@@ -36,8 +37,7 @@ from flitlab.sim.engines.compiled.flow.state import (
     USED,
     WEIGHT,
 )
-from flitlab.sim.engines.compiled.flow.turns import cancel_turn, next_turn, set_turn, turn_of
-from flitlab.sim.engines.compiled.lanes import RATES, faster_than, taken_at
+from flitlab.sim.engines.compiled.simd import RATES, faster_than, taken_at
 
 TIE = 1e-12
 """Two rates that differ by no more than this part are the same, added up in another order."""

@@ -8,8 +8,8 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, make_tournament
-from flitlab.sim.engines.compiled.lanes import LANES, RATES
 from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.simd import LANES, RATES
 from flitlab.sim.engines.flow.model import Network
 
 # Fields of a message under way, in ``message`` (int64) and, from GOING to FLITS, in ``amounts`` (float64), which are

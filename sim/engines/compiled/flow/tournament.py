@@ -11,8 +11,8 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.lanes import least_with, place_of
 from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.simd import least_with, place_of
 
 OUT = (1 << 63) - 1
 """The key of an item that takes no part."""

@@ -14,10 +14,9 @@ from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.link_wheel import gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.pool import NOBODY, doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
-from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
     deliver,
@@ -36,6 +35,7 @@ from flitlab.sim.engines.compiled.spray.links import (
     take_head,
 )
 from flitlab.sim.engines.compiled.spray.messages import make_talk
+from flitlab.sim.engines.compiled.spray.prefetching import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.program import act
 from flitlab.sim.engines.compiled.spray.state import (
     BUSY,

@@ -40,7 +40,7 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.sim.engines.compiled.pool import NOBODY, free_record, take_record
-from flitlab.sim.engines.compiled.spray.chosen import rules_of
+from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import (
     append,
     begin,

@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
-from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
+from flitlab.sim.engines.compiled.link_wheel import await_packet, forget_packet
 from flitlab.sim.engines.compiled.pool import NOBODY, free_record
 from flitlab.sim.engines.compiled.spray.state import (
     BEFORE,

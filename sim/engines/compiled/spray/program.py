@@ -4,7 +4,7 @@
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import PACED
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
-from flitlab.sim.engines.compiled.spray.chosen import rules_of
+from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
 

@@ -11,15 +11,15 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled.messages import next_tick
 from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_program
+from flitlab.sim.engines.compiled.timing_wheel import drain
 from flitlab.sim.engines.compiled.vct.allocation import serve_all
 from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
+from flitlab.sim.engines.compiled.vct.credits import skip, take_back
 from flitlab.sim.engines.compiled.vct.deadlock import stuck
 from flitlab.sim.engines.compiled.vct.exchange import exchange
-from flitlab.sim.engines.compiled.vct.regions import fold, split
-from flitlab.sim.engines.compiled.vct.room import skip, take_back
+from flitlab.sim.engines.compiled.vct.joint_allocation import serve_together
+from flitlab.sim.engines.compiled.vct.partitions import fold, split
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
-from flitlab.sim.engines.compiled.vct.together import serve_together
-from flitlab.sim.engines.compiled.wheel import drain
 
 __all__ = ["advance", "build", "fold", "moved", "split", "stuck"]
 

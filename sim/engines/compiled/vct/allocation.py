@@ -7,13 +7,14 @@ from flitlab.models.jit import inner, routine
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
-from flitlab.sim.engines.compiled.due import put
+from flitlab.sim.engines.compiled.calendar_queue import put
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
 from flitlab.sim.engines.compiled.records import NOBODY, ZERO, pair_of
+from flitlab.sim.engines.compiled.timing_wheel import ask_for_bit, wake
 from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.vct.credits import give_back, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
-from flitlab.sim.engines.compiled.vct.room import give_back, use_room, wait_for_room
-from flitlab.sim.engines.compiled.vct.rows import (
+from flitlab.sim.engines.compiled.vct.requests import (
     channel_of,
     dequeue,
     eligible_from,
@@ -26,7 +27,6 @@ from flitlab.sim.engines.compiled.vct.rows import (
     want_at,
 )
 from flitlab.sim.engines.compiled.vct.state import INLINE
-from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
 
 _CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
 

@@ -9,7 +9,7 @@ from flitlab.models.rules.port_sets import place_of
 from flitlab.models.rules.route import at_target, next_port, toward_of
 from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.due import FULL, ask_for_next, next_chunk, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, next_chunk, packet_in, put, release, take
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
@@ -18,11 +18,11 @@ from flitlab.sim.engines.compiled.records import (
     ZERO,
     create,
 )
+from flitlab.sim.engines.compiled.timing_wheel import ask_for_bit, drain, wake
 from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
-from flitlab.sim.engines.compiled.vct.room import preferred, use_room, wait_for_room
-from flitlab.sim.engines.compiled.vct.rows import ports_of, present
+from flitlab.sim.engines.compiled.vct.credits import preferred, use_room, wait_for_room
+from flitlab.sim.engines.compiled.vct.requests import ports_of, present
 from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
-from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
 
 
 @inner

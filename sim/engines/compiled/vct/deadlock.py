@@ -8,10 +8,10 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_kept
-from flitlab.sim.engines.compiled.due import listed
+from flitlab.sim.engines.compiled.calendar_queue import listed
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.vct.room import places_of, room_of
-from flitlab.sim.engines.compiled.vct.rows import ports_of, vcs_of
+from flitlab.sim.engines.compiled.vct.credits import places_of, room_of
+from flitlab.sim.engines.compiled.vct.requests import ports_of, vcs_of
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 

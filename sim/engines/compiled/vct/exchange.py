@@ -9,8 +9,8 @@ import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
-from flitlab.sim.engines.compiled.due import put
-from flitlab.sim.engines.compiled.mail import (
+from flitlab.sim.engines.compiled.calendar_queue import put
+from flitlab.sim.engines.compiled.mailbox import (
     NOTES,
     PACKETS,
     all_posted,
@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import last_ejected
 from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
-from flitlab.sim.engines.compiled.vct.room import give_back, skip
+from flitlab.sim.engines.compiled.vct.credits import give_back, skip
 
 SOON = 6
 """A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""

@@ -15,14 +15,14 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.due import Due, make_due
-from flitlab.sim.engines.compiled.mail import Mail, no_mail
+from flitlab.sim.engines.compiled.calendar_queue import Due, make_due
+from flitlab.sim.engines.compiled.mailbox import Mail, no_mail
 from flitlab.sim.engines.compiled.memory import aligned, records_in_lines, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tally
+from flitlab.sim.engines.compiled.timing_wheel import Wheel, make_wheel, ticks_for, wake_all
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake_all
 
 # An input VC, half a cache line.
 VC = np.dtype(

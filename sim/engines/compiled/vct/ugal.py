@@ -9,8 +9,8 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled import records, ugal
-from flitlab.sim.engines.compiled.vct.room import used_behind
-from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at
+from flitlab.sim.engines.compiled.vct.credits import used_behind
+from flitlab.sim.engines.compiled.vct.requests import entry_of, key_at
 
 
 @inner

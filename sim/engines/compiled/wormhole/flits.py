@@ -10,7 +10,7 @@ from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import wake
 from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,

@@ -7,8 +7,8 @@ from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import LATE, NOBODY, create
+from flitlab.sim.engines.compiled.timing_wheel import drain, wake
 from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import drain, wake
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TAIL, U

@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.records import (
     make_net,
     make_tally,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import Wheel, make_wheel, wake_all
 
 U = np.uint64
 ONE = U(1)

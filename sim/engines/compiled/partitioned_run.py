@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS_MAX, OCCUPANCY_MAX
-from flitlab.sim.engines.compiled.meeting import CALLED_OFF
+from flitlab.sim.engines.compiled.barrier import CALLED_OFF
 
 SUMS = "scalars", "histogram", "hops", "deflections", "by_source"
 """Counters of which every region has its own."""

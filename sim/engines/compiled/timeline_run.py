@@ -17,7 +17,7 @@ from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.records import NEVER, NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import wake
 
 
 @inner

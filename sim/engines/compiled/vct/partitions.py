@@ -15,12 +15,13 @@ from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.base import LONG, SCALARS
-from flitlab.sim.engines.compiled.due import FULL, listed, make_due, put_all
-from flitlab.sim.engines.compiled.mail import Mail, make_mail
+from flitlab.sim.engines.compiled.calendar_queue import FULL, listed, make_due, put_all
+from flitlab.sim.engines.compiled.mailbox import Mail, make_mail
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.ranks import divided
 from flitlab.sim.engines.compiled.records import NOBODY, Tally
+from flitlab.sim.engines.compiled.timing_wheel import make_wheel, wake_all
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
     VctState,
@@ -29,7 +30,6 @@ from flitlab.sim.engines.compiled.vct.state import (
     most_leaving,
     set_ends,
 )
-from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
 from flitlab.sim.engines.regions import ahead
 
 

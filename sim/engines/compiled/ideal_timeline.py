@@ -19,11 +19,11 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
-from flitlab.sim.engines.compiled.changes import ChangingRun, lose
 from flitlab.sim.engines.compiled.ideal import BACK, FRONT, join
 from flitlab.sim.engines.compiled.pool import take_records
 from flitlab.sim.engines.compiled.records import LATE, NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
+from flitlab.sim.engines.compiled.timing_wheel import wake
 
 
 class Channels(NamedTuple):

@@ -11,7 +11,7 @@ from flitlab.models.rules.spray.layout import FIRST
 from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, way_of
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NOBODY
-from flitlab.sim.engines.compiled.spray.chosen import rules_of
+from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import is_answer
 from flitlab.sim.engines.compiled.spray.state import (
     CONTROL,

@@ -10,10 +10,10 @@ import numpy as np
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.vc import appeal, is_kept
-from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, packet_in, put, release, take
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.records import NOBODY, ZERO
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import wake
 
 # What is counted of a VC, packed: its room in flits, and whether the sender waits for more.
 _ROOM_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)

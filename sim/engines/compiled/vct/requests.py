@@ -16,13 +16,13 @@ from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.vct.room import preferred
+from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.vct.credits import preferred
 from flitlab.sim.engines.compiled.vct.state import (
     HEADS_AT,
     INLINE,
     OUTPUT_WORDS,
 )
-from flitlab.sim.engines.compiled.wheel import wake
 
 # What a head in an output's row wants, packed: its first VC in the input downstream, how many VCs, its flits.
 _COUNT_AT, _FLITS_AT = 32, 40

@@ -15,9 +15,10 @@ from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
 from flitlab.models.rules.vc import is_last_resort
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
 from flitlab.sim.engines.compiled.records import LATE, NEVER, NOBODY
+from flitlab.sim.engines.compiled.timing_wheel import wake
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
-from flitlab.sim.engines.compiled.vct.room import used_behind, wait_for_room
-from flitlab.sim.engines.compiled.vct.rows import (
+from flitlab.sim.engines.compiled.vct.credits import used_behind, wait_for_room
+from flitlab.sim.engines.compiled.vct.requests import (
     channel_of,
     dequeue,
     eligible_from,
@@ -32,7 +33,6 @@ from flitlab.sim.engines.compiled.vct.rows import (
     withdraw,
 )
 from flitlab.sim.engines.compiled.vct.state import COST, VC_OFFERED
-from flitlab.sim.engines.compiled.wheel import wake
 
 _ONE = np.uint64(1)
 

@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.sim.engines.compiled.meeting import make_meeting, meet
+from flitlab.sim.engines.compiled.barrier import make_meeting, meet
 from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
 from flitlab.sim.engines.compiled.records import PACKET
 

@@ -17,10 +17,10 @@ from flitlab.models.switching.changing import Change
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
-from flitlab.sim.engines.compiled.changes import DrainingRun
 from flitlab.sim.engines.compiled.pool import free_records
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timeline_run import DrainingRun
+from flitlab.sim.engines.compiled.timing_wheel import wake
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
     EMPTY,

@@ -15,12 +15,12 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
-from flitlab.sim.engines.compiled.changes import DrainingRun, lose
-from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import FULL, packet_in, put, release, take
 from flitlab.sim.engines.compiled.records import LATE, NOBODY
+from flitlab.sim.engines.compiled.timeline_run import DrainingRun, lose
+from flitlab.sim.engines.compiled.timing_wheel import wake
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.rows import ports_of, present, withdraw
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.vct.requests import ports_of, present, withdraw
 
 
 @kernel

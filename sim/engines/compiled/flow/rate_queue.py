@@ -12,7 +12,7 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.flow.state import KEYS, QUEUE, QUEUED
 from flitlab.sim.engines.compiled.flow.tournament import OUT
-from flitlab.sim.engines.compiled.lanes import LANES, least_of, place_of
+from flitlab.sim.engines.compiled.simd import LANES, least_of, place_of
 
 
 @inner

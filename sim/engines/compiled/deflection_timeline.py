@@ -13,11 +13,11 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
-from flitlab.sim.engines.compiled.changes import ChangingRun, lose
+from flitlab.sim.engines.compiled.calendar_queue import FULL, packet_in, put, release, take
 from flitlab.sim.engines.compiled.deflection import set_ranked
-from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
 from flitlab.sim.engines.compiled.records import LATE, NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
+from flitlab.sim.engines.compiled.timing_wheel import wake
 
 
 @inner
