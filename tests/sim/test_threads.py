@@ -75,17 +75,17 @@ def test_threads_that_fail_are_called_off(monkeypatch):
     monkeypatch.setattr(regions, "LEAST_WORK", 1)
     run = start("compiled", scenario(build("imase", hosts=2, n=12, degree=3)), 0.5, 1, threads=3)
     run.advance(100)
-    team = run._team
+    team = run._partitioned
 
     def advance(const, region, now, until):
-        if region is team._regions[0] and until > now:
+        if region is team._partitions[0] and until > now:
             raise MemoryError
         return vct.advance(const, region, now, until)
 
     team._kernel = SimpleNamespace(advance=advance)
     with pytest.raises(MemoryError):
         run.advance(5000)
-    team._helpers.shutdown()  # which waits for the others, who would wait for ever
+    team._workers.shutdown()  # which waits for the others, who would wait for ever
 
 
 @pytest.mark.parametrize(

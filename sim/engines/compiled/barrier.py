@@ -16,9 +16,9 @@ from flitlab.models.jit import inner
 
 # Places in a meeting's numbers: how often threads have come to it; a cache line away, whether it is called off, and
 # after how many looks at the others a thread lets another one have its processor.
-COME, CALLED_OFF, LOOKS = 0, 8, 9
+ARRIVED, CANCELLED, SPIN_LIMIT = 0, 8, 9
 
-_MANY, _FEW = 1 << 14, 1 << 6
+_LONG_SPIN, _SHORT_SPIN = 1 << 14, 1 << 6
 """Looks where every thread has a processor, some 30 microseconds of them, and where it has not.
 
 With a processor for each, sooner would be dear on a busy machine: whoever gets the processor keeps it for hundreds of
@@ -28,65 +28,65 @@ windows.
 _64 = ir.IntType(64)
 
 
-def make_meeting(threads: int) -> Ints:
+def make_barrier(threads: int) -> Ints:
     """Make a meeting to which nobody has come, int64 [16]."""
-    meeting = np.zeros(16, np.int64)
-    meeting[LOOKS] = _MANY if threads <= cores() else _FEW
-    return meeting
+    barrier = np.zeros(16, np.int64)
+    barrier[SPIN_LIMIT] = _LONG_SPIN if threads <= cores() else _SHORT_SPIN
+    return barrier
 
 
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _address_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """The address of an entry of an array, of the arguments (array, place)."""
     view = context.make_array(signature.args[0])(context, builder, args[0])
     return builder.gep(view.data, [args[1]])
 
 
 @intrinsic
-def _come(typingctx: Any, array: Any, place: Any) -> Any:
+def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
     """Add 1 to an entry; what was written before is seen by whoever reads the sum."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _place(context, builder, signature, args)
+        address = _address_of(context, builder, signature, args)
         return builder.atomic_rmw("add", address, ir.Constant(_64, 1), "seq_cst")
 
     return types.int64(array, types.int64), codegen
 
 
 @intrinsic
-def _seen(typingctx: Any, array: Any, place: Any) -> Any:
+def _load_acquire(typingctx: Any, array: Any, index: Any) -> Any:
     """Read an entry that other threads change; what they wrote before is seen from here on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
+        return builder.load_atomic(_address_of(context, builder, signature, args), "acquire", 8)
 
     return types.int64(array, types.int64), codegen
 
 
 @intrinsic
-def _give_way(typingctx: Any) -> Any:
+def _yield_processor(typingctx: Any) -> Any:
     """Let another thread have this processor, if one waits for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if os.name == "posix":
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(get_or_insert_function(builder.module, kind, "sched_yield"), [])
+            signature_type = ir.FunctionType(ir.IntType(32), [])
+            builder.call(get_or_insert_function(builder.module, signature_type, "sched_yield"), [])
         return context.get_dummy_value()
 
     return types.none(), codegen
 
 
 @inner
-def meet(meeting, times):
-    """Wait until every thread has come so often that all of them together make it ``times``.
+def wait_at_barrier(barrier, arrivals):
+    """Wait until every thread has come so often that all of them together make it ``arrivals``.
 
     Returns whether it took place, False if it is called off.
     """
-    _come(meeting, COME)
-    looks = np.int64(0)
-    while _seen(meeting, COME) < times:
-        if _seen(meeting, CALLED_OFF):
+    _fetch_add(barrier, ARRIVED)
+    spins = np.int64(0)
+    while _load_acquire(barrier, ARRIVED) < arrivals:
+        if _load_acquire(barrier, CANCELLED):
             return False
-        looks += 1
-        if looks % meeting[LOOKS] == 0:
-            _give_way()
+        spins += 1
+        if spins % barrier[SPIN_LIMIT] == 0:
+            _yield_processor()
     return True

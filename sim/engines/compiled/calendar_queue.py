@@ -12,19 +12,19 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner, routine
-from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
-from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, take_record
+from flitlab.sim.engines.compiled.memory import aligned, prefetch, unlikely
+from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record, full_stack
 
 # Words of a chunk: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes after it
 # where the list has been taken away. (NumPy's numbers: of Python's each would compile its own copy of a function.)
-_FILLED, _BEHIND, _AFTER, _FIRST = np.arange(4)
-_CHUNK = 16
+_COUNT, _OVERFLOW, _NEXT, _ENTRIES = np.arange(4)
+_BLOCK_WORDS = 16
 
-FULL = np.int64(_CHUNK - _FIRST)
+BLOCK_ENTRIES = np.int64(_BLOCK_WORDS - _ENTRIES)
 """Packets in a chunk that is full, as all of a list are but the first."""
 
 
-class Due(NamedTuple):
+class CalendarQueue(NamedTuple):
     """Packets that are due within some ticks.
 
     words: uint32 or uint64 [16 * chunks], first the chunk of each tick. mask: ticks - 1. free: uint32, the stack of the
@@ -36,104 +36,104 @@ class Due(NamedTuple):
     free: Words
 
 
-def make_due(ticks: int, packets: int, dtype: Any = np.uint32) -> Due:
+def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> CalendarQueue:
     """Make empty lists of ``ticks``, a power of two, for so many packets in all; dtype: of what is in lists."""
-    behind = packets // int(FULL) + 1
-    chunks = aligned(ticks + behind, _CHUNK, dtype)
-    chunks[:ticks, [_BEHIND, _AFTER]] = NOBODY
-    free = all_unused(behind)
+    overflow_blocks = entries // int(BLOCK_ENTRIES) + 1
+    blocks = aligned(ticks + overflow_blocks, _BLOCK_WORDS, dtype)
+    blocks[:ticks, [_OVERFLOW, _NEXT]] = NONE
+    free = full_stack(overflow_blocks)
     free[:-1] += np.uint32(ticks)
-    return Due(words=chunks.reshape(-1), mask=ticks - 1, free=free)
+    return CalendarQueue(words=blocks.reshape(-1), mask=ticks - 1, free=free)
 
 
 @inner
-def _at(chunk, i):
-    """Find the place in ``Due.words`` of the i-th word of a chunk."""
-    return np.uint64(np.int64(chunk) * _CHUNK + i)
+def _word_index(block, i):
+    """Find the place in ``CalendarQueue.words`` of the i-th word of a chunk."""
+    return np.uint64(np.int64(block) * _BLOCK_WORDS + i)
 
 
 @inner
-def put(due, packet, tick):
+def schedule_event(queue, entry, tick):
     """Let a packet be due at ``tick``, which is less than all the ticks ahead."""
-    own = tick & due.mask
-    filled = np.int64(due.words[_at(own, _FILLED)])
-    if seldom(filled == FULL):
-        _move(due, own)
-        filled = np.int64(0)
-    due.words[_at(own, _FIRST + filled)] = packet
-    due.words[_at(own, _FILLED)] = filled + 1
+    bucket = tick & queue.mask
+    count = np.int64(queue.words[_word_index(bucket, _COUNT)])
+    if unlikely(count == BLOCK_ENTRIES):
+        _spill(queue, bucket)
+        count = np.int64(0)
+    queue.words[_word_index(bucket, _ENTRIES + count)] = entry
+    queue.words[_word_index(bucket, _COUNT)] = count + 1
 
 
 @routine
-def put_all(lists, what, ticks):
+def schedule_events(queue, entries, ticks):
     """Let things be due, each at a tick of its own, int64 [things] each."""
-    for i in range(len(what)):
-        put(lists, what[i], ticks[i])
+    for i in range(len(entries)):
+        schedule_event(queue, entries[i], ticks[i])
 
 
 @routine
-def _move(due, own):
+def _spill(queue, bucket):
     """Move the packets of a tick's own chunk to one behind it."""
-    chunk = take_record(due)
-    for i in range(_FIRST, _CHUNK):
-        due.words[_at(chunk, i)] = due.words[_at(own, i)]
-    due.words[_at(chunk, _AFTER)] = due.words[_at(own, _BEHIND)]
-    due.words[_at(own, _BEHIND)] = chunk
+    block = allocate_record(queue)
+    for i in range(_ENTRIES, _BLOCK_WORDS):
+        queue.words[_word_index(block, i)] = queue.words[_word_index(bucket, i)]
+    queue.words[_word_index(block, _NEXT)] = queue.words[_word_index(bucket, _OVERFLOW)]
+    queue.words[_word_index(bucket, _OVERFLOW)] = block
 
 
 @inner
-def take(due, tick):
+def take_bucket(queue, tick):
     """Take the list of a tick away: (its first chunk, how many packets are in that)."""
-    prefetch(due.words, ((tick + 2) & due.mask) * _CHUNK)
-    chunk = tick & due.mask
-    filled = np.int64(due.words[_at(chunk, _FILLED)])
-    due.words[_at(chunk, _AFTER)] = due.words[_at(chunk, _BEHIND)]
-    due.words[_at(chunk, _BEHIND)] = NOBODY
-    due.words[_at(chunk, _FILLED)] = 0
-    return chunk, filled
+    prefetch(queue.words, ((tick + 2) & queue.mask) * _BLOCK_WORDS)
+    block = tick & queue.mask
+    count = np.int64(queue.words[_word_index(block, _COUNT)])
+    queue.words[_word_index(block, _NEXT)] = queue.words[_word_index(block, _OVERFLOW)]
+    queue.words[_word_index(block, _OVERFLOW)] = NONE
+    queue.words[_word_index(block, _COUNT)] = 0
+    return block, count
 
 
 @inner
-def packet_in(due, chunk, i):
+def entry_in(queue, block, i):
     """Return the i-th packet in a chunk."""
-    return np.int64(due.words[_at(chunk, _FIRST + i)])
+    return np.int64(queue.words[_word_index(block, _ENTRIES + i)])
 
 
 @inner
-def next_chunk(due, chunk):
+def next_block(queue, block):
     """Return the chunk that comes after one in a list taken away, which is full; NOBODY if there is none."""
-    return np.int64(due.words[_at(chunk, _AFTER)])
+    return np.int64(queue.words[_word_index(block, _NEXT)])
 
 
 @inner
-def ask_for_next(due, chunk):
+def prefetch_next_block(queue, block):
     """Begin to load the chunk that comes after one."""
-    following = next_chunk(due, chunk)
-    if following != NOBODY:
-        prefetch(due.words, following * _CHUNK)
+    following = next_block(queue, block)
+    if following != NONE:
+        prefetch(queue.words, following * _BLOCK_WORDS)
 
 
 @inner
-def release(due, chunk):
+def release_block(queue, block):
     """Let a chunk of a list taken away be used again, and return the next one."""
-    if chunk > due.mask:
-        free_record(due, chunk)
-    return next_chunk(due, chunk)
+    if block > queue.mask:
+        free_record(queue, block)
+    return next_block(queue, block)
 
 
-def listed(lists: Due) -> Ints:
+def list_events(queue: CalendarQueue) -> Ints:
     """List what is due, all of which stays so: (what, the tick modulo the number of ticks), int64 [2, things]."""
-    found = [(what, tick) for tick in range(lists.mask + 1) for what in due_at(lists, tick)]
-    return np.array(found, np.int64).reshape(-1, 2).T.copy()
+    events = [(entries, tick) for tick in range(queue.mask + 1) for entries in events_at(queue, tick)]
+    return np.array(events, np.int64).reshape(-1, 2).T.copy()
 
 
-def due_at(due: Due, tick: int) -> list[int]:
+def events_at(queue: CalendarQueue, tick: int) -> list[int]:
     """List the packets that are due at ``tick``, which stay so."""
-    chunks = due.words.reshape(-1, _CHUNK)
-    own = chunks[tick & due.mask]
-    packets: list[int] = own[_FIRST : _FIRST + int(own[_FILLED])].tolist()
-    chunk = int(own[_BEHIND])
-    while chunk != NOBODY:
-        packets += chunks[chunk, _FIRST:].tolist()
-        chunk = int(chunks[chunk, _AFTER])
-    return packets
+    blocks = queue.words.reshape(-1, _BLOCK_WORDS)
+    bucket = blocks[tick & queue.mask]
+    entries: list[int] = bucket[_ENTRIES : _ENTRIES + int(bucket[_COUNT])].tolist()
+    block = int(bucket[_OVERFLOW])
+    while block != NONE:
+        entries += blocks[block, _ENTRIES:].tolist()
+        block = int(blocks[block, _NEXT])
+    return entries

@@ -23,14 +23,23 @@ from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from flitlab.sim.engines.compiled.calendar_queue import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, records_in_lines, seldom
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    CalendarQueue,
+    entry_in,
+    make_calendar_queue,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, aligned_records, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
     LATE,
-    NOBODY,
+    NONE,
     PACKET,
     Net,
     Tally,
@@ -42,7 +51,14 @@ from flitlab.sim.engines.compiled.records import (
     make_tally,
     run_program,
 )
-from flitlab.sim.engines.compiled.timing_wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import (
+    TimingWheel,
+    drain,
+    make_timing_wheel,
+    schedule,
+    schedule_all,
+    wheel_ticks,
+)
 
 # A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
 # looks at a switch touch neither its packets nor its hosts.
@@ -98,10 +114,10 @@ class DeflectionState(NamedTuple):
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     host: np.ndarray  # HOST [hosts]
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
-    arriving: Due  # packets by the tick at which their head arrives
-    leaving: Due  # packets by the tick at which their tail is delivered
+    arriving: CalendarQueue  # packets by the tick at which their head arrives
+    leaving: CalendarQueue  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [switches + 1]: scratch, who is looked at
-    awake: Wheel
+    awake: TimingWheel
     program: Program | None
     tally: Tally
 
@@ -152,24 +168,24 @@ def build(
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection + 2 * access) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
-    place = records_in_lines(topology.switches, _SWITCH)
-    place["reading"] = place["last_reading"] = NOBODY
+    place = aligned_records(topology.switches, _SWITCH)
+    place["reading"] = place["last_reading"] = NONE
     state = DeflectionState(
         pool=make_pool(records, PACKET),
         place=place,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
-        host=records_in_lines(hosts, HOST),
+        host=aligned_records(hosts, HOST),
         asked=np.full(hosts, -1, np.int64),
-        arriving=make_due(ticks, records),
-        leaving=make_due(ticks, records),
+        arriving=make_calendar_queue(ticks, records),
+        leaving=make_calendar_queue(ticks, records),
         members=np.zeros(topology.switches + 1, np.uint32),
-        awake=make_wheel(topology.switches, ticks_for(ticks, topology.switches, typical_gap(arrivals))),
+        awake=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    wake_all(state.awake, np.arange(topology.switches), 0)
+    schedule_all(state.awake, np.arange(topology.switches), 0)
     return constants, state
 
 
@@ -178,7 +194,7 @@ def _look(const, state, switch, tick):
     """Have a switch decide at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
         tick = (tick + const.slot - 1) // const.slot * const.slot
-    wake(state.awake, switch, tick)
+    schedule(state.awake, switch, tick)
 
 
 @inner
@@ -192,8 +208,8 @@ def _arrive(const, state, packet, tick):
     state.place[switch].resident = resident
     state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
     record.eligible = tick + const.header
-    record.next = NOBODY
-    if state.place[switch].reading == NOBODY:
+    record.next = NONE
+    if state.place[switch].reading == NONE:
         state.place[switch].reading = packet
         state.place[switch].next_read = tick + const.header
     else:
@@ -211,7 +227,7 @@ def set_ranked(const, state, switch, place, packet):
     target = const.net.host_switch[destination]
     ranked.packet = packet
     ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
-    ranked.output = const.net.ports.eject[destination] if target == switch else NOBODY
+    ranked.output = const.net.ports.eject[destination] if target == switch else NONE
 
 
 @inner
@@ -249,7 +265,7 @@ def _admit(const, state, switch, tick):
     if switch_record.next_read > tick:
         return
     packet, eligible = np.int64(switch_record.reading), LATE
-    while packet != NOBODY:
+    while packet != NONE:
         eligible = np.int64(state.pool.packet[packet].eligible)
         if eligible > tick:
             break
@@ -257,7 +273,7 @@ def _admit(const, state, switch, tick):
         _rank(const, state, switch, packet)
         packet = following
     switch_record.reading = packet
-    switch_record.next_read = LATE if packet == NOBODY else eligible
+    switch_record.next_read = LATE if packet == NONE else eligible
 
 
 @inner
@@ -297,7 +313,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     record.where = const.dst[channel]
     record.output = const.net.ports.out_base[switch] + port
     state.tally.channel_flits[channel] += const.flits
-    put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
+    schedule_event(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
 
 @inner
@@ -307,7 +323,7 @@ def _eject(const, state, switch, packet, output, tick):
         return False
     _hold_output(const, state, switch, output, tick)
     access = const.access[state.pool.packet[packet].destination]
-    put(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
+    schedule_event(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
     return True
 
 
@@ -345,7 +361,7 @@ def _send_ranked(const, state, switch, tick):
             port = _choose(const, state, packet, ports)
             free &= ~(np.uint64(1) << np.uint64(port))
             _forward(const, state, switch, packet, ranked.ports, port, tick)
-        elif ranked.output == NOBODY or not _eject(const, state, switch, packet, ranked.output, tick):
+        elif ranked.output == NONE or not _eject(const, state, switch, packet, ranked.output, tick):
             _keep(state, switch, kept, ranked)
             kept += 1
     while switch_record.resident > const.hold and free and kept > 0:
@@ -374,7 +390,7 @@ def _let_send(const, state, switch, host, tick):
     following = host + 1 - const.host_start[switch]
     switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].where = switch
-    put(state.arriving, packet, tick + const.injection + const.access[host])
+    schedule_event(state.arriving, packet, tick + const.injection + const.access[host])
     notice(const, state, host, tick)
 
 
@@ -410,12 +426,12 @@ def notice(const, state, host, tick):
 
 
 @routine
-def _ask_for_places(arriving, pool, place, chunk):
+def _ask_for_places(arriving, pool, place, block):
     """Begin to load the packets of a full chunk, and the switches to which they come."""
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(arriving, chunk, i))
-    for i in range(FULL):
-        prefetch(place, pool.packet[packet_in(arriving, chunk, i)].where)
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(arriving, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(place, pool.packet[entry_in(arriving, block, i)].where)
 
 
 @inner
@@ -425,18 +441,18 @@ def _arrive_all(const, state, tick):
     Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
     """
     arriving, within = state.arriving, True
-    chunk, filled = take(arriving, tick)
-    while chunk != NOBODY:
-        ask_for_next(arriving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_places(arriving, state.pool, state.place, chunk)
-        for i in range(filled):
-            packet = packet_in(arriving, chunk, i)
+    block, count = take_bucket(arriving, tick)
+    while block != NONE:
+        prefetch_next_block(arriving, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _ask_for_places(arriving, state.pool, state.place, block)
+        for i in range(count):
+            packet = entry_in(arriving, block, i)
             _arrive(const, state, packet, tick)
             switch = state.pool.packet[packet].where
             within &= state.place[switch].resident <= const.bound[switch]
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(arriving, chunk), FULL
+        state.tally.scalars[EVENTS] += count
+        block, count = release_block(arriving, block), BLOCK_ENTRIES
     return within
 
 
@@ -449,10 +465,10 @@ def _ask_for_packets(net, routes, state, switches):
         prefetch(ranked, switch)
         prefetch(busy, net.ports.out_base[switch])
     for switch in switches:
-        if place[switch].reading != NOBODY:
+        if place[switch].reading != NONE:
             prefetch(pool.packet, place[switch].reading)
     for switch in switches:
-        if place[switch].reading != NOBODY:
+        if place[switch].reading != NONE:
             target = np.int64(net.host_switch[pool.packet[place[switch].reading].destination])
             prefetch(routes.bytes, place_of(routes, target, switch))
         if place[switch].ranked > 0:
@@ -475,9 +491,9 @@ def advance(const, state, now, until):
         deliver_all(const, state, tick)
         run_program(state.program, const, state, tick, notice)
         count = drain(state.awake, tick, state.members)
-        for begin in range(0, count, AT_ONCE):
-            end = min(count, begin + AT_ONCE)
-            if seldom(count > FEW):
+        for begin in range(0, count, PREFETCH_BATCH):
+            end = min(count, begin + PREFETCH_BATCH)
+            if unlikely(count > MIN_BATCH):
                 _ask_for_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)

@@ -13,11 +13,17 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
-from flitlab.sim.engines.compiled.calendar_queue import FULL, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
 from flitlab.sim.engines.compiled.deflection import set_ranked
-from flitlab.sim.engines.compiled.records import LATE, NOBODY
+from flitlab.sim.engines.compiled.records import LATE, NONE
 from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 @inner
@@ -34,10 +40,10 @@ def _lose_on_links(const, state, dead, stranded, lost):
     dead: bool [outputs]. lost: int64 [hosts], flits by source.
     """
     for tick in range(state.arriving.mask + 1):
-        chunk, filled = take(state.arriving, tick)
-        while chunk != NOBODY:
-            for i in range(filled):
-                packet = packet_in(state.arriving, chunk, i)
+        block, count = take_bucket(state.arriving, tick)
+        while block != NONE:
+            for i in range(count):
+                packet = entry_in(state.arriving, block, i)
                 there = np.int64(state.pool.packet[packet].where)
                 on_link = state.pool.packet[packet].hop > 0
                 if on_link and (
@@ -45,8 +51,8 @@ def _lose_on_links(const, state, dead, stranded, lost):
                 ):
                     lose(state, packet, lost)
                 else:
-                    put(state.arriving, packet, tick)
-            chunk, filled = release(state.arriving, chunk), FULL
+                    schedule_event(state.arriving, packet, tick)
+            block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @kernel
@@ -57,14 +63,14 @@ def _lose_in_switches(const, state, gone, stranded, lost):
     """
     for switch in range(len(gone)):
         packet, kept = np.int64(state.place[switch].reading), 0
-        state.place[switch].reading = state.place[switch].last_reading = NOBODY
-        while packet != NOBODY:
+        state.place[switch].reading = state.place[switch].last_reading = NONE
+        while packet != NONE:
             following = np.int64(state.pool.packet[packet].next)
-            state.pool.packet[packet].next = NOBODY
+            state.pool.packet[packet].next = NONE
             if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 lose(state, packet, lost)
                 state.place[switch].resident -= 1
-            elif state.place[switch].reading == NOBODY:
+            elif state.place[switch].reading == NONE:
                 state.place[switch].reading = state.place[switch].last_reading = packet
             else:
                 state.pool.packet[state.place[switch].last_reading].next = packet
@@ -113,4 +119,4 @@ class ChangingDeflection(ChangingRun):
     def _look(self, switch: int, tick: int) -> None:
         """Have a switch decide at a tick, or at the next slot boundary."""
         slot = self._constants.slot
-        wake(self._state.awake, switch, -(-tick // slot) * slot)
+        schedule(self._state.awake, switch, -(-tick // slot) * slot)

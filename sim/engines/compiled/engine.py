@@ -27,8 +27,8 @@ from flitlab.sim.engines.base import (
     refuse_if_long,
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
-from flitlab.sim.engines.compiled.outstanding import owed
-from flitlab.sim.engines.compiled.partitioned_run import Team
+from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
+from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 
 MOST_COUNTED = 1 << 31
 """Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""
@@ -59,9 +59,11 @@ class CompiledRun:
         if log:
             entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
             self._state = self._state._replace(tally=self._state.tally._replace(log=entries))
-        self._team = Team(kernel, scenario, self._constants, self._state, threads) if threads > 1 else None
-        if self._team:
-            self._state = self._team.whole
+        self._partitioned = (
+            PartitionedRun(kernel, scenario, self._constants, self._state, threads) if threads > 1 else None
+        )
+        if self._partitioned:
+            self._state = self._partitioned.merged
 
     def advance(self, until: int) -> None:
         refuse_if_long(until)
@@ -72,18 +74,18 @@ class CompiledRun:
             self._tick = self._move(stop)
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
-            if self._tick < stop and not self._team:
+            if self._tick < stop and not self._partitioned:
                 self._state = records.with_room(self._state, self._topology.hosts)
 
     def _move(self, until: int) -> int:
         """Simulate ticks up to, not including, ``until``, or an earlier one where logs or pools are full."""
-        if self._team:
-            return self._team.advance(self._tick, until)
+        if self._partitioned:
+            return self._partitioned.advance(self._tick, until)
         return int(self._kernel.advance(self._constants, self._state, self._tick, until))
 
     def _whole(self) -> Any:
         """Return the state with all that several threads know of it."""
-        return self._team.complete() if self._team else self._state
+        return self._partitioned.complete() if self._partitioned else self._state
 
     def _count_pairs(self) -> None:
         """Add the counters of pairs to what was counted before, and set them to 0."""
@@ -124,12 +126,12 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
-            self._owed(state) if few_owed(scalars) else None,
+            self._outstanding(state) if few_owed(scalars) else None,
         )  # fmt: skip
 
-    def _owed(self, state: Any) -> Owed | None:
+    def _outstanding(self, state: Any) -> Owed | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
-        return owed(self._constants, state, self._topology, self._tick) if self._fixed else None
+        return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._fixed else None
 
     def log(self) -> PacketLog:
         used = self._whole().tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]

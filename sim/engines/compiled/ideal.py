@@ -24,14 +24,14 @@ from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
-from flitlab.sim.engines.compiled.memory import records_in_lines
+from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
     LATE,
     NEVER,
-    NOBODY,
+    NONE,
     PACKET,
     Net,
     Tally,
@@ -44,7 +44,14 @@ from flitlab.sim.engines.compiled.records import (
     pool_is_empty,
     run_program,
 )
-from flitlab.sim.engines.compiled.timing_wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import (
+    TimingWheel,
+    drain,
+    make_timing_wheel,
+    schedule,
+    schedule_all,
+    wheel_ticks,
+)
 from flitlab.sim.engines.compiled.ugal import set_way
 
 _ONE = np.uint64(1)
@@ -75,8 +82,8 @@ class IdealState(NamedTuple):
     host: np.ndarray  # HOST [hosts]
     coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
     members: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    lines: Wheel
-    senders: Wheel
+    lines: TimingWheel
+    senders: TimingWheel
     program: Program | None
     tally: Tally
 
@@ -113,18 +120,18 @@ def build(
     )
     state = IdealState(
         pool=make_pool(4 * (inputs + hosts), PACKET),
-        line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
+        line=np.full((inputs + hosts, 2), NONE, np.uint32),
         free=np.zeros(len(ejects), np.int64),
-        host=records_in_lines(hosts, HOST),
+        host=aligned_records(hosts, HOST),
         coming=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
-        lines=make_wheel(inputs + hosts, ticks),
-        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
+        lines=make_timing_wheel(inputs + hosts, ticks),
+        senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    wake_all(state.senders, np.arange(hosts), 0)
+    schedule_all(state.senders, np.arange(hosts), 0)
     return constants, state
 
 
@@ -133,10 +140,10 @@ def _queue(state, packet, line, due):
     """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
     record = state.pool.packet[packet]
     record.due = due
-    record.next = NOBODY
-    if state.line[line, FRONT] == NOBODY:
+    record.next = NONE
+    if state.line[line, FRONT] == NONE:
         state.line[line, FRONT] = packet
-        wake(state.lines, line, due)
+        schedule(state.lines, line, due)
     else:
         state.pool.packet[state.line[line, BACK]].next = packet
     state.line[line, BACK] = packet
@@ -148,8 +155,8 @@ def _take(state, line):
     packet = np.int64(state.line[line, FRONT])
     behind = np.int64(state.pool.packet[packet].next)
     state.line[line, FRONT] = behind
-    if behind != NOBODY:
-        wake(state.lines, line, np.int64(state.pool.packet[behind].due))
+    if behind != NONE:
+        schedule(state.lines, line, np.int64(state.pool.packet[behind].due))
     return packet
 
 
@@ -251,7 +258,7 @@ def join(const, state, packet, here, tick):
     start = max(state.free[output], tick)
     state.free[output] = start + flits
     end = np.int64(const.net.ports.out_input[output])
-    if end == NOBODY:
+    if end == NONE:
         host = np.int64(record.destination)
         _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
     else:
@@ -270,13 +277,13 @@ def _send(const, state, host, tick):
         _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
         ready = max(record.born, record.free)
     if ready < LATE:
-        wake(state.senders, host, min(ready, tick + state.senders.mask))
+        schedule(state.senders, host, min(ready, tick + state.senders.mask))
 
 
 @inner
 def _notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+    schedule(state.senders, host, tick)
 
 
 @kernel

@@ -20,10 +20,10 @@ from flitlab.models.switching.changing import Change
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.ideal import BACK, FRONT, join
-from flitlab.sim.engines.compiled.pool import take_records
-from flitlab.sim.engines.compiled.records import LATE, NOBODY
+from flitlab.sim.engines.compiled.pool import allocate_records
+from flitlab.sim.engines.compiled.records import LATE, NONE
 from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 class Channels(NamedTuple):
@@ -43,8 +43,8 @@ class Channels(NamedTuple):
 @inner
 def _append(state, line, packet):
     """Put a packet at the end of a line."""
-    state.pool.packet[packet].next = NOBODY
-    if state.line[line, FRONT] == NOBODY:
+    state.pool.packet[packet].next = NONE
+    if state.line[line, FRONT] == NONE:
         state.line[line, FRONT] = packet
     else:
         state.pool.packet[state.line[line, BACK]].next = packet
@@ -57,7 +57,7 @@ def _clear(state, limbo):
     no_packet = np.int64(state.line[limbo, FRONT])
     first = np.int64(state.pool.packet[no_packet].next)
     state.line[limbo, BACK] = no_packet
-    state.pool.packet[no_packet].next = NOBODY
+    state.pool.packet[no_packet].next = NONE
     return first
 
 
@@ -79,8 +79,8 @@ def _split(const, state, channels, which, failed, gone, tick, lost):
             continue
         output, line, head = channels.output[c], channels.line[c], channels.head[c]
         packet = np.int64(state.line[line, FRONT])
-        state.line[line, FRONT] = state.line[line, BACK] = NOBODY
-        while packet != NOBODY:
+        state.line[line, FRONT] = state.line[line, BACK] = NONE
+        while packet != NONE:
             following, due = np.int64(state.pool.packet[packet].next), np.int64(state.pool.packet[packet].due)
             if due - const.crossing[output] >= tick:
                 state.free[output] -= np.int64(state.pool.packet[packet].flits)
@@ -96,7 +96,7 @@ def _split(const, state, channels, which, failed, gone, tick, lost):
             packet = following
         if gone[channels.tail[c]]:
             packet = _clear(state, channels.limbo[c])
-            while packet != NOBODY:
+            while packet != NONE:
                 following = np.int64(state.pool.packet[packet].next)
                 lose(state, packet, lost)
                 packet = following
@@ -110,7 +110,7 @@ def _resume(const, state, channels, which, tick):
             continue
         output = channels.output[c]
         packet = _clear(state, channels.limbo[c])
-        while packet != NOBODY:
+        while packet != NONE:
             following = np.int64(state.pool.packet[packet].next)
             start = max(state.free[output], tick)
             state.free[output] = start + np.int64(state.pool.packet[packet].flits)
@@ -126,11 +126,11 @@ def _part(const, state, channels, works, lost):
     That is what a channel that does not work has, or one that leads to where it can get no further. works: bool
     [channels]. lost: int64 [hosts]. Returns the first of them, which know the channel that they waited for.
     """
-    first, last = NOBODY, NOBODY
+    first, last = NONE, NONE
     for c in range(len(works)):
         limbo = channels.limbo[c]
         packet = _clear(state, limbo)
-        while packet != NOBODY:
+        while packet != NONE:
             following, target = np.int64(state.pool.packet[packet].next), _target(const, state, packet)
             if is_stranded(const.routes, channels.tail[c], target):
                 lose(state, packet, lost)
@@ -138,8 +138,8 @@ def _part(const, state, channels, works, lost):
                 _append(state, limbo, packet)
             else:
                 state.pool.packet[packet].output = c
-                state.pool.packet[packet].next = NOBODY
-                if first == NOBODY:
+                state.pool.packet[packet].next = NONE
+                if first == NONE:
                     first = packet
                 else:
                     state.pool.packet[last].next = packet
@@ -152,7 +152,7 @@ def _part(const, state, channels, works, lost):
 def _join_again(const, state, channels, first, tick):
     """Let packets, from a first one on, join the queues of the outputs that they choose now."""
     packet = np.int64(first)
-    while packet != NOBODY:
+    while packet != NONE:
         following = np.int64(state.pool.packet[packet].next)
         join(const, state, packet, channels.tail[np.int64(state.pool.packet[packet].output)], tick)
         packet = following
@@ -165,7 +165,7 @@ def _hold(state, channels, works):
         if works[c]:
             continue
         flits, packet = np.int64(0), np.int64(state.line[channels.limbo[c], FRONT])
-        while packet != NOBODY:
+        while packet != NONE:
             flits += np.int64(state.pool.packet[packet].flits)
             packet = np.int64(state.pool.packet[packet].next)
         state.free[channels.output[c]] = LATE + flits
@@ -177,8 +177,8 @@ def _wake_lines(state, lines):
     state.lines.words[:] = 0
     for line in range(lines):
         packet = np.int64(state.line[line, FRONT])
-        if packet != NOBODY:
-            wake(state.lines, line, np.int64(state.pool.packet[packet].due))
+        if packet != NONE:
+            schedule(state.lines, line, np.int64(state.pool.packet[packet].due))
 
 
 class ChangingIdeal(ChangingRun):
@@ -194,8 +194,8 @@ class ChangingIdeal(ChangingRun):
             output=self._output.astype(np.int64), line=line, limbo=limbo, tail=topology.src.astype(np.int64),
             head=topology.dst.astype(np.int64),
         )  # fmt: skip
-        no_packet = take_records(self._state.pool, len(limbo))
-        self._state.pool.packet["next"][no_packet] = NOBODY  # and no flits
+        no_packet = allocate_records(self._state.pool, len(limbo))
+        self._state.pool.packet["next"][no_packet] = NONE  # and no flits
         more = np.column_stack([no_packet, no_packet])
         self._state = self._state._replace(line=np.concatenate([self._state.line, more]))
         switch = np.concatenate([net.ports.in_switch, np.zeros(topology.hosts, np.uint32), topology.dst])

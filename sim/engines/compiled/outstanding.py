@@ -18,34 +18,36 @@ from flitlab.sim.engines.base import Owed
 from flitlab.sim.engines.compiled.records import packets_in_network, sent
 
 
-def owed(const: Any, state: Any, topology: Topology, now: int) -> Owed:
+def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Owed:
     """Return what a run owes each channel at tick ``now``, whose routes are fixed when packets are created."""
-    found = Owed(*np.zeros((2, topology.channels), np.int64))
+    outstanding = Owed(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
-    _at_hosts(*graph, now, sent(state), *found)
-    _in_network(*graph, packets_in_network(state), *found)
-    return found
+    _add_source_queues(*graph, now, sent(state), *outstanding)
+    _add_in_flight(*graph, packets_in_network(state), *outstanding)
+    return outstanding
 
 
 @njit
-def _walk(routes, net, out_start, dst, source, sequence, flits, hop, crossing, ahead):
+def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining):
     """Add a packet to what is owed to the channels of its route, of which it has been granted the first ``hop``."""
-    to = destination(net.packets, net.seed, source, sequence)
-    here, target = np.int64(net.host_switch[source]), np.int64(net.host_switch[to])
-    way = choose_way(routes, net.seed, source, to, net.hosts, sequence, here, target)
-    taken = np.int64(0)
-    while not at_target(routes, way, taken, here, target):
-        port = next_port(routes, way, net.seed, here, target, source, to, net.hosts, sequence, taken)
-        channel = out_start[here] + port
-        crossing[channel] += flits
-        if taken >= hop:
-            ahead[channel] += flits
-        here = dst[channel]
-        taken += 1
+    dst_host = destination(net.packets, net.seed, src_host, sequence)
+    switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.host_switch[dst_host])
+    route = choose_way(routes, net.seed, src_host, dst_host, net.hosts, sequence, switch, dst_switch)
+    hops_walked = np.int64(0)
+    while not at_target(routes, route, hops_walked, switch, dst_switch):
+        port = next_port(
+            routes, route, net.seed, switch, dst_switch, src_host, dst_host, net.hosts, sequence, hops_walked
+        )
+        channel = out_start[switch] + port
+        total[channel] += flits
+        if hops_walked >= hop:
+            remaining[channel] += flits
+        switch = dst[channel]
+        hops_walked += 1
 
 
 @njit
-def _at_hosts(routes, net, out_start, dst, now, first, crossing, ahead):
+def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining):
     """Add the packets that wait at their hosts.
 
     first: int64 [hosts, 4], the first unsent packet of each (see ``sources.count_created``).
@@ -57,15 +59,15 @@ def _at_hosts(routes, net, out_start, dst, now, first, crossing, ahead):
         counter, position, sequence = first[host, 0], first[host, 1], first[host, 2]
         while position >> arrivals.shift < now:
             flits = length(packets, net.seed, host, counter)
-            _walk(routes, net, out_start, dst, host, sequence, flits, np.int64(0), crossing, ahead)
+            _add_route(routes, net, out_start, dst, host, sequence, flits, np.int64(0), total, remaining)
             counter, position = next_arrival(arrivals, packets, net.seed, host, counter + 1, position)
             sequence += 1
 
 
 @njit
-def _in_network(routes, net, out_start, dst, sent, crossing, ahead):
+def _add_in_flight(routes, net, out_start, dst, in_flight, total, remaining):
     """Add packets that have been sent, PACKET [packets]."""
-    for i in range(len(sent)):
-        source, sequence = np.int64(sent[i].source), np.int64(sent[i].sequence)
-        flits, hop = np.int64(sent[i].flits), np.int64(sent[i].hop)
-        _walk(routes, net, out_start, dst, source, sequence, flits, hop, crossing, ahead)
+    for i in range(len(in_flight)):
+        src_host, sequence = np.int64(in_flight[i].source), np.int64(in_flight[i].sequence)
+        flits, hop = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop)
+        _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining)

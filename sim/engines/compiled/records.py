@@ -32,11 +32,17 @@ from flitlab.sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
-from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, packet_in, release, take
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    prefetch_next_block,
+    release_block,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
-from flitlab.sim.engines.compiled.pool import NOBODY as NOBODY
-from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
+from flitlab.sim.engines.compiled.pool import NONE as NONE
+from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 # A packet, a cache line.
@@ -113,7 +119,7 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
 
 def _unsigned(ports: Ports) -> Ports:
     """Turn port numbers into uint32, NOBODY where there is none."""
-    return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
+    return Ports(*(np.where(field < 0, NONE, field).astype(np.uint32) for field in ports))
 
 
 class Tally(NamedTuple):
@@ -178,7 +184,7 @@ def create(const, state, host, tick):
     Returns the packet.
     """
     host_record = state.host[host]
-    packet = take_record(state.pool)
+    packet = allocate_record(state.pool)
     record = state.pool.packet[packet]
     record.source, record.sequence, record.flits = host, host_record.sequence, host_record.flits
     record.born, record.sent = host_record.born, tick
@@ -291,24 +297,24 @@ def deliver(const, state, packet, tick):
 def deliver_all(const, state, tick):
     """Count the packets whose tail reaches its host at ``tick``."""
     leaving = state.leaving
-    chunk, filled = take(leaving, tick)
-    while chunk != NOBODY:
-        ask_for_next(leaving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_pairs(const.net, leaving, state.pool, state.tally.pairs, chunk)
-        for i in range(filled):
-            deliver(const, state, packet_in(leaving, chunk, i), tick)
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(leaving, chunk), FULL
+    block, count = take_bucket(leaving, tick)
+    while block != NONE:
+        prefetch_next_block(leaving, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _ask_for_pairs(const.net, leaving, state.pool, state.tally.pairs, block)
+        for i in range(count):
+            deliver(const, state, entry_in(leaving, block, i), tick)
+        state.tally.scalars[EVENTS] += count
+        block, count = release_block(leaving, block), BLOCK_ENTRIES
 
 
 @routine
-def _ask_for_pairs(net, leaving, pool, pairs, chunk):
+def _ask_for_pairs(net, leaving, pool, pairs, block):
     """Begin to load the packets of a full chunk, and the counters of their pairs."""
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(leaving, chunk, i))
-    for i in range(FULL):
-        prefetch(pairs, pair_of(net, pool, packet_in(leaving, chunk, i)))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(leaving, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pairs, pair_of(net, pool, entry_in(leaving, block, i)))
 
 
 @inner

@@ -16,8 +16,8 @@ from flitlab.models.switching.changing import Change, Changing, Draining
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.compiled.records import NEVER, NOBODY
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 @inner
@@ -43,7 +43,7 @@ class ChangingRun(CompiledRun):
         self._changes = list(scenario.switching.changes_of(scenario.timeline, scenario.routes))
         self._works, self._switches = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
         self._lost = np.zeros(topology.hosts, np.int64)
-        network = np.flatnonzero(ports.out_channel != NOBODY)
+        network = np.flatnonzero(ports.out_channel != NONE)
         self._output = network[np.argsort(ports.out_channel[network])]  # of each channel
         self._free_at = np.zeros(topology.channels, np.int64)  # of dead outputs, when they would be
 
@@ -137,4 +137,4 @@ class DrainingRun(ChangingRun):
         self._learned = None
         self._state.host["born"] = self._born
         for host in range(self._topology.hosts):
-            wake(self._state.senders, host, tick)
+            schedule(self._state.senders, host, tick)

@@ -15,11 +15,11 @@ from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.sim.engines.compiled.memory import prefetch
 
-_LARGEST = 1 << 20
+_MAX_BITS = 1 << 20
 """Bits of a wheel that is not made any longer."""
 
 
-class Wheel(NamedTuple):
+class TimingWheel(NamedTuple):
     """The bits of a timing wheel, and which of its words are not empty.
 
     words: uint64, for each tick a bit for each of the words of bits behind, and those. stride: words of a tick.
@@ -32,52 +32,52 @@ class Wheel(NamedTuple):
     mask: int
 
 
-def make_wheel(members: int, ticks: int) -> Wheel:
+def make_timing_wheel(members: int, ticks: int) -> TimingWheel:
     """Make an empty wheel for members 0 .. members - 1 over ``ticks``, a power of two."""
     bits = max(1, -(-members // 64))
     summary = -(-bits // 64)
-    return Wheel(
+    return TimingWheel(
         words=np.zeros(ticks * (summary + bits), np.uint64), stride=summary + bits, summary=summary, mask=ticks - 1
     )
 
 
-def ticks_for(ticks: int, members: int, gap: float) -> int:
+def wheel_ticks(ticks: int, members: int, mean_gap: float) -> int:
     """Return for how many ticks, a power of two, a wheel of members that are to be looked at after a gap is made.
 
     Who waits for longer is looked at in vain before, unless the wheel is long enough for most of them; but one that is
     too large does not fit into caches. ticks: that are needed in any case, a power of two. gap: mean, in ticks.
     """
-    while ticks < 3 * gap and ticks * members < _LARGEST:
+    while ticks < 3 * mean_gap and ticks * members < _MAX_BITS:
         ticks *= 2
     return ticks
 
 
 @kernel
-def _slot(wheel, tick):
+def _bucket(wheel, tick):
     """Find the first word of a tick."""
     return np.uint64((tick & wheel.mask) * wheel.stride)
 
 
 @kernel
-def wake(wheel, member, tick):
+def schedule(wheel, member, tick):
     """Set a member's bit at a tick."""
-    slot, who, one = _slot(wheel, tick), np.uint64(member), np.uint64(1)
-    word = who >> np.uint64(6)
-    wheel.words[slot + np.uint64(wheel.summary) + word] |= one << (who & np.uint64(63))
-    wheel.words[slot + (word >> np.uint64(6))] |= one << (word & np.uint64(63))
+    bucket, index, one = _bucket(wheel, tick), np.uint64(member), np.uint64(1)
+    word = index >> np.uint64(6)
+    wheel.words[bucket + np.uint64(wheel.summary) + word] |= one << (index & np.uint64(63))
+    wheel.words[bucket + (word >> np.uint64(6))] |= one << (word & np.uint64(63))
 
 
 @kernel
-def wake_all(wheel, members, tick):
+def schedule_all(wheel, members, tick):
     """Set the bits of many members at a tick."""
     for i in range(len(members)):
-        wake(wheel, members[i], tick)
+        schedule(wheel, members[i], tick)
 
 
 @kernel
-def ask_for_bit(wheel, member, tick):
+def prefetch_bucket(wheel, member, tick):
     """Begin to load the word that has a member's bit at a tick."""
-    prefetch(wheel.words, np.int64(_slot(wheel, tick)) + wheel.summary + (member >> 6))
+    prefetch(wheel.words, np.int64(_bucket(wheel, tick)) + wheel.summary + (member >> 6))
 
 
 @kernel
@@ -86,11 +86,11 @@ def drain(wheel, tick, members):
 
     members: with room for one more than there can be.
     """
-    slot, count, one = _slot(wheel, tick), np.uint64(0), np.uint64(1)
-    first = slot + np.uint64(wheel.summary)
+    bucket, count, one = _bucket(wheel, tick), np.uint64(0), np.uint64(1)
+    first = bucket + np.uint64(wheel.summary)
     for block in range(wheel.summary):
-        words = wheel.words[slot + np.uint64(block)]
-        wheel.words[slot + np.uint64(block)] = 0
+        words = wheel.words[bucket + np.uint64(block)]
+        wheel.words[bucket + np.uint64(block)] = 0
         while words:
             word = np.uint64(block * 64 + lowest(words))
             words &= words - one

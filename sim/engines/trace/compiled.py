@@ -12,9 +12,9 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
-from flitlab.sim.engines.compiled.calendar_queue import due_at
+from flitlab.sim.engines.compiled.calendar_queue import events_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole import state as wormhole
 from flitlab.sim.engines.trace.base import Sight
 
@@ -81,14 +81,14 @@ class CompiledWatch(CompiledRun):
 
     def listed(self, first: int) -> Iterator[int]:
         """The records of a list of packets, each of which names the next; first: NOBODY for an empty list."""
-        while first != NOBODY:
+        while first != NONE:
             yield int(first)
             first = self._state.pool.packet[first]["next"]
 
     def slot(self, now: int) -> int:
         """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
         due = self._state.arriving
-        return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in due_at(due, tick))
+        return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in events_at(due, tick))
 
     def first_place(self) -> int:
         """The place that the packet goes to when its host has just sent it."""

@@ -43,11 +43,11 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from flitlab.sim.engines.compiled.link_wheel import gather, has_members, line_up, next_slot
-from flitlab.sim.engines.compiled.memory import seldom
+from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
+from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
-from flitlab.sim.engines.compiled.timers import take_timer
+from flitlab.sim.engines.compiled.timers import pop_timer
 from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, standing_of
 
 _LOW = np.int64(0xFFFFFFFF)
@@ -59,7 +59,7 @@ def _gather_timers(const, state, tick):
     """List the timers that ring in a tick in ``state.members``, each numbered after all links; how many they are."""
     count = np.int64(0)
     while state.timers[len(state.timers) - 1] > 0 and state.timers[0] >> 24 == tick:
-        state.members[count] = const.links + (take_timer(state.timers) & _SUBFLOW)
+        state.members[count] = const.links + (pop_timer(state.timers) & _SUBFLOW)
         count += 1
     return count
 
@@ -73,17 +73,17 @@ def advance(const, state, tick, until):
     while True:
         timers = state.timers[len(state.timers) - 1]
         rings = state.timers[0] >> 24 if timers > 0 else until
-        tick = next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
+        tick = next_arrival_tick(const, state, tick, wakes(state.talk, min(rings, until)))
         if tick >= until:
             return until
-        if has_members(const, state, tick):
-            count = gather(const, state, tick)
-            many = seldom(count > FEW)
+        if has_arrivals(const, state, tick):
+            count = take_due_links(const, state, tick)
+            many = unlikely(count > FEW)
             if many:
                 for k in range(count):
                     foresee_packet(state, state.members[k])
                 foresee_links(const, state, tick + 1)
-            line_up(state.members, state.scratch, count, const.seed, tick)
+            sort_by_precedence(state.members, state.scratch, count, const.seed, tick)
             if many:
                 for k in range(min(count, AHEAD)):
                     foresee(const, state, state.members[k] & _LOW)
@@ -103,7 +103,7 @@ def advance(const, state, tick, until):
                     deliver(const, state, link, packet, tick)
         count = _gather_timers(const, state, tick)
         if count > 0:
-            line_up(state.members, state.scratch, count, const.seed, tick)
+            sort_by_precedence(state.members, state.scratch, count, const.seed, tick)
         for k in range(count):
             ring(const, state, (state.members[k] & _LOW) - const.links, tick)
         act(state.talk, const, state, tick)

@@ -35,9 +35,9 @@ from flitlab.sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
-from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits
-from flitlab.sim.engines.compiled.timers import put_timer
+from flitlab.sim.engines.compiled.timers import push_timer
 
 _ONE = np.uint64(1)
 
@@ -48,7 +48,7 @@ def _emit(const, state, subflow, sequence, kind, stamp, at, now):
 
     kind: DATA ... stamp: tick at which the data left the sender, its low 32 bits. at: the place.
     """
-    packet = take_record(state)
+    packet = allocate_record(state)
     record = state.packet[packet]
     record.at, record.onto = at, state.path[at + 1]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, sequence, stamp, kind
@@ -172,7 +172,7 @@ def _answer(const, state, subflow, kind, una, stamp, now):
     if const.ack_path == REVERSE_PATH:
         _emit(const, state, subflow, una, kind, stamp, np.int64(state.subflow[subflow].back), now)
         return
-    packet = take_record(state)
+    packet = allocate_record(state)
     record = state.packet[packet]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, una, stamp, kind
     record.onto = state.path[np.int64(state.subflow[subflow].start)]
@@ -202,7 +202,7 @@ def deliver(const, state, link, packet, now):
 @inner
 def set_timer(state, tick, subflow):
     """Have a subflow looked at in a tick, by putting it into the heap of timers."""
-    put_timer(state.timers, min(tick, LATEST) << 24 | subflow)
+    push_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
 @routine

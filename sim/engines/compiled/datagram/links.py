@@ -12,8 +12,8 @@ from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
-from flitlab.sim.engines.compiled.link_wheel import await_packet, forget_packet
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record
+from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
+from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
@@ -46,7 +46,7 @@ def _let_go(const, state, line, now):
         run -= 1
         served += np.int64(line.service) if run > 0 else _service(const, line, state.packet[packet].kind)
     if run == 0:
-        while packet != NOBODY and served <= now:
+        while packet != NONE and served <= now:
             record = state.packet[packet]
             occupied -= _size(const, record.kind)
             served += elapsed(record.followed, served)
@@ -73,11 +73,11 @@ def _mix(const, line, packet, odd, size, occupied, departs):
     """
     if odd:
         if line.odd == 0:
-            line.run, line.serving = occupied // const.packet_bytes, NOBODY
+            line.run, line.serving = occupied // const.packet_bytes, NONE
             line.served = line.free_at - (np.int64(line.run) - 1) * np.int64(line.service)
         line.odd = np.int64(line.odd) + 1
     line.occupied = occupied + size
-    if line.serving == NOBODY:
+    if line.serving == NONE:
         line.serving = packet
         if line.run == 0:
             line.served = departs
@@ -97,10 +97,10 @@ def _drop(const, state, link, packet):
 def join(const, state, link, packet, departs):
     """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     line = state.link[link]
-    state.packet[packet].next = NOBODY
-    if line.head == NOBODY:
+    state.packet[packet].next = NONE
+    if line.head == NONE:
         line.head, line.left = packet, low_bits(departs)
-        await_packet(const, state, link, departs + np.int64(line.delay))
+        schedule_arrival(const, state, link, departs + np.int64(line.delay))
     else:
         last = state.packet[np.int64(line.tail)]
         last.next, last.followed = packet, low_bits(departs)
@@ -154,8 +154,8 @@ def take_head(const, state, link, now):
             _let_go(const, state, line, now)
         line.odd = np.int64(line.odd) - is_odd(record.kind)
     behind = np.int64(record.next)
-    if behind != NOBODY:
-        await_packet(const, state, link, now + elapsed(record.followed, line.left))
+    if behind != NONE:
+        schedule_arrival(const, state, link, now + elapsed(record.followed, line.left))
     line.head, line.left = behind, record.followed
     return packet
 
@@ -171,13 +171,13 @@ def break_link(const, state, link, now):
     """Lose what is on a link, which takes nothing any more."""
     line = state.link[link]
     packet = np.int64(line.head)
-    if packet != NOBODY:
-        forget_packet(const, state, link, _left(line, now) + np.int64(line.delay))
-    while packet != NOBODY:
+    if packet != NONE:
+        cancel_arrival(const, state, link, _left(line, now) + np.int64(line.delay))
+    while packet != NONE:
         behind = np.int64(state.packet[packet].next)
         _drop(const, state, link, packet)
         packet = behind
-    line.head = line.serving = NOBODY
+    line.head = line.serving = NONE
     line.run = line.occupied = line.limit = 0
     line.odd = const.mixed
     note_busy(state.talk, link, min(0, now - line.free_at))
@@ -191,24 +191,24 @@ def change_rate(const, state, link, ratio, now):
     if line.odd > 0:
         _let_go(const, state, line, now)
     before, line.ratio, line.service = line.ratio, ratio, service_ticks(ratio, const.packet_bytes)
-    free, previous, first, packet, leaves_at = now, NOBODY, NOBODY, np.int64(line.head), _left(line, now)
-    while packet != NOBODY:
+    free, previous, first, packet, leaves_at = now, NONE, NONE, np.int64(line.head), _left(line, now)
+    while packet != NONE:
         record = state.packet[packet]
         behind, next_leaves_at = np.int64(record.next), leaves_at + elapsed(record.followed, leaves_at)
         if leaves_at > now:
             size = _size(const, record.kind)
-            free += rest_ticks(leaves_at - now, before, ratio, size) if first == NOBODY else service_ticks(ratio, size)
+            free += rest_ticks(leaves_at - now, before, ratio, size) if first == NONE else service_ticks(ratio, size)
             line.stay += free - leaves_at
-            if first == NOBODY:
+            if first == NONE:
                 first, line.served = packet, free
             if packet == line.head:
-                forget_packet(const, state, link, leaves_at + np.int64(line.delay))
+                cancel_arrival(const, state, link, leaves_at + np.int64(line.delay))
                 line.left = low_bits(free)
-                await_packet(const, state, link, free + np.int64(line.delay))
+                schedule_arrival(const, state, link, free + np.int64(line.delay))
             else:
                 state.packet[previous].followed = low_bits(free)
         previous, packet, leaves_at = packet, behind, next_leaves_at
     line.serving, line.run = first, 0
-    if first != NOBODY:
+    if first != NONE:
         note_busy(state.talk, link, free - line.free_at)
         line.free_at = free

@@ -17,7 +17,7 @@ from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
 
-_NOBODY = np.int64(-1)
+_NONE = np.int64(-1)
 
 
 class Talk(NamedTuple):
@@ -52,7 +52,7 @@ def make_talk(session: Session) -> Talk | None:
     if program is None:
         return None
     operations, flows = program.workload.program.operations, len(program.flows.source)
-    nobody = np.full(flows, _NOBODY)
+    nobody = np.full(flows, _NONE)
     return Talk(
         ranks=make_ranks(program.workload),
         packet_bytes=program.workload.messages.packet_bytes,
@@ -60,7 +60,7 @@ def make_talk(session: Session) -> Talk | None:
         back=program.back,
         end=np.zeros(operations, np.int64),
         bound=np.zeros((operations, session.transport.subflows), np.int64),
-        behind=np.full(operations, _NOBODY),
+        behind=np.full(operations, _NONE),
         joined=np.zeros(flows, np.int64),
         taking=nobody,
         coming=nobody.copy(),
@@ -79,12 +79,12 @@ def add_message(talk, left, message, flow):
     left[flow] += packets
     talk.joined[flow] += packets
     talk.end[message] = talk.joined[flow]
-    talk.behind[message] = _NOBODY
-    if talk.coming[flow] == _NOBODY:
+    talk.behind[message] = _NONE
+    if talk.coming[flow] == _NONE:
         talk.coming[flow] = message
     else:
         talk.behind[talk.last[flow]] = message
-    if talk.taking[flow] == _NOBODY:
+    if talk.taking[flow] == _NONE:
         talk.taking[flow] = message
     talk.last[flow] = message
 
@@ -109,7 +109,7 @@ def note_received(talk, const, state, flow, now):
     if talk is None:
         return
     message = talk.coming[flow]
-    while message != _NOBODY and _is_there(talk, const, state, flow, message):
+    while message != _NONE and _is_there(talk, const, state, flow, message):
         message = talk.behind[message]
         arrived(talk.ranks, talk.coming[flow], now)
         talk.coming[flow] = message

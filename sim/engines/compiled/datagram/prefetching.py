@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.datagram.links import goes_on
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
-from flitlab.sim.engines.compiled.pool import NOBODY
+from flitlab.sim.engines.compiled.pool import NONE
 
 FEW = 2
 """Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""
@@ -30,10 +30,10 @@ def _ask_for_link(const, state, link):
 @inner
 def foresee_links(const, state, tick):
     """Begin to load the links whose first packets arrive in a tick to come."""
-    link = np.int64(state.slot[tick & const.mask])
-    while link != NOBODY:
+    link = np.int64(state.bucket[tick & const.mask])
+    while link != NONE:
         _ask_for_link(const, state, link)
-        link = np.int64(state.after[link])
+        link = np.int64(state.next_link[link])
 
 
 @inner

@@ -15,8 +15,8 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.models.transport.times import LONGEST
-from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
-from flitlab.sim.engines.compiled.pool import NOBODY, all_unused
+from flitlab.sim.engines.compiled.memory import aligned, aligned_records, copy_aligned
+from flitlab.sim.engines.compiled.pool import NONE, full_stack
 
 # A packet, half a cache line. It is in one list at a time: of the link that it is on, in its queue or beyond.
 PACKET = np.dtype(
@@ -132,9 +132,9 @@ class DatagramState(NamedTuple):
     packet: np.ndarray  # PACKET [packets]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
     link: np.ndarray  # LINK [links and pipes]
-    after: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
-    slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
-    bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
+    next_link: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
+    bucket: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
+    occupied: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links or the timers of one tick
     scratch: Ints  # int64: to put them in order
     path: np.ndarray  # uint32: links of all paths, forwards and then backwards, each with the link onto which goes what
@@ -218,17 +218,17 @@ def _state(
     most = max(len(link), subflows)
     path, start, back = _ways(constants, np.arange(subflows), session.paths, session.back)
     of_flow = np.diff(session.first)
-    subflow = records_in_lines(subflows, SUBFLOW)
+    subflow = aligned_records(subflows, SUBFLOW)
     subflow["start"], subflow["back"] = start, back
     subflow["flow"] = np.repeat(np.arange(len(packets)), of_flow)
     subflow["first"], subflow["last"] = np.repeat(session.first[:-1], of_flow), np.repeat(session.first[1:], of_flow)
     return DatagramState(
-        packet=records_in_lines(pool, PACKET),
-        free=all_unused(pool),
+        packet=aligned_records(pool, PACKET),
+        free=full_stack(pool),
         link=link,
-        after=np.full(len(link), NOBODY, np.uint32),
-        slot=np.full(ticks, NOBODY, np.uint32),
-        bits=np.zeros(ticks // 64, np.uint64),
+        next_link=np.full(len(link), NONE, np.uint32),
+        bucket=np.full(ticks, NONE, np.uint32),
+        occupied=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(most, np.int64),
         scratch=np.zeros(2 * most + 1, np.int64),
         path=path,
@@ -248,7 +248,7 @@ def _state(
 def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     """Make the records of links and pipes, on which nothing is."""
     links, queues = constants.links, session.queues
-    link = records_in_lines(links + constants.pipes, LINK)
+    link = aligned_records(links + constants.pipes, LINK)
     link["delay"] = np.append(session.delay, session.ack_delay[: constants.pipes])
     line = link[:links]
     line["ratio"] = session.ratio
@@ -257,7 +257,7 @@ def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     line["limit"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
     line["odd"] = constants.mixed
     for end in ("head", "tail", "serving"):
-        link[end] = NOBODY
+        link[end] = NONE
     return link
 
 
@@ -283,8 +283,8 @@ def _closed(paths: Paths, onto: Integers) -> tuple[np.ndarray, Ints]:
 
 def _in_lines(senders: Senders) -> Senders:
     """Copy the records of senders so that they begin with a cache line."""
-    window, rtt = (in_lines(column[:, None]).reshape(-1) for column in (senders.window, senders.rtt))
-    return senders._replace(seq=in_lines(senders.seq), win=in_lines(senders.win), window=window, rtt=rtt)
+    window, rtt = (copy_aligned(column[:, None]).reshape(-1) for column in (senders.window, senders.rtt))
+    return senders._replace(seq=copy_aligned(senders.seq), win=copy_aligned(senders.win), window=window, rtt=rtt)
 
 
 @njit

@@ -14,8 +14,8 @@ from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.link_wheel import gather, has_members, line_up, next_slot
-from flitlab.sim.engines.compiled.pool import NOBODY, doubled
+from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
+from flitlab.sim.engines.compiled.pool import NONE, doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
@@ -63,7 +63,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     build,
     longer_trace,
 )
-from flitlab.sim.engines.compiled.timers import take_timer
+from flitlab.sim.engines.compiled.timers import pop_timer
 from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
@@ -103,7 +103,7 @@ def _arrive(const, ways, state, i, now):
         deliver(const, state, end, packet, now)
         return
     onto = state.onto[i]
-    if onto == NOBODY:
+    if onto == NONE:
         onto = _look(const, ways, state, end, packet, now)
     accept(const, state, onto, packet, now)
 
@@ -144,12 +144,12 @@ def advance(const, ways, state, tick, until):
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:
         rings = state.timers[0] >> shift if state.timers[count_at] > 0 else until
-        tick = next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
+        tick = next_arrival_tick(const, state, tick, wakes(state.talk, min(rings, until)))
         if tick >= until:
             break
-        if has_members(const, state, tick):
-            count = gather(const, state, tick)
-            line_up(state.members, state.scratch, count, const.rules.seed, tick)
+        if has_arrivals(const, state, tick):
+            count = take_due_links(const, state, tick)
+            sort_by_precedence(state.members, state.scratch, count, const.rules.seed, tick)
             for i in range(count):
                 foresee_packet(state, i)
             for i in range(min(count, _AHEAD)):
@@ -163,7 +163,7 @@ def advance(const, ways, state, tick, until):
         while state.timers[count_at] > 0 and state.timers[0] >> shift == tick:
             if state.free[len(state.free) - 1] < const.reserve:
                 break
-            _ring(const, state, take_timer(state.timers), tick)
+            _ring(const, state, pop_timer(state.timers), tick)
         if state.free[len(state.free) - 1] < const.reserve:
             state.wants[POOL] = 1
         if state.wants[POOL] | state.wants[TRACE]:
@@ -248,7 +248,7 @@ class CompiledSpray:
 
     def carried(self) -> Ints:
         link = self._state.link[: self._constants.inject]
-        ahead = np.where(link[:, SERVING] == NOBODY, 0, np.maximum(0, link[:, ENDS] - self._tick))
+        ahead = np.where(link[:, SERVING] == NONE, 0, np.maximum(0, link[:, ENDS] - self._tick))
         carried: Ints = link[:, BUSY] - ahead
         return carried
 

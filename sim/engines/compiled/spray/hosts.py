@@ -39,7 +39,7 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record, take_record
+from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record
 from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import (
     append,
@@ -90,7 +90,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     VALUE,
     WAITING,
 )
-from flitlab.sim.engines.compiled.timers import put_timer
+from flitlab.sim.engines.compiled.timers import push_timer
 
 _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
 _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
@@ -99,14 +99,14 @@ _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
 @inner
 def set_timer(const, state, tick, kind, index):
     """Have a timer of a kind ring in a tick for a flow or a host; those of one tick ring by kind and then index."""
-    put_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
+    push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
 @inner
 def settle_nic(const, state, host, now):
     """Find out what a network interface has done up to and in this tick."""
     line = state.link[const.inject + host]
-    while line[SERVING] != NOBODY and line[ENDS] <= now:
+    while line[SERVING] != NONE and line[ENDS] <= now:
         ended = line[ENDS]
         end_service(state, line)
         _serve(const, state, host, ended)
@@ -117,16 +117,16 @@ def _serve(const, state, host, tick):
     """Let a network interface, which is idle, begin with a packet; of ten control packets each lets data go first."""
     link = const.inject + host
     line, nic = state.link[link], state.nic[host]
-    control, packet = line[CONTROL] != NOBODY, NOBODY
+    control, packet = line[CONTROL] != NONE, NONE
     data = nic[WAITING] > 0
     if control and data:
         data = nic[CYCLE] == 0
         nic[CYCLE] = next_turn(nic[CYCLE])
     if data:
         packet = _next_data(const, state, host, tick)
-    if packet == NOBODY and control:
+    if packet == NONE and control:
         packet = take_first(state, line, CONTROL)
-    if packet != NOBODY:
+    if packet != NONE:
         line[TAKEN] += 1
         begin(const, state, link, packet, tick)
         if const.watched:
@@ -157,7 +157,7 @@ def _next_data(const, state, host, tick):
             _watch(const, state, flow, tick)
             _line_up(const, state, host, flow)
             return packet
-    return NOBODY
+    return NONE
 
 
 @inner
@@ -178,7 +178,7 @@ def _line_up(const, state, host, flow):
 def _ask(const, state, host, flow, now):
     """Let a flow send, at its turn, what it may."""
     _line_up(const, state, host, flow)
-    if state.link[const.inject + host, SERVING] == NOBODY:
+    if state.link[const.inject + host, SERVING] == NONE:
         _serve(const, state, host, now)
 
 
@@ -187,14 +187,14 @@ def _post(const, state, host, packet, now):
     """Let a host send a packet without data."""
     line = state.link[const.inject + host]
     append(state, line, CONTROL, packet)
-    if line[SERVING] == NOBODY:
+    if line[SERVING] == NONE:
         _serve(const, state, host, now)
 
 
 @inner
 def _packet(const, state, flow, kind, size, entropy, number):
     """Make a packet of a flow."""
-    packet = take_record(state)
+    packet = allocate_record(state)
     record = state.packet[packet]
     record[KIND], record[FLOW], record[SIZE], record[ENTROPY] = kind, flow, size, entropy
     record[HOST] = const.ends[flow, 0 if is_answer(kind) else 1]

@@ -10,8 +10,8 @@ import numpy as np
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
-from flitlab.sim.engines.compiled.link_wheel import await_packet, forget_packet
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record
+from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
+from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.state import (
     BEFORE,
     BUSY,
@@ -67,8 +67,8 @@ def is_answer(kind):
 def append(state, line, which, packet):
     """Put a packet at the end of one of the lists of a link: FLYING, CONTROL or WHOLE."""
     record = state.packet[packet]
-    record[NEXT] = NOBODY
-    if line[which] == NOBODY:
+    record[NEXT] = NONE
+    if line[which] == NONE:
         line[which] = packet
     else:
         state.packet[line[which + 1], NEXT] = packet
@@ -90,10 +90,10 @@ def _take_youngest(state, line):
     """Take the last packet out of the low FIFO of a link, which is not empty."""
     packet = line[WHOLE + 1]
     if packet == line[WHOLE]:
-        line[WHOLE] = NOBODY
+        line[WHOLE] = NONE
     else:
         before = np.int64(state.packet[packet, BEFORE])
-        state.packet[before, NEXT] = NOBODY
+        state.packet[before, NEXT] = NONE
         line[WHOLE + 1] = before
     return packet
 
@@ -110,8 +110,8 @@ def begin(const, state, link, packet, tick):
         service = service_ticks(fixed[RATIO], size)
     line[SERVING], line[ENDS] = packet, tick + service
     line[BUSY] += service
-    if line[FLYING] == NOBODY:
-        await_packet(const, state, link, tick + service + fixed[DELAY])
+    if line[FLYING] == NONE:
+        schedule_arrival(const, state, link, tick + service + fixed[DELAY])
 
 
 @inner
@@ -120,7 +120,7 @@ def end_service(state, line):
     packet = line[SERVING]
     append(state, line, FLYING, packet)
     state.packet[packet, ENDED] = low_bits(line[ENDS])
-    line[SERVING] = NOBODY
+    line[SERVING] = NONE
     return packet
 
 
@@ -128,7 +128,7 @@ def end_service(state, line):
 def settle(const, state, link, now):
     """Find out what the server of a switch's output has done up to and in this tick."""
     line = state.link[link]
-    while line[SERVING] != NOBODY and line[ENDS] <= now:
+    while line[SERVING] != NONE and line[ENDS] <= now:
         ended, packet = line[ENDS], end_service(state, line)
         record = state.packet[packet]
         if is_whole(record[KIND]):
@@ -144,13 +144,13 @@ def settle(const, state, link, now):
 def _go_on(const, state, link, tick):
     """Let the server of a switch's output, which is idle, begin with what waits."""
     line = state.link[link]
-    control = line[CONTROL] != NOBODY
-    if const.rules.weighted != 0 and control and line[WHOLE] != NOBODY:
+    control = line[CONTROL] != NONE
+    if const.rules.weighted != 0 and control and line[WHOLE] != NONE:
         control = state.cycle[link] != 0
         state.cycle[link] = next_turn(state.cycle[link])
     if control:
         begin(const, state, link, take_first(state, line, CONTROL), tick)
-    elif line[WHOLE] != NOBODY:
+    elif line[WHOLE] != NONE:
         begin(const, state, link, take_first(state, line, WHOLE), tick)
 
 
@@ -171,11 +171,11 @@ def take_head(const, state, link, now):
     """Take the first packet beyond the server, which arrives now, off a link that is settled; it awaits the next."""
     line = state.link[link]
     packet = take_first(state, line, FLYING)
-    if line[FLYING] != NOBODY:
+    if line[FLYING] != NONE:
         later = elapsed(state.packet[line[FLYING], ENDED], state.packet[packet, ENDED])
-        await_packet(const, state, link, now + later)
-    elif line[SERVING] != NOBODY:
-        await_packet(const, state, link, line[ENDS] + const.fixed[link, DELAY])
+        schedule_arrival(const, state, link, now + later)
+    elif line[SERVING] != NONE:
+        schedule_arrival(const, state, link, line[ENDS] + const.fixed[link, DELAY])
     return packet
 
 
@@ -193,7 +193,7 @@ def accept(const, state, link, packet, now):
     line = state.link[link]
     size, victim = np.int64(state.packet[packet, SIZE]), packet
     if is_whole(state.packet[packet, KIND]):
-        victim = NOBODY
+        victim = NONE
         if line[LOW] + size > const.fixed[link, ROOM]:
             if const.fixed[link, ROOM] == DEAD:
                 _lose(state, link, packet)
@@ -201,7 +201,7 @@ def accept(const, state, link, packet, now):
             victim = packet
             heads = evicts(const.rules.seed, link, line[FULLS])
             line[FULLS] += 1
-            if heads and line[WHOLE] != NOBODY:
+            if heads and line[WHOLE] != NONE:
                 victim = _take_youngest(state, line)
                 line[LOW] -= np.int64(state.packet[victim, SIZE])
                 line[TAKEN] -= 1
@@ -210,15 +210,15 @@ def accept(const, state, link, packet, now):
             line[LOW] += size
             line[TAKEN] += 1
             line[MOST] = max(line[MOST], line[LOW])
-        if victim != NOBODY:
+        if victim != NONE:
             if const.rules.trims == 0:
                 _lose(state, link, victim)
-                victim = NOBODY
+                victim = NONE
             else:
                 state.lost[link, CUT] += 1
                 state.packet[victim, SIZE] = const.rules.control
                 state.packet[victim, KIND] |= (TRIM | LAST_HOP) if link >= const.eject else TRIM
-    if victim != NOBODY:
+    if victim != NONE:
         size = np.int64(state.packet[victim, SIZE])
         if line[HIGH] + size > 2 * const.fixed[link, ROOM]:
             _lose(state, link, victim)
@@ -226,7 +226,7 @@ def accept(const, state, link, packet, now):
             append(state, line, CONTROL, victim)
             line[HIGH] += size
             line[TAKEN] += 1
-    if line[SERVING] == NOBODY:
+    if line[SERVING] == NONE:
         _go_on(const, state, link, now)
 
 
@@ -236,12 +236,12 @@ def break_link(const, state, link, now):
     line, fixed = state.link[link], const.fixed[link]
     _await_no_more(const, state, link, now)
     for which in (FLYING, CONTROL, WHOLE):
-        while line[which] != NOBODY:
+        while line[which] != NONE:
             _lose(state, link, take_first(state, line, which))
-    if line[SERVING] != NOBODY:
+    if line[SERVING] != NONE:
         line[BUSY] -= line[ENDS] - now
         _lose(state, link, line[SERVING])
-        line[SERVING] = NOBODY
+        line[SERVING] = NONE
     line[LOW] = line[HIGH] = 0
     fixed[ROOM] = DEAD
 
@@ -250,10 +250,10 @@ def break_link(const, state, link, now):
 def _await_no_more(const, state, link, now):
     """Let a link not await its first packet any more, if it does."""
     line, delay = state.link[link], const.fixed[link, DELAY]
-    if line[FLYING] != NOBODY:
-        forget_packet(const, state, link, whole_tick(state.packet[line[FLYING], ENDED], now) + delay)
-    elif line[SERVING] != NOBODY:
-        forget_packet(const, state, link, line[ENDS] + delay)
+    if line[FLYING] != NONE:
+        cancel_arrival(const, state, link, whole_tick(state.packet[line[FLYING], ENDED], now) + delay)
+    elif line[SERVING] != NONE:
+        cancel_arrival(const, state, link, line[ENDS] + delay)
 
 
 @njit
@@ -263,11 +263,11 @@ def change_link(const, state, link, ratio, room, low, high, now):
     before = fixed[RATIO]
     fixed[RATIO], fixed[ROOM], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, room, low, high
     fixed[LONG], fixed[SHORT] = service_ticks(ratio, const.rules.mtu), service_ticks(ratio, const.rules.control)
-    if line[SERVING] != NOBODY:
+    if line[SERVING] != NONE:
         size = np.int64(state.packet[line[SERVING], SIZE])
         ends = now + rest_ticks(line[ENDS] - now, before, ratio, size)
         line[BUSY] += ends - line[ENDS]
-        if line[FLYING] == NOBODY:
+        if line[FLYING] == NONE:
             _await_no_more(const, state, link, now)
-            await_packet(const, state, link, ends + fixed[DELAY])
+            schedule_arrival(const, state, link, ends + fixed[DELAY])
         line[ENDS] = ends

@@ -10,7 +10,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import FIRST
 from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, way_of
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
-from flitlab.sim.engines.compiled.pool import NOBODY
+from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import is_answer
 from flitlab.sim.engines.compiled.spray.state import (
@@ -46,7 +46,7 @@ def _link_of(state, i):
 def _packet_of(state, link):
     """Return the packet that comes off a link, though it may not be known yet that it is not served any more."""
     packet = state.link[link, FLYING]
-    return state.link[link, SERVING] if packet == NOBODY else packet
+    return state.link[link, SERVING] if packet == NONE else packet
 
 
 @inner
@@ -83,7 +83,7 @@ def foresee(const, ways, state, i):
             _ask_for_sender(state, nic[FIRST_TURN])
     else:
         record[HOP] += np.uint32(1)
-    onto = NOBODY
+    onto = NONE
     if end == target:
         onto = const.eject + host
     elif ways.at_switch == BY_HASH:
@@ -92,7 +92,7 @@ def foresee(const, ways, state, i):
             ways.routes, ways.built, ways.moved, ways.salts, way, hop, end, target, key, entropy
         )
     state.onto[i] = onto
-    if onto != NOBODY:
+    if onto != NONE:
         prefetch(state.link, onto)
         prefetch_line(state.link, onto, 1)
         prefetch(const.fixed, onto)
@@ -112,7 +112,7 @@ def foresee_queues(const, state, i):
     link = _link_of(state, i)
     _ask_for_queue(state, link)
     if link < const.eject:
-        if state.onto[i] != NOBODY:
+        if state.onto[i] != NONE:
             _ask_for_queue(state, state.onto[i])
         return
     record = state.packet[_packet_of(state, link)]
@@ -125,5 +125,5 @@ def _ask_for_queue(state, link):
     """Ask for the packets of a link that are looked at when it is settled or takes another one."""
     line = state.link[link]
     for place in (SERVING, CONTROL, WHOLE, WHOLE + 1, FLYING + 1):
-        if line[place] != NOBODY:
+        if line[place] != NONE:
             prefetch(state.packet, line[place])

@@ -13,8 +13,8 @@ from flitlab.models.rules.spray.layout import PACED, Receivers, Rules, Senders, 
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
 from flitlab.models.rules.tables import Tables
 from flitlab.models.transport.fabric import LATEST, SpraySession
-from flitlab.sim.engines.compiled.memory import aligned, in_lines
-from flitlab.sim.engines.compiled.pool import NOBODY, all_unused
+from flitlab.sim.engines.compiled.memory import aligned, copy_aligned
+from flitlab.sim.engines.compiled.pool import NONE, full_stack
 
 # Fields of a packet record, uint32. A packet is in one list of one link at a time.
 NEXT = 0  # behind it in that list
@@ -114,9 +114,9 @@ class SprayState(NamedTuple):
     packet: Words  # uint32 [packets, RECORD]
     free: Words  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
     link: Ints  # int64 [links, LINK]
-    after: Words  # uint32 [links]: next link in the same slot of the wheel
-    slot: Words  # uint32 [ticks]: first of the links whose first packet arrives then
-    bits: Masks  # uint64 [ticks / 64]: slots that are not empty
+    next_link: Words  # uint32 [links]: next link in the same slot of the wheel
+    bucket: Words  # uint32 [ticks]: first of the links whose first packet arrives then
+    occupied: Masks  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links of one tick
     scratch: Ints  # int64: to put them in order
     onto: Ints  # int64: scratch, the links onto which their packets go
@@ -143,16 +143,16 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
     flows, hosts = session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
     link = aligned(links, LINK, np.int64)
-    link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NOBODY
+    link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NONE
     senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
         packet=aligned(pool, RECORD, np.uint32),
-        free=all_unused(pool),
+        free=full_stack(pool),
         link=link,
-        after=np.full(links, NOBODY, np.uint32),
-        slot=np.full(ticks, NOBODY, np.uint32),
-        bits=np.zeros(ticks // 64, np.uint64),
+        next_link=np.full(links, NONE, np.uint32),
+        bucket=np.full(ticks, NONE, np.uint32),
+        occupied=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(links, np.int64),
         scratch=np.zeros(2 * links + 1, np.int64),
         onto=np.zeros(links, np.int64),
@@ -160,8 +160,8 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
         turn=np.full(count, NOT_LISTED),
         alarm=np.zeros(count, np.uint8),
         timers=_first_timers(session, constants),
-        senders=senders._replace(seq=in_lines(senders.seq)),
-        receivers=receivers._replace(got=in_lines(receivers.got)),
+        senders=senders._replace(seq=copy_aligned(senders.seq)),
+        receivers=receivers._replace(got=copy_aligned(receivers.got)),
         pacers=make_pacers(hosts, count, session.idle_entries),
         cycle=np.zeros(links, np.uint8),
         lost=np.zeros((links, 2), np.int64),

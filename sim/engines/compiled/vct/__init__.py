@@ -44,9 +44,9 @@ def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
 @kernel
 def _advance(const, state, now, until):
     """Simulate where every head waits for one output and an input may send several packets at a time."""
-    tick, alone = now, state.mail.regions == 1
+    tick, alone = now, state.mailboxes.partitions == 1
     while tick < until:
-        end = min(until, tick + state.mail.ahead)
+        end = min(until, tick + state.mailboxes.lookahead)
         while tick < end:
             if log_is_full(const, state):
                 return tick
@@ -69,9 +69,9 @@ def _advance(const, state, now, until):
 @kernel
 def _advance_together(const, state, now, until):
     """Simulate where heads wait for several outputs, or where an input sends one packet at a time."""
-    tick, alone = now, state.mail.regions == 1
+    tick, alone = now, state.mailboxes.partitions == 1
     while tick < until:
-        end = min(until, tick + state.mail.ahead)
+        end = min(until, tick + state.mailboxes.lookahead)
         while tick < end:
             if log_is_full(const, state):
                 return tick

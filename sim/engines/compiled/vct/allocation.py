@@ -7,10 +7,10 @@ from flitlab.models.jit import inner, routine
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
-from flitlab.sim.engines.compiled.calendar_queue import put
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.records import NOBODY, ZERO, pair_of
-from flitlab.sim.engines.compiled.timing_wheel import ask_for_bit, wake
+from flitlab.sim.engines.compiled.calendar_queue import schedule_event
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.records import NONE, ZERO, pair_of
+from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.credits import give_back, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
@@ -44,7 +44,7 @@ def grant(const, state, packet, vc, output, place, tick):
     state.tally.scalars[GRANTS] += 1
     state.rows[output].busy = tick + flits
     if state.rows[output].waiting:
-        wake(state.outputs, output, tick + flits)
+        schedule(state.outputs, output, tick + flits)
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
     back = tick + flits - 1 + const.credit
@@ -61,16 +61,16 @@ def grant(const, state, packet, vc, output, place, tick):
         state.input_busy[vc // const.vcs] = tick + flits
     behind = np.int64(record.next)
     vc_record.front = behind
-    if behind != NOBODY:
+    if behind != NONE:
         present(const, state, vc, behind, tick + flits)
 
-    if place == NOBODY:
+    if place == NONE:
         delivered = tick + flits - 1 + const.switch + const.ejection
         if const.delayed:
             delivered += const.access[record.destination]
         post_delivery(state.program, state, packet, delivered)
         prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
-        put(state.leaving, packet, delivered)
+        schedule_event(state.leaving, packet, delivered)
         return
     use_room(const, state, output, place, flits)
     next_vc = entry_of(state, output) * const.vcs + place
@@ -86,7 +86,7 @@ def grant(const, state, packet, vc, output, place, tick):
     if crosses(state, next_vc):
         post_packet(state, packet, next_vc, comes)
         return
-    put(state.arriving, packet, comes)
+    schedule_event(state.arriving, packet, comes)
 
 
 @inner
@@ -98,7 +98,7 @@ def serve(const, state, output, tick):
     if state.rows[output].waiting == 0 or state.rows[output].busy > tick:
         return  # it is woken by who comes, and when it falls free
     i, place = _first_in_row(const, state, output, tick)
-    if i == NOBODY:
+    if i == NONE:
         return
     vc = key_at(const, state, output, i) & 0xFFFFFFFF
     dequeue(const, state, output, i)
@@ -112,7 +112,7 @@ def _first_in_row(const, state, output, tick):
     The VC is NOBODY if the output ejects, and both are if there is no such head. Nearly always it is the first of all,
     which hence is looked at apart.
     """
-    ejects = entry_of(state, output) == NOBODY
+    ejects = entry_of(state, output) == NONE
     found, place = _look_at(const, state, output, np.int64(0), ejects, tick)
     if found == _CAN:
         return np.int64(0), place
@@ -124,7 +124,7 @@ def _first_in_row(const, state, output, tick):
         if found == _CAN:
             return i, place
         i += 1
-    return NOBODY, NOBODY
+    return NONE, NONE
 
 
 @inner
@@ -136,16 +136,16 @@ def _look_at(const, state, output, i, ejects, tick):
     key, want = key_at(const, state, output, i), want_at(const, state, output, i)
     eligible = eligible_from(const, state, key)
     if eligible > tick:
-        wake(state.outputs, output, eligible)
-        return _EARLY, NOBODY
+        schedule(state.outputs, output, eligible)
+        return _EARLY, NONE
     if ejects:
-        return _CAN, NOBODY
+        return _CAN, NONE
     place, _ = room_for(const, state, output, want)
-    if place != NOBODY:
+    if place != NONE:
         return _CAN, place
     low, high = vcs_in(want)
     wait_for_room(const, state, output, low, high)
-    return _LACKS, NOBODY
+    return _LACKS, NONE
 
 
 @inner
@@ -154,9 +154,9 @@ def serve_all(const, state, outputs, count, tick):
 
     outputs: uint32.
     """
-    for begin in range(0, count, AT_ONCE):
-        end = min(count, begin + AT_ONCE)
-        if seldom(count > FEW):
+    for begin in range(0, count, PREFETCH_BATCH):
+        end = min(count, begin + PREFETCH_BATCH)
+        if unlikely(count > MIN_BATCH):
             ask_for_heads(const, state, outputs[begin:end], tick)
         for i in range(begin, end):
             serve(const, state, np.int64(outputs[i]), tick)
@@ -180,12 +180,12 @@ def ask_for_heads(const, state, outputs, tick):
         output = np.int64(outputs[i])
         if rows[output].waiting > 0:
             channel = channel_of(state, output)
-            prefetch(state.tally.channel_flits, ZERO if channel == NOBODY else channel)
+            prefetch(state.tally.channel_flits, ZERO if channel == NONE else channel)
             prefetch(pool.packet, vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
         if rows[output].waiting > 0:
             packet = np.int64(vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
             behind = np.int64(pool.packet[packet].next)
-            prefetch(pool.packet, packet if behind == NOBODY else behind)
-            ask_for_bit(state.outputs, output, tick + np.int64(pool.packet[packet].flits))
+            prefetch(pool.packet, packet if behind == NONE else behind)
+            prefetch_bucket(state.outputs, output, tick + np.int64(pool.packet[packet].flits))

@@ -9,16 +9,24 @@ from flitlab.models.rules.port_sets import place_of
 from flitlab.models.rules.route import at_target, next_port, toward_of
 from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, next_chunk, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    next_block,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
     LATE,
-    NOBODY,
+    NONE,
     ZERO,
     create,
 )
-from flitlab.sim.engines.compiled.timing_wheel import ask_for_bit, drain, wake
+from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
 from flitlab.sim.engines.compiled.vct.credits import preferred, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.requests import ports_of, present
@@ -36,7 +44,7 @@ def _route(const, state, packet, tick):
     if at_target(const.routes, way, hop, here, target):
         record.output = const.net.ports.eject[destination]
     elif const.rule == ADAPTIVE:
-        record.output = NOBODY
+        record.output = NONE
     else:
         source, sequence = np.int64(record.source), np.int64(record.sequence)
         port = next_port(
@@ -53,10 +61,10 @@ def _arrive(const, state, packet, tick):
     """
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
-    record.next = NOBODY
+    record.next = NONE
     if by_congestion(const.rule):
         state.vc[vc].queued += record.flits
-    if state.vc[vc].front == NOBODY:
+    if state.vc[vc].front == NONE:
         state.vc[vc].front = packet
         state.vc[vc].back = packet
         present(const, state, vc, packet, max(tick, np.int64(state.vc[vc].left)))
@@ -71,15 +79,15 @@ def _send(const, state, host, tick):
     host_record = state.host[host]
     if host_record.born > tick:
         if host_record.born < LATE:
-            wake(state.senders, host, min(host_record.born, tick + state.senders.mask))
+            schedule(state.senders, host, min(host_record.born, tick + state.senders.mask))
         return
     if host_record.free > tick:
-        wake(state.senders, host, host_record.free)
+        schedule(state.senders, host, host_record.free)
         return
     flits = host_record.flits
     sender = len(state.rows) + host
     place, _ = preferred(const, state, ZERO, sender, ZERO, const.vcs, flits)
-    if place == NOBODY:
+    if place == NONE:
         wait_for_room(const, state, sender, ZERO, const.vcs)
         return
     packet = create(const, state, host, tick)
@@ -90,14 +98,14 @@ def _send(const, state, host, tick):
     comes = tick + const.injection + const.header
     if const.delayed:
         comes += const.access[host]
-    put(state.arriving, packet, comes)
-    wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
+    schedule_event(state.arriving, packet, comes)
+    schedule(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
 
 
 @inner
 def notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+    schedule(state.senders, host, tick)
 
 
 @inner
@@ -107,29 +115,29 @@ def arrive_all(const, state, tick):
     What a full chunk of them needs begins to be loaded before it is used.
     """
     arriving = state.arriving
-    chunk, filled = take(arriving, tick)
-    _think_again(const.compares, const, state, chunk, filled, tick)
-    while chunk != NOBODY:
-        ask_for_next(arriving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_routes(const.net, const.routes, arriving, state.pool, state.vc, chunk)
-        for i in range(filled):
-            packet = packet_in(arriving, chunk, i)
+    block, count = take_bucket(arriving, tick)
+    _think_again(const.compares, const, state, block, count, tick)
+    while block != NONE:
+        prefetch_next_block(arriving, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _ask_for_routes(const.net, const.routes, arriving, state.pool, state.vc, block)
+        for i in range(count):
+            packet = entry_in(arriving, block, i)
             _route(const, state, packet, tick)
             _ask_for_rows(const, state, packet)
-        if seldom(filled == FULL):
-            _ask_for_bits(arriving, state.pool, state.outputs, chunk, tick)
-        for i in range(filled):
-            _arrive(const, state, packet_in(arriving, chunk, i), tick)
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(arriving, chunk), FULL
+        if unlikely(count == BLOCK_ENTRIES):
+            _ask_for_bits(arriving, state.pool, state.outputs, block, tick)
+        for i in range(count):
+            _arrive(const, state, entry_in(arriving, block, i), tick)
+        state.tally.scalars[EVENTS] += count
+        block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
 @inner
 def _ask_for_rows(const, state, packet):
     """Begin to load the rows of the outputs that a packet waits for."""
     output = np.int64(state.pool.packet[packet].output)
-    if output != NOBODY:
+    if output != NONE:
         prefetch(state.rows, output)
     elif const.rule == ADAPTIVE:
         here = _switch_of(state, packet)
@@ -140,18 +148,18 @@ def _ask_for_rows(const, state, packet):
 
 
 @inner
-def _think_again(compares, const, state, chunk, filled, tick):
+def _think_again(compares, const, state, block, count, tick):
     """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
 
     compares: ``const.compares``. chunk, filled: the first of the list, and how many packets are in it.
     """
     if compares is None:
         return
-    while const.rule == PROGRESSIVE and chunk != NOBODY:
-        for i in range(filled):
-            packet = packet_in(state.arriving, chunk, i)
+    while const.rule == PROGRESSIVE and block != NONE:
+        for i in range(count):
+            packet = entry_in(state.arriving, block, i)
             think_again(const, state, packet, _switch_of(state, packet), ahead, tick)
-        chunk, filled = next_chunk(state.arriving, chunk), FULL
+        block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @inner
@@ -161,42 +169,42 @@ def _switch_of(state, packet):
 
 
 @routine
-def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
+def _ask_for_routes(net, routes, arriving, pool, vc, block):
     """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
 
     vc: the records of VCs.
     """
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(arriving, chunk, i))
-    for i in range(FULL):
-        prefetch(vc, pool.packet[packet_in(arriving, chunk, i)].input_vc)
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(arriving, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(vc, pool.packet[entry_in(arriving, block, i)].input_vc)
     if routes.form == TABLE or routes.form == VIA:
-        for i in range(FULL):
-            record = pool.packet[packet_in(arriving, chunk, i)]
+        for i in range(BLOCK_ENTRIES):
+            record = pool.packet[entry_in(arriving, block, i)]
             here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
             toward = toward_of(routes, np.int64(record.way), np.int64(record.hop), target)
             prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
 
 
 @routine
-def _ask_for_bits(arriving, pool, outputs, chunk, tick):
+def _ask_for_bits(arriving, pool, outputs, block, tick):
     """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
 
     outputs: the wheel of outputs.
     """
-    for i in range(FULL):
-        output = np.int64(pool.packet[packet_in(arriving, chunk, i)].output)
-        if output != NOBODY:
-            ask_for_bit(outputs, output, tick)
+    for i in range(BLOCK_ENTRIES):
+        output = np.int64(pool.packet[entry_in(arriving, block, i)].output)
+        if output != NONE:
+            prefetch_bucket(outputs, output, tick)
 
 
 @inner
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
-    for begin in range(0, count, AT_ONCE):
-        end = min(count, begin + AT_ONCE)
-        if seldom(count > FEW):
+    for begin in range(0, count, PREFETCH_BATCH):
+        end = min(count, begin + PREFETCH_BATCH)
+        if unlikely(count > MIN_BATCH):
             _ask_for_hosts(const.net, const.vc_bits, state.host, state.room, len(state.rows), state.members[begin:end])
         for i in range(begin, end):
             _send(const, state, np.int64(state.members[i]), tick)

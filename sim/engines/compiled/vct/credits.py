@@ -10,10 +10,17 @@ import numpy as np
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.vc import appeal, is_kept
-from flitlab.sim.engines.compiled.calendar_queue import FULL, ask_for_next, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
-from flitlab.sim.engines.compiled.records import NOBODY, ZERO
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
+from flitlab.sim.engines.compiled.records import NONE, ZERO
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 # What is counted of a VC, packed: its room in flits, and whether the sender waits for more.
 _ROOM_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
@@ -54,7 +61,7 @@ def preferred(const, state, resorts, sender, low, high, flits):
     resorts: how many of the first VCs are taken last. flits: length of the packet. Returns (the VC, its appeal); the
     VC is NOBODY if none has room.
     """
-    best = NOBODY
+    best = NONE
     if resorts == 0:
         most = flits - 1
         for vc in range(low, high):
@@ -84,7 +91,7 @@ def used_behind(const, state, output):
 @inner
 def give_back(state, place, back, flits):
     """Let room return to who feeds a VC, where it is usable from tick ``back`` on; place: where it is counted."""
-    put(state.credits, np.int64(place) | np.int64(flits) << _FLITS_AT, back)
+    schedule_event(state.credits, np.int64(place) | np.int64(flits) << _FLITS_AT, back)
 
 
 def places_of(returns: Ints) -> Ints:
@@ -113,21 +120,21 @@ def skip(program, const, state, first, until):
 @routine
 def _take_back(vc_bits, credits, room, rows, outputs, senders, tick):
     """Take in the room that is usable from a tick on; arguments: of a run's constants and state."""
-    chunk, filled = take(credits, tick)
-    while chunk != NOBODY:
-        ask_for_next(credits, chunk)
-        if seldom(filled == FULL):
-            for i in range(FULL):
-                prefetch(room, packet_in(credits, chunk, i) & _PLACE_MASK)
-        for i in range(filled):
-            returns = packet_in(credits, chunk, i)
+    block, count = take_bucket(credits, tick)
+    while block != NONE:
+        prefetch_next_block(credits, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            for i in range(BLOCK_ENTRIES):
+                prefetch(room, entry_in(credits, block, i) & _PLACE_MASK)
+        for i in range(count):
+            returns = entry_in(credits, block, i)
             place = returns & _PLACE_MASK
             now = room[np.uint64(place)] + np.uint32(returns >> _FLITS_AT)
             room[np.uint64(place)] = now & _ROOM_MASK
             if now & _AWAITED:
                 sender = place >> vc_bits
                 if sender >= len(rows):
-                    wake(senders, sender - len(rows), tick)
+                    schedule(senders, sender - len(rows), tick)
                 elif rows[sender].busy <= tick:  # else it is looked at when it falls free
-                    wake(outputs, sender, tick)
-        chunk, filled = release(credits, chunk), FULL
+                    schedule(outputs, sender, tick)
+        block, count = release_block(credits, block), BLOCK_ENTRIES

@@ -8,8 +8,8 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_kept
-from flitlab.sim.engines.compiled.calendar_queue import listed
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.calendar_queue import list_events
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.vct.credits import places_of, room_of
 from flitlab.sim.engines.compiled.vct.requests import ports_of, vcs_of
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
@@ -18,7 +18,7 @@ from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 def stuck(const: VctConstants, state: VctState, now: int) -> bool:
     """Tell whether the packet at the front of some VC can never move between ticks."""
     returning = np.zeros(len(state.room), bool)
-    returning[places_of(listed(state.credits)[0])] = True
+    returning[places_of(list_events(state.credits)[0])] = True
     return bool(_stuck(const, state, returning))
 
 
@@ -32,7 +32,7 @@ def _stuck(const, state, returning):
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
     for vc in range(count):
-        live[vc] = state.vc[vc].front == NOBODY or returning[state.vc[vc].credit]
+        live[vc] = state.vc[vc].front == NONE or returning[state.vc[vc].credit]
     changed = True
     while changed:
         changed = False

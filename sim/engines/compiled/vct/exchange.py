@@ -9,21 +9,21 @@ import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
-from flitlab.sim.engines.compiled.calendar_queue import put
+from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.mailbox import (
-    NOTES,
+    CONTROL,
     PACKETS,
-    all_posted,
-    box_from,
+    append_entry,
+    earliest_event,
     first_entry,
-    next_entry,
-    next_in_all,
-    say_whether_idle,
-    turn_over,
+    mailbox_from,
+    publish_next_event,
+    swap_mailboxes,
+    synchronize,
 )
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import last_ejected
-from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
 from flitlab.sim.engines.compiled.vct.credits import give_back, skip
 
@@ -34,7 +34,7 @@ SOON = 6
 @inner
 def crosses(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
-    return seldom(state.mail.regions > 1 and state.lane[vc] > 0)
+    return unlikely(state.mailboxes.partitions > 1 and state.lane[vc] > 0)
 
 
 @inner
@@ -46,8 +46,8 @@ def post_room(state, vc, back, flits):
 @inner
 def _note(state, lane, what, tick, flits):
     """Post a note to region ``lane`` - 1."""
-    notes = state.mail.notes
-    entry = next_entry(state.mail, notes, lane, NOTES)
+    notes = state.mailboxes.control
+    entry = append_entry(state.mailboxes, notes, lane, CONTROL)
     notes[entry, 0] = what
     notes[entry, 1] = tick
     notes[entry, 2] = flits
@@ -61,7 +61,7 @@ def post_delivery(program, state, packet, tick):
     """
     if program is None:
         return
-    if state.mail.regions > 1:
+    if state.mailboxes.partitions > 1:
         send = np.int64(state.pool.packet[packet].send)
         lane = lane_of_waiting(program.ranks, send)
         if lane > 0 and last_ejected(program, send):
@@ -74,8 +74,8 @@ def post_packet(state, packet, twin, comes):
 
     twin: of the input VC that it goes to, the record in this region.
     """
-    packets = state.mail.packets
-    entry = next_entry(state.mail, packets, np.int64(state.lane[twin]), PACKETS)
+    packets = state.mailboxes.packets
+    entry = append_entry(state.mailboxes, packets, np.int64(state.lane[twin]), PACKETS)
     packets[entry] = state.pool.packet[packet]
     packets[entry].input_vc = state.vc[twin].twin
     packets[entry].next = comes
@@ -89,18 +89,18 @@ def exchange(const, state, tick, until):
     Returns the tick at which to go on: a later one if there are no packets until then, ``until`` if that is called off.
     """
     _sum_up(state.program, state)
-    if not all_posted(state.mail):
+    if not synchronize(state.mailboxes):
         return until
     end, tick = tick, _next_tick(state.program, state, tick, until)
-    for region in range(state.mail.regions):
-        box = box_from(state.mail, region)
-        first = first_entry(state.mail, state.mail.packets, box)
-        for entry in range(first, first + state.mail.count[box, PACKETS]):
+    for region in range(state.mailboxes.partitions):
+        box = mailbox_from(state.mailboxes, region)
+        first = first_entry(state.mailboxes, state.mailboxes.packets, box)
+        for entry in range(first, first + state.mailboxes.count[box, PACKETS]):
             _take_in(state, entry)
-        first = first_entry(state.mail, state.mail.notes, box)
-        for entry in range(first, first + state.mail.count[box, NOTES]):
+        first = first_entry(state.mailboxes, state.mailboxes.control, box)
+        for entry in range(first, first + state.mailboxes.count[box, CONTROL]):
             _take_note(state.program, state, entry)
-    turn_over(state.mail)
+    swap_mailboxes(state.mailboxes)
     skip(state.program, const, state, end, tick)
     return tick
 
@@ -113,7 +113,7 @@ def _sum_up(program, state):
     scalars, free = state.tally.scalars, state.pool.free
     waiting = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
     active = waiting or free[len(free) - 1] < len(free) - 1
-    say_whether_idle(state.mail, np.int64(active), next_event(program.ranks))
+    publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
 
 
 @inner
@@ -121,14 +121,16 @@ def _next_tick(program, state, tick, until):
     """Find the tick at which to go on after a window: that of the next event if there are no packets."""
     if program is None:
         return tick
-    return max(tick, min(until, next_in_all(state.mail)))
+    return max(tick, min(until, earliest_event(state.mailboxes)))
 
 
 @inner
 def _take_note(program, state, entry):
     """Take in what another region has to say: of room, or of a message that will have been delivered there."""
-    what, tick = np.int64(state.mail.notes[entry, 0]), np.int64(state.mail.notes[entry, 1])
-    flits = np.int64(state.mail.notes[entry, 2])  # an int64, as elsewhere: of other types there would be another copy
+    what, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
+    flits = np.int64(
+        state.mailboxes.control[entry, 2]
+    )  # an int64, as elsewhere: of other types there would be another copy
     if flits > 0:
         give_back(state, what, tick, flits)
     else:
@@ -146,8 +148,8 @@ def _complete(program, send, tick):
 @inner
 def _take_in(state, entry):
     """Put a packet from another region among those that come to switches."""
-    packets = state.mail.packets
+    packets = state.mailboxes.packets
     prefetch(packets, entry + SOON)
-    packet = take_record(state.pool)
+    packet = allocate_record(state.pool)
     state.pool.packet[packet] = packets[entry]
-    put(state.arriving, packet, np.int64(packets[entry].next))
+    schedule_event(state.arriving, packet, np.int64(packets[entry].next))

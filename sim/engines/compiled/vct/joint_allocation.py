@@ -13,9 +13,9 @@ from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
 from flitlab.models.rules.vc import is_last_resort
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
-from flitlab.sim.engines.compiled.records import LATE, NEVER, NOBODY
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
+from flitlab.sim.engines.compiled.records import LATE, NEVER, NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
 from flitlab.sim.engines.compiled.vct.credits import used_behind, wait_for_room
 from flitlab.sim.engines.compiled.vct.requests import (
@@ -44,7 +44,7 @@ def _first_eligible(const, state, output, place, tick):
         eligible = eligible_from(const, state, key_at(const, state, output, place))
         if eligible <= tick:
             break
-        wake(state.outputs, output, eligible)
+        schedule(state.outputs, output, eligible)
         place += 1
     return place
 
@@ -109,7 +109,7 @@ def _defer(const, state, awake, offers, tick):
     while offers:
         output = np.int64(awake[lowest(offers)])
         offers &= offers - _ONE
-        wake(state.outputs, output, tick)
+        schedule(state.outputs, output, tick)
         wait_for_room(const, state, output, np.int64(0), const.vcs)
 
 
@@ -145,12 +145,12 @@ def _choose(const, state, awake, offers, key, since, tick):
     elif waits_for_drawn(busy, since, flits):
         want = want_at(const, state, drawn, first_not_before(const, state, drawn, key))
         next_vc, worth = room_for(const, state, drawn, want)
-        if next_vc != NOBODY:
+        if next_vc != NONE:
             last_resort = const.resorts > 0 and is_last_resort(worth)
             cost = channel_cost(_used(const, state, drawn, tick), last_resort)
             if keeps_drawn(cost, least, flits):
                 _defer(const, state, awake, offers, busy)
-                return NOBODY
+                return NONE
     return drawn_tie(tied, word)
 
 
@@ -179,8 +179,8 @@ def _serve_switch(const, state, awake, count, tick):
         vc = oldest & 0xFFFFFFFF
         packet = np.int64(state.vc[vc].front)
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
-        best, best_vc, offers, wanted = NOBODY, NOBODY, np.uint64(0), NOBODY
-        chooses = const.rule == ADAPTIVE and state.pool.packet[packet].output == NOBODY
+        best, best_vc, offers, wanted = NONE, NONE, np.uint64(0), NONE
+        chooses = const.rule == ADAPTIVE and state.pool.packet[packet].output == NONE
         if const.routes.form == POLARIZED and chooses:
             wanted = _cheapest(const, state, packet, np.int64(state.vc[vc].switch), tick)
         for k in range(count):
@@ -188,19 +188,19 @@ def _serve_switch(const, state, awake, count, tick):
             if cursor[k] >= state.rows[output].waiting or key_at(const, state, output, cursor[k]) != oldest:
                 continue
             cursor[k] += 1
-            if wanted != NOBODY:
-                wake(state.outputs, output, tick + 1)  # what an output costs changes with every grant
-            if wanted != NOBODY and output != wanted:
+            if wanted != NONE:
+                schedule(state.outputs, output, tick + 1)  # what an output costs changes with every grant
+            if wanted != NONE and output != wanted:
                 continue
             if blocked_until > tick:
-                wake(state.outputs, output, blocked_until)
-            elif entry_of(state, output) == NOBODY:
+                schedule(state.outputs, output, blocked_until)
+            elif entry_of(state, output) == NONE:
                 best = k
             else:
                 next_vc, worth = room_for(const, state, output, want_at(const, state, output, cursor[k] - 1))
-                if next_vc != NOBODY:
+                if next_vc != NONE:
                     best, best_vc = k, next_vc
-                    if chooses and wanted == NOBODY:
+                    if chooses and wanted == NONE:
                         offers |= _ONE << np.uint64(k)
                         _offer(const, state, k, output, next_vc, worth, tick)
                     continue
@@ -209,8 +209,8 @@ def _serve_switch(const, state, awake, count, tick):
         if offers:
             since = max(eligible_from(const, state, oldest), blocked_until)
             best = _choose(const, state, awake[:count], offers, oldest, since, tick)
-            best_vc = state.offer[best, VC_OFFERED] if best != NOBODY else NOBODY
-        if best == NOBODY:
+            best_vc = state.offer[best, VC_OFFERED] if best != NONE else NONE
+        if best == NONE:
             continue
         granted = np.int64(awake[best])
         if chooses:
@@ -231,7 +231,7 @@ def _serve_switch(const, state, awake, count, tick):
     for k in range(count):
         output = np.int64(awake[k])
         if cursor[k] < state.rows[output].waiting:
-            wake(state.outputs, output, key_at(const, state, output, cursor[k]) >> 32)
+            schedule(state.outputs, output, key_at(const, state, output, cursor[k]) >> 32)
 
 
 @inner
@@ -244,8 +244,8 @@ def serve_together(const, state, outputs, count, tick):
     here = np.int64(0)
     asked = np.int64(0)
     while first < count:
-        if seldom(first >= asked and count - first > FEW):
-            asked = min(count, first + AT_ONCE)
+        if unlikely(first >= asked and count - first > MIN_BATCH):
+            asked = min(count, first + PREFETCH_BATCH)
             ask_for_heads(const, state, outputs[first:asked], tick)
         while outputs[first] >= const.net.ports.out_base[here + 1]:
             here += 1

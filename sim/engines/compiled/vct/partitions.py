@@ -15,13 +15,13 @@ from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.base import LONG, SCALARS
-from flitlab.sim.engines.compiled.calendar_queue import FULL, listed, make_due, put_all
-from flitlab.sim.engines.compiled.mailbox import Mail, make_mail
+from flitlab.sim.engines.compiled.calendar_queue import BLOCK_ENTRIES, list_events, make_calendar_queue, schedule_events
+from flitlab.sim.engines.compiled.mailbox import Mailboxes, make_mailboxes
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.ranks import divided
-from flitlab.sim.engines.compiled.records import NOBODY, Tally
-from flitlab.sim.engines.compiled.timing_wheel import make_wheel, wake_all
+from flitlab.sim.engines.compiled.records import NONE, Tally
+from flitlab.sim.engines.compiled.timing_wheel import make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
     VctState,
@@ -57,7 +57,7 @@ def _cut(const: VctConstants, regions: int) -> _Cut:
     switch = np.searchsorted(first, np.arange(const.net.switches), side="right").astype(np.int64)
     of_input = switch[ports.in_switch]
     of_output = np.repeat(switch, np.diff(ports.out_base).astype(np.int64))
-    network = np.flatnonzero(ports.out_input != NOBODY)
+    network = np.flatnonzero(ports.out_input != NONE)
     crossing = network[of_output[network] != of_input[ports.out_input[network]]]
     host = switch[const.net.host_switch]
     return _Cut(switch=switch, input=of_input, output=of_output, host=host, crossing=crossing)
@@ -85,19 +85,19 @@ def split(
             pool=pools[region],
             vc=vc,
             lane=lane,
-            credits=make_credits(ticks, len(whole.credits.free) * int(FULL)),
-            arriving=make_due(ticks, records),
-            leaving=make_due(ticks, records),
+            credits=make_credits(ticks, len(whole.credits.free) * int(BLOCK_ENTRIES)),
+            arriving=make_calendar_queue(ticks, records),
+            leaving=make_calendar_queue(ticks, records),
             members=np.zeros_like(whole.members),
             cursor=np.zeros_like(whole.cursor),
             offer=np.zeros_like(whole.offer),
-            outputs=make_wheel(len(cut.output), whole.outputs.mask + 1),
-            senders=make_wheel(len(cut.host), whole.senders.mask + 1),
-            mail=mails[region],
+            outputs=make_timing_wheel(len(cut.output), whole.outputs.mask + 1),
+            senders=make_timing_wheel(len(cut.host), whole.senders.mask + 1),
+            mailboxes=mails[region],
             program=programs[region],
             tally=_tally(whole.tally),
         )
-        wake_all(state.senders, np.flatnonzero(cut.host == region), 0)
+        schedule_all(state.senders, np.flatnonzero(cut.host == region), 0)
         states.append(state)
     return const, together, states
 
@@ -132,7 +132,7 @@ def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> tuple[np
     return vc, lane
 
 
-def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Mail]:
+def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Mailboxes]:
     """Make the boxes between regions, with room for all that can be granted in ``window`` ticks."""
     shortest = int(const.net.packets.flits.min())
     slots = const.buffer_flits // shortest
@@ -140,7 +140,7 @@ def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Ma
     channels = int(np.bincount(ends, minlength=1).max())
     grants = -(-window // shortest)
     rooms, deliveries = channels * const.vcs * min(grants, slots), int(np.bincount(cut.host).max()) * grants
-    return make_mail(regions, window, channels * min(grants, const.vcs * slots), rooms + deliveries)
+    return make_mailboxes(regions, window, channels * min(grants, const.vcs * slots), rooms + deliveries)
 
 
 def _pools(const: VctConstants, pool: Pool, cut: _Cut, regions: int) -> list[Pool]:
@@ -173,9 +173,9 @@ def _tally(shared: Tally) -> Tally:
 
 def fold(const: VctConstants, whole: VctState, states: list[VctState]) -> VctState:
     """Return the state of all regions between ticks, with the packets of each, and the room that returns."""
-    credits = make_credits(whole.credits.mask + 1, len(whole.credits.free) * int(FULL))
+    credits = make_credits(whole.credits.mask + 1, len(whole.credits.free) * int(BLOCK_ENTRIES))
     for state in states:
-        put_all(credits, *listed(state.credits))
+        schedule_events(credits, *list_events(state.credits))
     unused = [state.pool.free[: state.pool.free[-1]] for state in states]
     free = np.concatenate([*unused, np.array([sum(map(len, unused))], np.uint32)])
     return whole._replace(pool=whole.pool._replace(free=free), credits=credits)

@@ -15,8 +15,8 @@ from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.credits import preferred
 from flitlab.sim.engines.compiled.vct.state import (
     HEADS_AT,
@@ -76,7 +76,7 @@ def ports_of(const, state, packet, here):
 def _want(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_AT
-    if entry_of(state, output) == NOBODY:
+    if entry_of(state, output) == NONE:
         return flits
     low, high = vcs_of(const, state, packet, output)
     return flits | ((high - low) << _COUNT_AT) | low
@@ -159,7 +159,7 @@ def enqueue(const, state, packet, output, eligible, key):
         _put(const, state, output, i, key_at(const, state, output, i - 1), want_at(const, state, output, i - 1))
         i -= 1
     _put(const, state, output, i, key, _want(const, state, packet, output))
-    wake(state.outputs, output, max(eligible, np.int64(state.rows[output].busy)))
+    schedule(state.outputs, output, max(eligible, np.int64(state.rows[output].busy)))
 
 
 @inner
@@ -199,7 +199,7 @@ def present(const, state, vc, packet, eligible):
     record = state.pool.packet[packet]
     state.vc[vc].eligible = eligible
     key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
-    if const.rule == ADAPTIVE and record.output == NOBODY:
+    if const.rule == ADAPTIVE and record.output == NONE:
         here = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[here]
         ports = ports_of(const, state, packet, here)

@@ -15,13 +15,13 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.calendar_queue import Due, make_due
-from flitlab.sim.engines.compiled.mailbox import Mail, no_mail
-from flitlab.sim.engines.compiled.memory import aligned, records_in_lines, whole_lines
+from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, make_calendar_queue
+from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
+from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
-from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tally
-from flitlab.sim.engines.compiled.timing_wheel import Wheel, make_wheel, ticks_for, wake_all
+from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, Tally
+from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import by_congestion
 
 # An input VC, half a cache line.
@@ -91,20 +91,20 @@ class VctState(NamedTuple):
     vc: np.ndarray  # VC [input VCs]
     lane: np.ndarray  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
     room: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
-    credits: Due  # room on its way back, by the tick from which on it is usable
+    credits: CalendarQueue  # room on its way back, by the tick from which on it is usable
     input_busy: np.ndarray  # uint32 [inputs]
     rows: np.ndarray  # OUTPUT [outputs]
     heads: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
     host: np.ndarray  # HOST [hosts]
-    arriving: Due  # packets by the tick at which they are ready to be routed
-    leaving: Due  # packets by the tick at which their tail is delivered
+    arriving: CalendarQueue  # packets by the tick at which they are ready to be routed
+    leaving: CalendarQueue  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
     offer: Ints  # int64 [outputs of a switch, 2]: scratch, see ``VC_OFFERED``
     used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
-    outputs: Wheel
-    senders: Wheel
-    mail: Mail
+    outputs: TimingWheel
+    senders: TimingWheel
+    mailboxes: Mailboxes
     program: Program | None
     tally: Tally
 
@@ -123,7 +123,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
-    behind_words = whole_lines(2 * max(row - INLINE, 1), np.int64)
+    behind_words = round_to_cache_lines(2 * max(row - INLINE, 1), np.int64)
     vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
     credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
@@ -170,21 +170,21 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         input_busy=np.zeros(inputs, np.uint32),
         rows=rows,
         heads=heads,
-        host=records_in_lines(hosts, HOST),
-        arriving=make_due(ticks, len(pool.packet)),
-        leaving=make_due(ticks, len(pool.packet)),
+        host=aligned_records(hosts, HOST),
+        arriving=make_calendar_queue(ticks, len(pool.packet)),
+        leaving=make_calendar_queue(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         offer=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
         used=np.full((outputs, 2), -1, np.int64),
-        outputs=make_wheel(outputs, ticks),
-        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
-        mail=no_mail(),
+        outputs=make_timing_wheel(outputs, ticks),
+        senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
+        mailboxes=no_mailboxes(),
         program=make_program(scenario),
         tally=records.make_tally(topology),
     )
     records.first_packets(constants, state)
-    wake_all(state.senders, np.arange(hosts), 0)
+    schedule_all(state.senders, np.arange(hosts), 0)
     return constants, state
 
 
@@ -193,9 +193,9 @@ def set_ends(rows: np.ndarray, ports: Ports) -> None:
     rows["entry"], rows["channel"] = ports.out_input, ports.out_channel
 
 
-def make_credits(ticks: int, returns: int) -> Due:
+def make_credits(ticks: int, returns: int) -> CalendarQueue:
     """Make empty lists of returning room, for so many packets' room in all."""
-    return make_due(ticks, returns, np.uint64)
+    return make_calendar_queue(ticks, returns, np.uint64)
 
 
 def _most_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
@@ -219,8 +219,8 @@ def most_leaving(const: VctConstants) -> Ints:
 
 def make_vcs(count: int) -> np.ndarray:
     """Make the records of so many input VCs, in which nothing is: VC [count]."""
-    vc = records_in_lines(count, VC)
-    vc["front"] = vc["back"] = NOBODY
+    vc = aligned_records(count, VC)
+    vc["front"] = vc["back"] = NONE
     return vc
 
 

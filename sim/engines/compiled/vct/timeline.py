@@ -15,10 +15,16 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
-from flitlab.sim.engines.compiled.calendar_queue import FULL, packet_in, put, release, take
-from flitlab.sim.engines.compiled.records import LATE, NOBODY
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.records import LATE, NONE
 from flitlab.sim.engines.compiled.timeline_run import DrainingRun, lose
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.requests import ports_of, present, withdraw
 
@@ -30,17 +36,17 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
     dead, gone: bool [inputs], those behind dead links and those of dead switches. lost: int64 [hosts].
     """
     for ahead in range(state.outputs.mask + 1):
-        chunk, filled = take(state.arriving, tick + ahead)
-        while chunk != NOBODY:
-            for i in range(filled):
-                packet = packet_in(state.arriving, chunk, i)
+        block, count = take_bucket(state.arriving, tick + ahead)
+        while block != NONE:
+            for i in range(count):
+                packet = entry_in(state.arriving, block, i)
                 vc = np.int64(state.pool.packet[packet].input_vc)
                 if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
                     state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
                     lose(state, packet, lost)
                 else:
-                    put(state.arriving, packet, tick + ahead)
-            chunk, filled = release(state.arriving, chunk), FULL
+                    schedule_event(state.arriving, packet, tick + ahead)
+            block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @kernel
@@ -52,12 +58,12 @@ def _empty(const, state, gone, outputs, lost):
     for vc in range(len(state.vc)):
         if gone[vc // const.vcs]:
             packet = np.int64(state.vc[vc].front)
-            while packet != NOBODY:
+            while packet != NONE:
                 following = np.int64(state.pool.packet[packet].next)
                 state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
                 lose(state, packet, lost)
                 packet = following
-            state.vc[vc].front = state.vc[vc].back = NOBODY
+            state.vc[vc].front = state.vc[vc].back = NONE
             state.vc[vc].queued = 0
     for output in range(len(outputs)):
         if outputs[output]:
@@ -74,7 +80,7 @@ def _take_away(const, state, vc, packet, dead):
     eligible = np.int64(state.vc[vc].eligible)
     key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
     output = np.int64(record.output)
-    if const.rule != ADAPTIVE or output != NOBODY:
+    if const.rule != ADAPTIVE or output != NONE:
         if dead[output]:
             withdraw(const, state, output, key)
         return dead[output]
@@ -98,7 +104,7 @@ def _lose_waiting(const, state, dead, tick, lost):
     """
     for vc in range(len(state.vc)):
         packet = np.int64(state.vc[vc].front)
-        if packet == NOBODY or np.int64(state.vc[vc].eligible) >= tick:
+        if packet == NONE or np.int64(state.vc[vc].eligible) >= tick:
             continue
         if not _take_away(const, state, vc, packet, dead):
             continue
@@ -109,11 +115,11 @@ def _lose_waiting(const, state, dead, tick, lost):
         if by_congestion(const.rule):
             state.vc[vc].queued -= np.uint32(flits)
         lose(state, packet, lost)
-        if behind != NOBODY:
+        if behind != NONE:
             present(const, state, vc, behind, tick)
         sender = np.int64(state.vc[vc].credit) >> const.vc_bits
         if sender < len(state.rows):
-            wake(state.outputs, sender, tick)
+            schedule(state.outputs, sender, tick)
 
 
 class ChangingVct(DrainingRun):
@@ -132,11 +138,11 @@ class ChangingVct(DrainingRun):
         state.rows["busy"][self._output[failed]] = LATE
         state.rows["busy"][self._output[back]] = self._free_at[back]
         for channel in np.flatnonzero(back):
-            wake(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
+            schedule(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
         base = self._constants.net.ports.out_base
         for switch in np.unique(self._topology.src[failed]):  # no head waits for a drawn channel that has failed
             for output in range(base[switch], base[switch + 1]):
-                wake(state.outputs, output, tick)
+                schedule(state.outputs, output, tick)
 
     def _lose_waiting(self, tick: int) -> None:
         _lose_waiting(self._constants, self._state, self._of_outputs(~self._works), tick, self._lost)

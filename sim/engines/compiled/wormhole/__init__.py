@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, kernel
 from flitlab.sim.engines.compiled.messages import next_tick
-from flitlab.sim.engines.compiled.records import NOBODY, log_is_full, run_program
+from flitlab.sim.engines.compiled.records import NONE, log_is_full, run_program
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
 from flitlab.sim.engines.compiled.wormhole.deadlock import stuck
 from flitlab.sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
@@ -32,7 +32,7 @@ def _count_flits(const, state):
     """Bring the counters of the channels up to date."""
     for output in range(U(len(state.stock))):
         channel = U(const.net.ports.out_channel[output])
-        if channel != U(NOBODY):
+        if channel != U(NONE):
             first, flits = U(state.stock[output].first), U(0)
             for vc in range(first, first + U(const.vcs)):
                 flits += U(state.vc[vc].carried)

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
 from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
@@ -50,7 +50,7 @@ def _comes_free(const, state, output, choices, live):
         to = U(state.stock[output].first) + U(lowest(choices))
         choices &= choices - ONE
         holder = U(state.vc[to].holder)
-        if holder != U(NOBODY):
+        if holder != U(NONE):
             if live[holder]:
                 return True
         elif const.rule != ADAPTIVE or _drains(const, state, to, live):

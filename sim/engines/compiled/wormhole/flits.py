@@ -9,8 +9,8 @@ from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     U,
 )
 
-_NOBODY = U(NOBODY)
+_NONE = U(NONE)
 _32 = U(32)
 
 
@@ -120,8 +120,8 @@ def _wake_sender(const, state, vc, tick, ready):
     """
     holder, feeder = U(state.vc[vc].holder), U(state.vc[vc].feeder)
     if feeder >= const.lines:
-        wake(state.senders, feeder - const.lines, tick)
-    elif holder != _NOBODY:
+        schedule(state.senders, feeder - const.lines, tick)
+    elif holder != _NONE:
         return unblock(state, holder, NO_CREDIT, ready)
     elif const.rule == ADAPTIVE:
         mark(state.to_retry, feeder, True)
@@ -176,11 +176,11 @@ def _count_hop(const, state, flit, next_vc):
 @inner
 def _give_back(const, state, vc_record, output, next_vc):
     """Take the VC that it was given from a packet whose tail is sent, and have those called who wait for one."""
-    state.vc[next_vc].holder = _NOBODY
+    state.vc[next_vc].holder = _NONE
     stock = state.stock[output]
     stock.free |= ONE << (next_vc - U(stock.first))
     line = U(vc_record.switch) if const.rule == ADAPTIVE else output
-    if state.stock[line].waiting != NOBODY:
+    if state.stock[line].waiting != NONE:
         mark(state.to_retry, line, True)
 
 

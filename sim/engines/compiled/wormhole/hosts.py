@@ -6,8 +6,8 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
-from flitlab.sim.engines.compiled.records import LATE, NOBODY, create
-from flitlab.sim.engines.compiled.timing_wheel import drain, wake
+from flitlab.sim.engines.compiled.records import LATE, NONE, create
+from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import set_way
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
@@ -23,7 +23,7 @@ def _next_vc(const, state, host):
         vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
         if credits(state, vc) > 0:
             return vc
-    return U(NOBODY)
+    return U(NONE)
 
 
 @inner
@@ -39,13 +39,13 @@ def _note_target(const, state, packet):
 def _send(const, state, host, tick):
     """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
-    if sending.packet == NOBODY:
+    if sending.packet == NONE:
         if state.host[host].born > tick:
             if state.host[host].born < LATE:
-                wake(state.senders, host, min(state.host[host].born, tick + state.senders.mask))
+                schedule(state.senders, host, min(state.host[host].born, tick + state.senders.mask))
             return
         vc = _next_vc(const, state, host)
-        if vc == U(NOBODY):
+        if vc == U(NONE):
             return
         sending.left = state.host[host].flits
         packet = create(const, state, np.int64(host), tick)
@@ -65,16 +65,16 @@ def _send(const, state, host, tick):
     if left == U(0):
         flit |= TAIL
         leave(state.program, state.pool.packet[sending.packet].send, tick + 1)
-        sending.packet = NOBODY
+        sending.packet = NONE
         following = min(max(state.host[host].born, following), tick + state.senders.mask)
     push(state, U(sending.queue), flit, vc)
-    wake(state.senders, host, following)
+    schedule(state.senders, host, following)
 
 
 @inner
 def notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+    schedule(state.senders, host, tick)
 
 
 @inner

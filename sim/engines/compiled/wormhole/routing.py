@@ -7,7 +7,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
 
 
@@ -50,7 +50,7 @@ def choices_at(const, state, vc, packet, output):
     record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
-    if const.policy != ANY and channel != NOBODY:
+    if const.policy != ANY and channel != NONE:
         here = state.vc[vc].switch
         way, hop = np.int64(record.way), np.int64(record.hop)
         source = np.int64(const.net.host_switch[record.source])

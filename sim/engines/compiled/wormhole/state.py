@@ -19,12 +19,12 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.compiled.memory import records_in_lines
+from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
-    NOBODY,
+    NONE,
     PACKET,
     Net,
     Tally,
@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.records import (
     make_net,
     make_tally,
 )
-from flitlab.sim.engines.compiled.timing_wheel import Wheel, make_wheel, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 
 U = np.uint64
 ONE = U(1)
@@ -192,7 +192,7 @@ class WormholeState(NamedTuple):
     host: np.ndarray  # HOST [hosts]
     sending: np.ndarray  # records of what the hosts are sending
     sender: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    senders: Wheel
+    senders: TimingWheel
     program: Program | None
     tally: Tally
 
@@ -209,7 +209,7 @@ def build(
     constants = _constants(scenario, arrivals, packets, seed, ports, queues)
     state = _state(scenario, constants, ports, queues)
     first_packets(constants, state)
-    wake_all(state.senders, np.arange(scenario.topology.hosts), 0)
+    schedule_all(state.senders, np.arange(scenario.topology.hosts), 0)
     return constants, state
 
 
@@ -260,7 +260,7 @@ def _state(
     to_host = queues.delay[queues.of_output[ports.eject]]
     records = inputs * tails + int((to_host + 2).sum())
     sending = np.zeros(hosts, _SENDING)
-    sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
+    sending["packet"], sending["vc"] = NONE, (ports.inject + 1) * model.vcs - 1
     sending["queue"] = queues.of_host
     return WormholeState(
         pool=make_pool(records, PACKET),
@@ -281,10 +281,10 @@ def _state(
         queue=queue,
         entries=np.zeros(places, np.uint64),
         due=np.zeros(len(queues.delay) << int(constants.ticks), np.uint64),
-        host=records_in_lines(hosts, HOST),
+        host=aligned_records(hosts, HOST),
         sending=sending,
         sender=np.zeros(hosts + 1, np.int64),
-        senders=make_wheel(hosts, 256),
+        senders=make_timing_wheel(hosts, 256),
         program=make_program(scenario),
         tally=make_tally(scenario.topology),
     )
@@ -395,9 +395,9 @@ def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
     """Make the records of all VCs, empty."""
     model = scenario.switching
     inputs = len(ports.in_switch) * model.vcs
-    vc = records_in_lines(inputs + scenario.topology.hosts * model.vcs, _VC)
+    vc = aligned_records(inputs + scenario.topology.hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
-    vc["holder"] = vc["asker"] = vc["given"] = NOBODY
+    vc["holder"] = vc["asker"] = vc["given"] = NONE
     if scenario.routes.select == ADAPTIVE:
         vc["asker"] = 0
     vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
@@ -410,29 +410,29 @@ def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
 
 def _output_records(queue_of: Ints) -> np.ndarray:
     """Make the records of all outputs as the crossbar sees them; queue_of: of each."""
-    output = records_in_lines(len(queue_of), _OUTPUT)
+    output = aligned_records(len(queue_of), _OUTPUT)
     output["best"] = 1
-    output["turn"] = NOBODY
+    output["turn"] = NONE
     output["queue"] = queue_of
     return output
 
 
 def _stock_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
     """Make the records of the VCs of all outputs, which are all free."""
-    stock = records_in_lines(len(ports.out_input), _STOCK)
+    stock = aligned_records(len(ports.out_input), _STOCK)
     first = ports.out_input * vcs
     first[ports.eject] = (len(ports.in_switch) + np.arange(hosts)) * vcs
     stock["free"] = 2**vcs - 1
     stock["best"] = 1
     stock["first"] = first
-    stock["waiting"] = NOBODY
+    stock["waiting"] = NONE
     return stock
 
 
 def _entry_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
     """Make the records of the inputs of crossbars; width: VCs that share one."""
     each = vcs // width
-    entry = records_in_lines(len(ports.in_switch) * each, _ENTRY)
+    entry = aligned_records(len(ports.in_switch) * each, _ENTRY)
     entry["best"] = 1
     entry["vc"] = np.arange(len(entry)) * width - 1
     entry["output"] = ports.out_base[np.repeat(ports.in_switch, each)] - 1

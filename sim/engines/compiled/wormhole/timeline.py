@@ -18,9 +18,9 @@ from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
 from flitlab.sim.engines.compiled.pool import free_records
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.timeline_run import DrainingRun
-from flitlab.sim.engines.compiled.timing_wheel import wake
+from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
     EMPTY,
@@ -155,19 +155,19 @@ class ChangingWormhole(DrainingRun):
     def _owners(self) -> Ints:
         """The packet whose flits are at the front of each input VC, or are the next to come, NOBODY where none is."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        owner = np.full(self._inputs, NOBODY)
+        owner = np.full(self._inputs, NONE)
         for which in self._to_switches():
             _, packets, vcs = self._entries(which)
             owner[vcs[::-1]] = packets[::-1]  # of several that of the first stays
         held = np.flatnonzero(vc["landed"] != vc["front"])
         owner[held] = self._front(held)
-        sending = state.sending[state.sending["packet"] != NOBODY]
-        none = owner[sending["vc"]] == NOBODY
+        sending = state.sending[state.sending["packet"] != NONE]
+        none = owner[sending["vc"]] == NONE
         owner[sending["vc"][none]] = sending["packet"][none]
-        left = np.flatnonzero((self._blocked() & NO_VC == 0) & (owner == NOBODY))
+        left = np.flatnonzero((self._blocked() & NO_VC == 0) & (owner == NONE))
         while len(left):  # flits are farther up, in buffers whose packet has the VC that leads here
             owner[left] = owner[vc["holder"][left]]
-            left = left[owner[left] == NOBODY]
+            left = left[owner[left] == NONE]
         return owner
 
     def _cut_on_links(self, failed: Bools, cut: Bools) -> None:
@@ -189,16 +189,16 @@ class ChangingWormhole(DrainingRun):
         if not cut.any():
             return
         state, owner = self._state, self._owners()
-        fresh: Bools = (owner != NOBODY) & cut[np.where(owner == NOBODY, 0, owner)]
+        fresh: Bools = (owner != NONE) & cut[np.where(owner == NONE, 0, owner)]
         self._release(fresh)
         credited = self._drop(cut, tick)
         self._bring_forward(fresh, tick)
-        sending = np.flatnonzero(state.sending["packet"] != NOBODY)
+        sending = np.flatnonzero(state.sending["packet"] != NONE)
         halted = sending[cut[state.sending["packet"][sending]]]
-        state.sending["packet"][halted] = NOBODY
+        state.sending["packet"][halted] = NONE
         with_room = credited[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
         for host in {*halted.tolist(), *np.flatnonzero(with_room).tolist()}:
-            wake(state.senders, host, tick)
+            schedule(state.senders, host, tick)
         self._count_lost(np.flatnonzero(cut))
         self._ask_again()
 
@@ -207,7 +207,7 @@ class ChangingWormhole(DrainingRun):
         state, vc = self._state, self._state.vc[: self._inputs]
         holders = np.flatnonzero(fresh & (self._blocked() & NO_VC == 0))
         output, given = vc["output"][holders], vc["next_vc"][holders]
-        state.vc["holder"][given] = NOBODY
+        state.vc["holder"][given] = NONE
         if self._constants.rule == ADAPTIVE:
             state.vc["asker"][given] = state.vc["carried"][given]
         np.bitwise_or.at(state.stock["free"], output, ONE << (given - state.stock["first"][output]).astype(U))
@@ -258,23 +258,23 @@ class ChangingWormhole(DrainingRun):
         asking = state.contender[: state.contender[-1]]
         asking = asking[~fresh[(asking & VC_OF).astype(np.int64)]]
         state.contender[: len(asking)], state.contender[-1] = asking, len(asking)
-        for line in np.flatnonzero(state.stock["waiting"] != NOBODY):
+        for line in np.flatnonzero(state.stock["waiting"] != NONE):
             self._leave_line(int(line), fresh)
 
     def _leave_line(self, line: int, fresh: Bools) -> None:
         """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
         waiting, following, stay = self._state.stock["waiting"], self._state.following, []
         vc = waiting[line]
-        while vc != NOBODY:
+        while vc != NONE:
             if not fresh[vc]:
                 stay.append(vc)
             vc = following[vc]
-        following[stay] = [*stay[1:], NOBODY][: len(stay)]
-        waiting[line], self._state.stock["last"][line] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
+        following[stay] = [*stay[1:], NONE][: len(stay)]
+        waiting[line], self._state.stock["last"][line] = (stay[0], stay[-1]) if stay else (NONE, NONE)
 
     def _ask_again(self) -> None:
         """Have all who wait for a VC ask in the next tick whether they can have one."""
-        self._state.to_retry[:] = _bitmap(self._state.stock["waiting"] != NOBODY, len(self._state.to_retry))
+        self._state.to_retry[:] = _bitmap(self._state.stock["waiting"] != NONE, len(self._state.to_retry))
 
     def _count_lost(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""

@@ -14,7 +14,7 @@ from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import appeal, is_last_resort
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NEVER, NOBODY
+from flitlab.sim.engines.compiled.records import NEVER, NONE
 from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import mark, push, take
@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     U,
 )
 
-_NOBODY = U(NOBODY)
+_NONE = U(NONE)
 _LAST = U(63)
 _HEAD_AT = U(32)  # in an entry of ``state.asking``, above the VC
 _PACKET_AT = _HEAD_AT + PACKET_AT
@@ -81,8 +81,8 @@ def _give(state, request, vc_record, stock, next_vc, given):
 def _wait(state, vc, line):
     """Put an input VC at the end of a line."""
     stock = state.stock[line]
-    state.following[vc] = NOBODY
-    if stock.waiting == NOBODY:
+    state.following[vc] = NONE
+    if stock.waiting == NONE:
         stock.waiting = vc
     else:
         state.following[U(stock.last)] = vc
@@ -100,8 +100,8 @@ def _empty_all(state, count):
         line = U(state.members[i])
         stock = state.stock[line]
         vc = U(stock.waiting)
-        stock.waiting = NOBODY
-        while vc != _NOBODY:
+        stock.waiting = NONE
+        while vc != _NONE:
             state.contender[count] = line << OUTPUT_AT | vc
             count += ONE
             vc = U(state.following[vc])
@@ -228,7 +228,7 @@ def _best_vc(const, state, vc, packet, output):
     The appeal is 0 if the packet can have none.
     """
     free = choices_at(const, state, vc, packet, output) & state.stock[output].free
-    best, most, flits = _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
+    best, most, flits = _NONE, np.int64(0), np.int64(state.pool.packet[packet].flits)
     while free:
         k = U(lowest(free))
         free &= free - ONE
@@ -274,7 +274,7 @@ def _choose(const, state, vc):
         if cost == least:
             tied |= ONE << port
     if not tied:
-        return U(0), _NOBODY
+        return U(0), _NONE
     word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
     output = base + U(drawn_channel(ports, word))
     best, worth = _best_vc(const, state, vc, packet, output)
@@ -298,7 +298,7 @@ def _visit_all(const, state, asking, given):
         vc_record = state.vc[vc]
         output, next_vc = _choose(const, state, vc)
         vc_record.output = output
-        if next_vc == _NOBODY:
+        if next_vc == _NONE:
             _wait(state, vc, U(vc_record.switch))
         else:
             flits = U(state.pool.packet[front_packet(state, vc)].flits)
