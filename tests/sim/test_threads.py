@@ -66,7 +66,7 @@ def test_a_deadlock_between_regions_is_found(monkeypatch):
 def test_counters_of_pairs_are_read_before_they_overflow(monkeypatch):
     case = scenario(build("imase", hosts=2, n=12, degree=3))
     whole = run_to([750], case, 0.6, 2, 1)
-    monkeypatch.setattr("flitlab.sim.engines.compiled.engine.MOST_COUNTED", 5 * 100)
+    monkeypatch.setattr("flitlab.sim.engines.compiled.engine.MAX_PAIR_FLITS", 5 * 100)
     monkeypatch.setattr(regions, "LEAST_WORK", 1)
     same(whole, run_to([350, 750], case, 0.6, 2, 3))
 

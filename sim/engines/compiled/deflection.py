@@ -34,21 +34,21 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     take_bucket,
 )
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, aligned_records, prefetch, unlikely
-from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
-    LATE,
     NONE,
     PACKET,
+    TICK_LIMIT,
     Net,
-    Tally,
-    create,
-    deliver_all,
-    first_packets,
+    RunCounters,
+    deliver_packets,
+    draw_first_packets,
+    inject_packet,
     log_is_full,
+    make_counters,
     make_net,
-    make_tally,
     run_program,
 )
 from flitlab.sim.engines.compiled.timing_wheel import (
@@ -119,7 +119,7 @@ class DeflectionState(NamedTuple):
     members: Words  # uint32 [switches + 1]: scratch, who is looked at
     awake: TimingWheel
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(
@@ -182,9 +182,9 @@ def build(
         members=np.zeros(topology.switches + 1, np.uint32),
         awake=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        counters=make_counters(topology),
     )
-    first_packets(constants, state)
+    draw_first_packets(constants, state)
     schedule_all(state.awake, np.arange(topology.switches), 0)
     return constants, state
 
@@ -201,13 +201,13 @@ def _look(const, state, switch, tick):
 def _arrive(const, state, packet, tick):
     """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
-    switch = np.int64(record.where)
+    switch = np.int64(record.switch)
     if record.hop == 0:
         state.place[switch].inbound -= 1
     resident = state.place[switch].resident + 1
     state.place[switch].resident = resident
-    state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
-    record.eligible = tick + const.header
+    state.counters.scalars[OCCUPANCY_MAX] = max(state.counters.scalars[OCCUPANCY_MAX], resident)
+    record.eligible_at = tick + const.header
     record.next = NONE
     if state.place[switch].reading == NONE:
         state.place[switch].reading = packet
@@ -223,7 +223,7 @@ def _arrive(const, state, packet, tick):
 @inner
 def set_ranked(const, state, switch, place, packet):
     """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
-    destination, ranked = state.pool.packet[packet].destination, state.ranked[switch, place]
+    destination, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, place]
     target = const.net.host_switch[destination]
     ranked.packet = packet
     ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
@@ -243,15 +243,15 @@ def _keep(state, switch, place, ranked):
 def _rank(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
     record = state.pool.packet[packet]
-    hops, born = record.hop, record.born
-    identity = np.int64(record.sequence) * const.net.hosts + record.source
+    hops, born = record.hop, record.created_at
+    identity = np.int64(record.sequence) * const.net.hosts + record.src_host
     i = state.place[switch].ranked
     state.place[switch].ranked = i + 1
     while i > 0:
         before = state.ranked[switch, i - 1]
         other = state.pool.packet[before.packet]
-        other_identity = np.int64(other.sequence) * const.net.hosts + other.source
-        if outranks(other.hop, other.born, other_identity, hops, born, identity):
+        other_identity = np.int64(other.sequence) * const.net.hosts + other.src_host
+        if outranks(other.hop, other.created_at, other_identity, hops, born, identity):
             break
         _keep(state, switch, i, before)
         i -= 1
@@ -264,16 +264,16 @@ def _admit(const, state, switch, tick):
     switch_record = state.place[switch]
     if switch_record.next_read > tick:
         return
-    packet, eligible = np.int64(switch_record.reading), LATE
+    packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
     while packet != NONE:
-        eligible = np.int64(state.pool.packet[packet].eligible)
+        eligible = np.int64(state.pool.packet[packet].eligible_at)
         if eligible > tick:
             break
         following = np.int64(state.pool.packet[packet].next)
         _rank(const, state, switch, packet)
         packet = following
     switch_record.reading = packet
-    switch_record.next_read = LATE if packet == NONE else eligible
+    switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
 
 
 @inner
@@ -285,7 +285,7 @@ def _choose(const, state, packet, ports):
     record = state.pool.packet[packet]
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
+    source, sequence = np.int64(record.src_host), np.int64(record.sequence)
     return pick(ports, route_word(const.net.seed, source, sequence, np.int64(record.hop)))
 
 
@@ -294,7 +294,7 @@ def _hold_output(const, state, switch, output, tick):
     """Take an output for a packet's flits; the switch decides again when it falls free."""
     state.busy[output] = tick + const.flits
     state.place[switch].resident -= 1
-    state.tally.scalars[GRANTS] += 1
+    state.counters.scalars[GRANTS] += 1
     _look(const, state, switch, tick + const.flits)
 
 
@@ -308,11 +308,11 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        record.deflected += 1
+        record.deflections += 1
     record.hop += 1
-    record.where = const.dst[channel]
+    record.switch = const.dst[channel]
     record.output = const.net.ports.out_base[switch] + port
-    state.tally.channel_flits[channel] += const.flits
+    state.counters.channel_flits[channel] += const.flits
     schedule_event(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
 
@@ -322,7 +322,7 @@ def _eject(const, state, switch, packet, output, tick):
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    access = const.access[state.pool.packet[packet].destination]
+    access = const.access[state.pool.packet[packet].dst_host]
     schedule_event(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
     return True
 
@@ -378,18 +378,18 @@ def _send_ranked(const, state, switch, tick):
 def _let_send(const, state, switch, host, tick):
     """Let a host of a switch start a packet if it has one, and the switch has room for it."""
     switch_record = state.place[switch]
-    if max(state.host[host].born, state.host[host].free) > tick:
+    if max(state.host[host].created_at, state.host[host].free_at) > tick:
         if state.asked[host] <= tick:
             notice(const, state, host, tick)
         return
     if switch_record.resident + switch_record.inbound >= const.hold:
         return
-    packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet].send, tick + const.flits)
+    packet = inject_packet(const, state, host, tick)
+    record_injection(state.program, state.pool.packet[packet].send, tick + const.flits)
     switch_record.inbound += 1
     following = host + 1 - const.host_start[switch]
     switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
-    state.pool.packet[packet].where = switch
+    state.pool.packet[packet].switch = switch
     schedule_event(state.arriving, packet, tick + const.injection + const.access[host])
     notice(const, state, host, tick)
 
@@ -397,16 +397,16 @@ def _let_send(const, state, switch, host, tick):
 @inner
 def _next_look(state, host, tick):
     """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
-    if max(state.host[host].born, state.host[host].free) <= tick:
+    if max(state.host[host].created_at, state.host[host].free_at) <= tick:
         return tick
-    return state.asked[host] if state.asked[host] > tick else LATE
+    return state.asked[host] if state.asked[host] > tick else TICK_LIMIT
 
 
 @inner
 def _let_hosts_send(const, state, switch, tick):
     """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, following = first + np.int64(state.place[switch].next_host), LATE
+    host, following = first + np.int64(state.place[switch].next_host), TICK_LIMIT
     for _ in range(count):
         _let_send(const, state, switch, host, tick)
         following = min(following, _next_look(state, host, tick))
@@ -417,8 +417,8 @@ def _let_hosts_send(const, state, switch, tick):
 @inner
 def notice(const, state, host, tick):
     """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
-    ready = max(state.host[host].born, state.host[host].free, tick)
-    if ready < LATE:
+    ready = max(state.host[host].created_at, state.host[host].free_at, tick)
+    if ready < TICK_LIMIT:
         switch = np.int64(const.net.host_switch[host])
         state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
         state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.asked[host])
@@ -431,7 +431,7 @@ def _ask_for_places(arriving, pool, place, block):
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(arriving, block, i))
     for i in range(BLOCK_ENTRIES):
-        prefetch(place, pool.packet[entry_in(arriving, block, i)].where)
+        prefetch(place, pool.packet[entry_in(arriving, block, i)].switch)
 
 
 @inner
@@ -449,9 +449,9 @@ def _arrive_all(const, state, tick):
         for i in range(count):
             packet = entry_in(arriving, block, i)
             _arrive(const, state, packet, tick)
-            switch = state.pool.packet[packet].where
+            switch = state.pool.packet[packet].switch
             within &= state.place[switch].resident <= const.bound[switch]
-        state.tally.scalars[EVENTS] += count
+        state.counters.scalars[EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
     return within
 
@@ -469,7 +469,7 @@ def _ask_for_packets(net, routes, state, switches):
             prefetch(pool.packet, place[switch].reading)
     for switch in switches:
         if place[switch].reading != NONE:
-            target = np.int64(net.host_switch[pool.packet[place[switch].reading].destination])
+            target = np.int64(net.host_switch[pool.packet[place[switch].reading].dst_host])
             prefetch(routes.bytes, place_of(routes, target, switch))
         if place[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
@@ -488,7 +488,7 @@ def advance(const, state, now, until):
             return tick
         if not _arrive_all(const, state, tick):
             return -1
-        deliver_all(const, state, tick)
+        deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, notice)
         count = drain(state.awake, tick, state.members)
         for begin in range(0, count, PREFETCH_BATCH):
@@ -497,16 +497,16 @@ def advance(const, state, now, until):
                 _ask_for_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)
-        state.tally.scalars[EVENTS] += count
-        tick = next_tick(state.program, state, tick, until, state.awake.mask)
+        state.counters.scalars[EVENTS] += count
+        tick = next_active_tick(state.program, state, tick, until, state.awake.mask)
     return tick
 
 
-def moved(state: DeflectionState) -> int:
+def count_grants(state: DeflectionState) -> int:
     """Return how many packets have been granted so far."""
-    return int(state.tally.scalars[GRANTS])
+    return int(state.counters.scalars[GRANTS])
 
 
-def stuck(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
+def is_deadlocked(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
     """Return False: a packet under hot-potato routing waits for no buffer, so nothing can be stuck."""
     return False

@@ -21,20 +21,20 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     take_bucket,
 )
 from flitlab.sim.engines.compiled.deflection import set_ranked
-from flitlab.sim.engines.compiled.records import LATE, NONE
-from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.timeline_run import TimelineRun, drop_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 @inner
 def _is_stranded(const, state, packet, here):
     """Tell whether no next hop leads a packet from switch ``here`` to its target."""
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
     return leads_nowhere(const.routes, target, here)
 
 
 @kernel
-def _lose_on_links(const, state, dead, stranded, lost):
+def _lose_on_links(const, state, dead, stranded, dropped_flits):
     """Lose the packets whose head is on a dead link, or, ``stranded``, on one that leads to where none leads on.
 
     dead: bool [outputs]. lost: int64 [hosts], flits by source.
@@ -44,31 +44,31 @@ def _lose_on_links(const, state, dead, stranded, lost):
         while block != NONE:
             for i in range(count):
                 packet = entry_in(state.arriving, block, i)
-                there = np.int64(state.pool.packet[packet].where)
+                there = np.int64(state.pool.packet[packet].switch)
                 on_link = state.pool.packet[packet].hop > 0
                 if on_link and (
                     dead[state.pool.packet[packet].output] or (stranded and _is_stranded(const, state, packet, there))
                 ):
-                    lose(state, packet, lost)
+                    drop_packet(state, packet, dropped_flits)
                 else:
                     schedule_event(state.arriving, packet, tick)
             block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @kernel
-def _lose_in_switches(const, state, gone, stranded, lost):
+def _lose_in_switches(const, state, failed_switches, stranded, dropped_flits):
     """Lose the packets in dead switches, or, ``stranded``, in those from which no next hop leads to their target.
 
     gone: bool [switches]. lost: int64 [hosts], flits by source.
     """
-    for switch in range(len(gone)):
+    for switch in range(len(failed_switches)):
         packet, kept = np.int64(state.place[switch].reading), 0
         state.place[switch].reading = state.place[switch].last_reading = NONE
         while packet != NONE:
             following = np.int64(state.pool.packet[packet].next)
             state.pool.packet[packet].next = NONE
-            if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
-                lose(state, packet, lost)
+            if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
+                drop_packet(state, packet, dropped_flits)
                 state.place[switch].resident -= 1
             elif state.place[switch].reading == NONE:
                 state.place[switch].reading = state.place[switch].last_reading = packet
@@ -78,8 +78,8 @@ def _lose_in_switches(const, state, gone, stranded, lost):
             packet = following
         for i in range(np.int64(state.place[switch].ranked)):
             packet = np.int64(state.ranked[switch, i].packet)
-            if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
-                lose(state, packet, lost)
+            if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
+                drop_packet(state, packet, dropped_flits)
                 state.place[switch].resident -= 1
             else:
                 set_ranked(const, state, switch, kept, packet)  # routes may have changed
@@ -87,36 +87,36 @@ def _lose_in_switches(const, state, gone, stranded, lost):
         state.place[switch].ranked = kept
 
 
-class ChangingDeflection(ChangingRun):
+class DeflectionTimelineRun(TimelineRun):
     """A run of hot-potato switching on a network that changes (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool):
         super().__init__(deflection, scenario, load, seed, log)
 
-    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         busy = self._state.busy
-        self._lose(failed, gone, False)
-        self._free_at[failed] = busy[self._output[failed]]
-        busy[self._output[failed]] = LATE
-        busy[self._output[back]] = self._free_at[back]
-        for channel in np.flatnonzero(back):
-            self._look(int(self._topology.src[channel]), max(tick, int(self._free_at[channel])))
+        self._drop_stranded(failed, failed_switches, False)
+        self._free_at[failed] = busy[self._output_of_channel[failed]]
+        busy[self._output_of_channel[failed]] = TICK_LIMIT
+        busy[self._output_of_channel[restored]] = self._free_at[restored]
+        for channel in np.flatnonzero(restored):
+            self._schedule_switch(int(self._topology.src[channel]), max(tick, int(self._free_at[channel])))
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn_routes(self, change: Change, tick: int) -> None:
         assert change.step.routes is not None
         self._constants = self._constants._replace(routes=pack_ports(change.step.routes.ports))
-        self._lose(np.zeros(self._topology.channels, bool), np.zeros(self._topology.switches, bool), True)
+        self._drop_stranded(np.zeros(self._topology.channels, bool), np.zeros(self._topology.switches, bool), True)
         for switch in range(self._topology.switches):
-            self._look(switch, tick)
+            self._schedule_switch(switch, tick)
 
-    def _lose(self, failed: Bools, gone: Bools, stranded: bool) -> None:
+    def _drop_stranded(self, failed: Bools, failed_switches: Bools, stranded: bool) -> None:
         """Lose what is on channels that fail and in switches, and, ``stranded``, what can get no further."""
         dead = np.zeros(len(self._state.busy), bool)
-        dead[self._output[failed]] = True
-        _lose_on_links(self._constants, self._state, dead, stranded, self._lost)
-        _lose_in_switches(self._constants, self._state, gone, stranded, self._lost)
+        dead[self._output_of_channel[failed]] = True
+        _lose_on_links(self._constants, self._state, dead, stranded, self._dropped_flits)
+        _lose_in_switches(self._constants, self._state, failed_switches, stranded, self._dropped_flits)
 
-    def _look(self, switch: int, tick: int) -> None:
+    def _schedule_switch(self, switch: int, tick: int) -> None:
         """Have a switch decide at a tick, or at the next slot boundary."""
         slot = self._constants.slot
         schedule(self._state.awake, switch, -(-tick // slot) * slot)

@@ -30,14 +30,15 @@ from flitlab.sim.engines.compiled import messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 
-MOST_COUNTED = 1 << 31
+MAX_PAIR_FLITS = 1 << 31
 """Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""
 
 
 class CompiledRun:
     """A simulation of packets under way in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
 
-    kernel: of a discipline, a module with ``build``, ``advance``, ``stuck`` and ``moved``. threads: for more than one
+    kernel: of a discipline, a module with ``build``, ``advance``, ``is_deadlocked`` and ``count_grants``. threads: for
+    more than one
     it also has ``split`` and ``fold``.
     """
 
@@ -50,15 +51,15 @@ class CompiledRun:
         arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
-        self._fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
+        self._routes_fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
         self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
         self._cursor = sources.start_cursor(topology.hosts)
-        self._tick, self._counted = 0, 0
+        self._tick, self._pairs_read_at = 0, 0
         self._pairs = PairCounts.none(topology.switches)
-        self._countable = MOST_COUNTED // int((topology.in_degree + topology.host_count).max())
+        self._pair_ticks = MAX_PAIR_FLITS // int((topology.in_degree + topology.host_count).max())
         if log:
             entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
-            self._state = self._state._replace(tally=self._state.tally._replace(log=entries))
+            self._state = self._state._replace(counters=self._state.counters._replace(log=entries))
         self._partitioned = (
             PartitionedRun(kernel, scenario, self._constants, self._state, threads) if threads > 1 else None
         )
@@ -68,31 +69,31 @@ class CompiledRun:
     def advance(self, until: int) -> None:
         refuse_if_long(until)
         while self._tick < until:
-            if self._tick >= self._counted + self._countable:
+            if self._tick >= self._pairs_read_at + self._pair_ticks:
                 self._count_pairs()
-            stop = min(until, self._counted + self._countable)
-            self._tick = self._move(stop)
+            stop = min(until, self._pairs_read_at + self._pair_ticks)
+            self._tick = self._advance_kernel(stop)
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
             if self._tick < stop and not self._partitioned:
-                self._state = records.with_room(self._state, self._topology.hosts)
+                self._state = records.enlarged(self._state, self._topology.hosts)
 
-    def _move(self, until: int) -> int:
+    def _advance_kernel(self, until: int) -> int:
         """Simulate ticks up to, not including, ``until``, or an earlier one where logs or pools are full."""
         if self._partitioned:
             return self._partitioned.advance(self._tick, until)
         return int(self._kernel.advance(self._constants, self._state, self._tick, until))
 
-    def _whole(self) -> Any:
+    def _merged_state(self) -> Any:
         """Return the state with all that several threads know of it."""
         return self._partitioned.complete() if self._partitioned else self._state
 
     def _count_pairs(self) -> None:
         """Add the counters of pairs to what was counted before, and set them to 0."""
-        counters = self._state.tally.pairs
+        counters = self._state.counters.pairs
         self._pairs += PairCounts.of_table(self._topology.switches, counters)
         counters[:] = 0
-        self._counted = self._tick
+        self._pairs_read_at = self._tick
 
     def _count_created(self) -> None:
         net = self._constants.net
@@ -101,20 +102,20 @@ class CompiledRun:
 
     def backlog(self) -> Ints:
         self._count_created()
-        backlog: Ints = self._cursor[:, sources.FLITS] - self._state.tally.by_source
+        backlog: Ints = self._cursor[:, sources.FLITS] - self._state.counters.by_src_host
         return backlog
 
     def scalars(self) -> Ints:
         self._count_created()
-        scalars: Ints = self._state.tally.scalars.copy()
+        scalars: Ints = self._state.counters.scalars.copy()
         scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
         scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
         return scalars
 
     def snapshot(self) -> Snapshot:
-        state, n = self._whole(), self._topology.switches
-        tally, scalars = state.tally, self.scalars()
-        source, destination, flits = records.in_network(state)
+        state, n = self._merged_state(), self._topology.switches
+        tally, scalars = state.counters, self.scalars()
+        source, destination, flits = records.in_flight_packets(state)
         place, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
             PairCounts.of(n, place[source] * n + place[destination], flits),
@@ -122,7 +123,7 @@ class CompiledRun:
             _total(destination, flits, hosts),
         )
         pairs = self._pairs + PairCounts.of_table(n, tally.pairs)
-        delivered = Flows(pairs, tally.by_source.copy(), tally.by_destination.copy())
+        delivered = Flows(pairs, tally.by_src_host.copy(), tally.by_dst_host.copy())
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
@@ -131,15 +132,15 @@ class CompiledRun:
 
     def _outstanding(self, state: Any) -> Owed | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
-        return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._fixed else None
+        return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
 
     def log(self) -> PacketLog:
-        used = self._whole().tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]
+        used = self._merged_state().counters.log[: self._state.counters.scalars[DELIVERED_PACKETS]]
         order = np.argsort(used[:, 0])
         return PacketLog(*used[order].T.copy())
 
     def deadlocked(self) -> bool:
-        return bool(self._kernel.stuck(self._constants, self._whole(), self._tick))
+        return bool(self._kernel.is_deadlocked(self._constants, self._merged_state(), self._tick))
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
@@ -152,7 +153,7 @@ def _total(index: Ints, amount: Ints, size: int) -> Ints:
 class CompiledApplicationRun(CompiledRun):
     """A run of a program under way in a kernel (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
-    latest = int(records.LATE)
+    latest = int(records.TICK_LIMIT)
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``.
@@ -175,7 +176,7 @@ class CompiledApplicationRun(CompiledRun):
         """What there still is to be done at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
-        moved = sent + delivered + self._kernel.moved(self._state)
+        moved = sent + delivered + self._kernel.count_grants(self._state)
         return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:
@@ -184,7 +185,7 @@ class CompiledApplicationRun(CompiledRun):
 
     def carried(self) -> Ints:
         """Flits granted to every channel between switches so far, int64 [channels]."""
-        carried: Ints = self._state.tally.channel_flits.copy()
+        carried: Ints = self._state.counters.channel_flits.copy()
         return carried
 
     @property

@@ -25,23 +25,23 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled.memory import aligned_records
-from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
-    LATE,
     NEVER,
     NONE,
     PACKET,
+    TICK_LIMIT,
     Net,
-    Tally,
-    create,
-    deliver,
-    first_packets,
+    RunCounters,
+    deliver_packet,
+    draw_first_packets,
+    inject_packet,
     log_is_full,
+    make_counters,
     make_net,
-    make_tally,
-    pool_is_empty,
+    pool_is_low,
     run_program,
 )
 from flitlab.sim.engines.compiled.timing_wheel import (
@@ -52,7 +52,7 @@ from flitlab.sim.engines.compiled.timing_wheel import (
     schedule_all,
     wheel_ticks,
 )
-from flitlab.sim.engines.compiled.ugal import set_way
+from flitlab.sim.engines.compiled.ugal import choose_route
 
 _ONE = np.uint64(1)
 
@@ -78,14 +78,14 @@ class IdealState(NamedTuple):
 
     pool: Pool
     line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
-    free: Ints  # int64 [outputs]: tick in which all of the queue is sent
+    free_at: Ints  # int64 [outputs]: tick in which all of the queue is sent
     host: np.ndarray  # HOST [hosts]
     coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
     members: Ints  # int64 [hosts + 1]: scratch, who is looked at
     lines: TimingWheel
     senders: TimingWheel
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(
@@ -121,25 +121,25 @@ def build(
     state = IdealState(
         pool=make_pool(4 * (inputs + hosts), PACKET),
         line=np.full((inputs + hosts, 2), NONE, np.uint32),
-        free=np.zeros(len(ejects), np.int64),
+        free_at=np.zeros(len(ejects), np.int64),
         host=aligned_records(hosts, HOST),
         coming=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
         lines=make_timing_wheel(inputs + hosts, ticks),
         senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        counters=make_counters(topology),
     )
-    first_packets(constants, state)
+    draw_first_packets(constants, state)
     schedule_all(state.senders, np.arange(hosts), 0)
     return constants, state
 
 
 @inner
 def _queue(state, packet, line, due):
-    """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
+    """Put a packet at the end of a line, at whose end it will be in tick ``arrives_at``."""
     record = state.pool.packet[packet]
-    record.due = due
+    record.arrives_at = due
     record.next = NONE
     if state.line[line, FRONT] == NONE:
         state.line[line, FRONT] = packet
@@ -156,14 +156,14 @@ def _take(state, line):
     behind = np.int64(state.pool.packet[packet].next)
     state.line[line, FRONT] = behind
     if behind != NONE:
-        schedule(state.lines, line, np.int64(state.pool.packet[behind].due))
+        schedule(state.lines, line, np.int64(state.pool.packet[behind].arrives_at))
     return packet
 
 
 @inner
 def _unsent(state, output, tick):
     """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
-    return max(state.free[output] - tick, np.int64(0))
+    return max(state.free_at[output] - tick, np.int64(0))
 
 
 @inner
@@ -187,7 +187,7 @@ def _cost(const, state, packet, here, target, port, tick):
     cost = _unsent(state, output, tick)
     if const.routes.form == POLARIZED:
         record, there = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
-        cost += detour(const.routes, np.int64(record.way), target, here, there, np.int64(record.flits))
+        cost += detour(const.routes, np.int64(record.route), target, here, there, np.int64(record.flits))
     return cost
 
 
@@ -208,7 +208,7 @@ def _choose(const, state, packet, ports, here, target, tick):
             least, tied = cost, np.uint64(0)
         if cost == least:
             tied |= _ONE << np.uint64(port)
-    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+    word = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     drawn = drawn_channel(ports, word)
     if const.routes.form != POLARIZED:
         unsent = _unsent(state, np.int64(const.net.ports.out_base[here]) + drawn, tick)
@@ -221,16 +221,16 @@ def _choose(const, state, packet, ports, here, target, tick):
 def _output(const, state, packet, here, tick):
     """Choose the output of a packet at switch ``here``."""
     record = state.pool.packet[packet]
-    destination = np.int64(record.destination)
+    destination = np.int64(record.dst_host)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    way, hop = np.int64(record.route), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
         ports = usable_ports(const.routes, way, hop, here, target)
         port = _choose(const, state, packet, ports, here, target, tick)
         return np.int64(const.net.ports.out_base[here]) + port
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
+    source, sequence = np.int64(record.src_host), np.int64(record.sequence)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -243,9 +243,9 @@ def _switch(const, state, entry, tick):
     packet = _take(state, entry)
     flits = np.int64(state.pool.packet[packet].flits)
     if const.in_channel[entry] >= 0:
-        state.tally.channel_flits[const.in_channel[entry]] += flits
+        state.counters.channel_flits[const.in_channel[entry]] += flits
         state.pool.packet[packet].hop += 1
-    state.tally.scalars[GRANTS] += 1
+    state.counters.scalars[GRANTS] += 1
     join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
 
 
@@ -255,11 +255,11 @@ def join(const, state, packet, here, tick):
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
     output = _output(const, state, packet, here, tick)
-    start = max(state.free[output], tick)
-    state.free[output] = start + flits
+    start = max(state.free_at[output], tick)
+    state.free_at[output] = start + flits
     end = np.int64(const.net.ports.out_input[output])
     if end == NONE:
-        host = np.int64(record.destination)
+        host = np.int64(record.dst_host)
         _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
     else:
         _queue(state, packet, end, start + const.crossing[output])
@@ -269,14 +269,14 @@ def join(const, state, packet, here, tick):
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when it may be."""
     record = state.host[host]
-    ready = max(record.born, record.free)
+    ready = max(record.created_at, record.free_at)
     if ready <= tick:
-        packet = create(const, state, host, tick)
-        leave(state.program, state.pool.packet[packet].send, record.free)
-        set_way(const, state, packet, ahead, tick)
+        packet = inject_packet(const, state, host, tick)
+        record_injection(state.program, state.pool.packet[packet].send, record.free_at)
+        choose_route(const, state, packet, ahead, tick)
         _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
-        ready = max(record.born, record.free)
-    if ready < LATE:
+        ready = max(record.created_at, record.free_at)
+    if ready < TICK_LIMIT:
         schedule(state.senders, host, min(ready, tick + state.senders.mask))
 
 
@@ -294,29 +294,29 @@ def advance(const, state, now, until):
     """
     tick = now
     while tick < until:
-        if log_is_full(const, state) or pool_is_empty(const, state):
+        if log_is_full(const, state) or pool_is_low(const, state):
             return tick
         coming = drain(state.lines, tick, state.coming)
         last = coming
         while last > 0 and state.coming[last - 1] >= const.inputs:
             last -= 1
-            deliver(const, state, _take(state, state.coming[last]), tick)
+            deliver_packet(const, state, _take(state, state.coming[last]), tick)
         run_program(state.program, const, state, tick, _notice)
         sending = drain(state.senders, tick, state.members)
         for i in range(sending):
             _send(const, state, state.members[i], tick)
         for i in range(last):
             _switch(const, state, state.coming[i], tick)
-        state.tally.scalars[EVENTS] += coming + sending
-        tick = next_tick(state.program, state, tick, until, 0)
+        state.counters.scalars[EVENTS] += coming + sending
+        tick = next_active_tick(state.program, state, tick, until, 0)
     return tick
 
 
-def moved(state: IdealState) -> int:
+def count_grants(state: IdealState) -> int:
     """Return how many packets have joined the queue of an output so far."""
-    return int(state.tally.scalars[GRANTS])
+    return int(state.counters.scalars[GRANTS])
 
 
-def stuck(const: IdealConstants, state: IdealState, now: int) -> bool:
+def is_deadlocked(const: IdealConstants, state: IdealState, now: int) -> bool:
     """Return False: no packet waits for room, so nothing can be stuck."""
     return False

@@ -21,8 +21,8 @@ from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.ideal import BACK, FRONT, join
 from flitlab.sim.engines.compiled.pool import allocate_records
-from flitlab.sim.engines.compiled.records import LATE, NONE
-from flitlab.sim.engines.compiled.timeline_run import ChangingRun, lose
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.timeline_run import TimelineRun, drop_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
@@ -64,11 +64,11 @@ def _clear(state, limbo):
 @inner
 def _target(const, state, packet):
     """Find the switch that a packet goes to."""
-    return np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    return np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
 
 
 @kernel
-def _split(const, state, channels, which, failed, gone, tick, lost):
+def _split(const, state, channels, which, failed, failed_switches, tick, dropped_flits):
     """Part what waits for channels, which goes to their limbos, from what is on them or behind them, or lose either.
 
     Lost is what is on a channel that fails, what is in a switch that is gone, and what can get no further from the end
@@ -81,24 +81,24 @@ def _split(const, state, channels, which, failed, gone, tick, lost):
         packet = np.int64(state.line[line, FRONT])
         state.line[line, FRONT] = state.line[line, BACK] = NONE
         while packet != NONE:
-            following, due = np.int64(state.pool.packet[packet].next), np.int64(state.pool.packet[packet].due)
+            following, due = np.int64(state.pool.packet[packet].next), np.int64(state.pool.packet[packet].arrives_at)
             if due - const.crossing[output] >= tick:
-                state.free[output] -= np.int64(state.pool.packet[packet].flits)
+                state.free_at[output] -= np.int64(state.pool.packet[packet].flits)
                 _append(state, channels.limbo[c], packet)
             elif (
-                gone[head]
+                failed_switches[head]
                 or (failed[c] and due - const.header >= tick)
                 or is_stranded(const.routes, head, _target(const, state, packet))
             ):
-                lose(state, packet, lost)
+                drop_packet(state, packet, dropped_flits)
             else:
                 _append(state, line, packet)
             packet = following
-        if gone[channels.tail[c]]:
+        if failed_switches[channels.tail[c]]:
             packet = _clear(state, channels.limbo[c])
             while packet != NONE:
                 following = np.int64(state.pool.packet[packet].next)
-                lose(state, packet, lost)
+                drop_packet(state, packet, dropped_flits)
                 packet = following
 
 
@@ -112,29 +112,29 @@ def _resume(const, state, channels, which, tick):
         packet = _clear(state, channels.limbo[c])
         while packet != NONE:
             following = np.int64(state.pool.packet[packet].next)
-            start = max(state.free[output], tick)
-            state.free[output] = start + np.int64(state.pool.packet[packet].flits)
-            state.pool.packet[packet].due = start + const.crossing[output]
+            start = max(state.free_at[output], tick)
+            state.free_at[output] = start + np.int64(state.pool.packet[packet].flits)
+            state.pool.packet[packet].arrives_at = start + const.crossing[output]
             _append(state, channels.line[c], packet)
             packet = following
 
 
 @kernel
-def _part(const, state, channels, works, lost):
+def _part(const, state, channels, channel_up, dropped_flits):
     """Lose what can get no further from a limbo, and take out what waits for nothing any more.
 
     That is what a channel that does not work has, or one that leads to where it can get no further. works: bool
     [channels]. lost: int64 [hosts]. Returns the first of them, which know the channel that they waited for.
     """
     first, last = NONE, NONE
-    for c in range(len(works)):
+    for c in range(len(channel_up)):
         limbo = channels.limbo[c]
         packet = _clear(state, limbo)
         while packet != NONE:
             following, target = np.int64(state.pool.packet[packet].next), _target(const, state, packet)
             if is_stranded(const.routes, channels.tail[c], target):
-                lose(state, packet, lost)
-            elif works[c] and not is_stranded(const.routes, channels.head[c], target):
+                drop_packet(state, packet, dropped_flits)
+            elif channel_up[c] and not is_stranded(const.routes, channels.head[c], target):
                 _append(state, limbo, packet)
             else:
                 state.pool.packet[packet].output = c
@@ -159,16 +159,16 @@ def _join_again(const, state, channels, first, tick):
 
 
 @kernel
-def _hold(state, channels, works):
+def _hold(state, channels, channel_up):
     """Let outputs that do not work, bool [channels], be free when all in their limbos is sent after the last tick."""
-    for c in range(len(works)):
-        if works[c]:
+    for c in range(len(channel_up)):
+        if channel_up[c]:
             continue
         flits, packet = np.int64(0), np.int64(state.line[channels.limbo[c], FRONT])
         while packet != NONE:
             flits += np.int64(state.pool.packet[packet].flits)
             packet = np.int64(state.pool.packet[packet].next)
-        state.free[channels.output[c]] = LATE + flits
+        state.free_at[channels.output[c]] = TICK_LIMIT + flits
 
 
 @kernel
@@ -178,10 +178,10 @@ def _wake_lines(state, lines):
     for line in range(lines):
         packet = np.int64(state.line[line, FRONT])
         if packet != NONE:
-            schedule(state.lines, line, np.int64(state.pool.packet[packet].due))
+            schedule(state.lines, line, np.int64(state.pool.packet[packet].arrives_at))
 
 
-class ChangingIdeal(ChangingRun):
+class IdealTimelineRun(TimelineRun):
     """A run of ideal switches on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool):
@@ -189,9 +189,9 @@ class ChangingIdeal(ChangingRun):
         self._discipline, topology = scenario.switching, scenario.topology
         net, self._lines = self._constants.net, len(self._state.line)
         limbo = self._lines + np.arange(topology.channels)
-        line = net.ports.out_input[self._output].astype(np.int64)
+        line = net.ports.out_input[self._output_of_channel].astype(np.int64)
         self._channels = Channels(
-            output=self._output.astype(np.int64), line=line, limbo=limbo, tail=topology.src.astype(np.int64),
+            output=self._output_of_channel.astype(np.int64), line=line, limbo=limbo, tail=topology.src.astype(np.int64),
             head=topology.dst.astype(np.int64),
         )  # fmt: skip
         no_packet = allocate_records(self._state.pool, len(limbo))
@@ -202,29 +202,29 @@ class ChangingIdeal(ChangingRun):
         ports = net.ports._replace(in_switch=switch.astype(np.uint32))
         self._constants = self._constants._replace(net=net._replace(ports=ports))
 
-    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         const, state, channels = self._constants, self._state, self._channels
-        touched = failed | gone[channels.tail] | gone[channels.head]
-        _split(const, state, channels, touched, failed, gone, tick, self._lost)
-        self._free_at[failed] = state.free[self._output[failed]]
-        const.net.ports.out_input[self._output[failed]] = channels.limbo[failed]
-        const.net.ports.out_input[self._output[back]] = channels.line[back]
-        state.free[self._output[back]] = self._free_at[back]
-        _resume(const, state, channels, back, tick)
-        _hold(state, channels, self._works)
+        touched = failed | failed_switches[channels.tail] | failed_switches[channels.head]
+        _split(const, state, channels, touched, failed, failed_switches, tick, self._dropped_flits)
+        self._free_at[failed] = state.free_at[self._output_of_channel[failed]]
+        const.net.ports.out_input[self._output_of_channel[failed]] = channels.limbo[failed]
+        const.net.ports.out_input[self._output_of_channel[restored]] = channels.line[restored]
+        state.free_at[self._output_of_channel[restored]] = self._free_at[restored]
+        _resume(const, state, channels, restored, tick)
+        _hold(state, channels, self._channel_up)
         _wake_lines(state, self._lines)
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn_routes(self, change: Change, tick: int) -> None:
         assert change.step.routes is not None
         routes = self._discipline.tables_after(self._constants.routes, self._topology, change.step.routes)
         self._constants = const = self._constants._replace(routes=routes)
-        state, channels, works = self._state, self._channels, self._works
+        state, channels, channel_up = self._state, self._channels, self._channel_up
         if routes.form == VIA:
-            state.pool.packet["way"] = MINIMALLY
+            state.pool.packet["route"] = MINIMALLY
         none = np.zeros(self._topology.channels, bool)
-        _split(const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._lost)
-        first = _part(const, state, channels, works, self._lost)
-        _resume(const, state, channels, works, tick)
-        _hold(state, channels, works)
+        _split(const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._dropped_flits)
+        first = _part(const, state, channels, channel_up, self._dropped_flits)
+        _resume(const, state, channels, channel_up, tick)
+        _hold(state, channels, channel_up)
         _join_again(const, state, channels, first, tick)
         _wake_lines(state, self._lines)

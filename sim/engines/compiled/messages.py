@@ -17,7 +17,16 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
+from flitlab.sim.engines.compiled.ranks import (
+    Ranks,
+    make_ranks,
+    next_event,
+    receiver,
+    record_arrival,
+    record_sent,
+    sender,
+    size,
+)
 
 # Fields of a host's queue: its first and its last message (their sends; -1: none); what has joined it so far.
 FIRST, LAST, PACKETS, FLITS = range(4)
@@ -47,12 +56,12 @@ class Program(NamedTuple):
     lengths: Lengths
     host: Ints
     queue: Ints
-    following: Ints
-    joined: Ints
+    next_message: Ints
+    enqueued_at: Ints
     unsent: Ints
-    missing: Ints
+    undelivered: Ints
     ejected: Ints
-    active: Ints
+    last_active: Ints
 
 
 def make_program(scenario: Scenario) -> Program | None:
@@ -71,12 +80,12 @@ def make_program(scenario: Scenario) -> Program | None:
         lengths=_lengths(workload.messages),
         host=workload.host,
         queue=queue,
-        following=scratch(sends, np.int64, -1),
-        joined=scratch(sends, np.int64, -1),
+        next_message=scratch(sends, np.int64, -1),
+        enqueued_at=scratch(sends, np.int64, -1),
         unsent=scratch(sends, np.int64, -1),
-        missing=scratch(sends, np.int64, -1),
+        undelivered=scratch(sends, np.int64, -1),
         ejected=scratch(sends, np.int64),
-        active=np.zeros(1, np.int64),
+        last_active=np.zeros(1, np.int64),
     )
 
 
@@ -105,13 +114,13 @@ def _shortest(kind, amount, rendezvous, lengths):
     kind, amount: int [operations], see :class:`~flitlab.models.application.program.Program`. rendezvous: bytes above
     which a message asks first.
     """
-    least = np.int64(lengths.packet_flits)
+    shortest = np.int64(lengths.packet_flits)
     for operation in range(len(kind)):
         if kind[operation] == SEND:
-            least = min(least, _flits(lengths, amount[operation], np.int64(1)))
+            shortest = min(shortest, _flits(lengths, amount[operation], np.int64(1)))
             if amount[operation] > rendezvous:
-                least = min(least, _flits(lengths, np.int64(0), np.int64(1)))
-    return least
+                shortest = min(shortest, _flits(lengths, np.int64(0), np.int64(1)))
+    return shortest
 
 
 @inner
@@ -124,7 +133,7 @@ def _flits(lengths, bytes_, unsent):
 
 
 @inner
-def first_in_queue(program, host):
+def next_packet(program, host):
     """Look at the next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
     if send < 0:
@@ -133,41 +142,41 @@ def first_in_queue(program, host):
 
 
 @inner
-def _append(program, host, send):
+def _append_message(program, host, send):
     """Put a message at the end of a host's queue."""
     queue = program.queue[host]
-    program.following[send] = -1
+    program.next_message[send] = -1
     if queue[FIRST] < 0:
         queue[FIRST] = send
     else:
-        program.following[queue[LAST]] = send
+        program.next_message[queue[LAST]] = send
     queue[LAST] = send
 
 
 @inner
-def cut(program, host):
+def take_packet(program, host):
     """Take a packet from the first message in a host's queue, which goes to the end if it has more.
 
     Returns the host that the packet goes to.
     """
     send = program.queue[host, FIRST]
-    program.queue[host, FIRST] = program.following[send]
+    program.queue[host, FIRST] = program.next_message[send]
     program.unsent[send] -= 1
     if program.unsent[send] > 0:
-        _append(program, host, send)
+        _append_message(program, host, send)
     return program.host[receiver(program.ranks, send)]
 
 
 @inner
-def join(program, send, tick):
+def enqueue_message(program, send, tick):
     """Put a send's message, as far as its stage says, into the queue of its host: (the host, packets)."""
     host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
-    program.joined[send] = tick
+    program.enqueued_at[send] = tick
     program.unsent[send] = packets
-    program.missing[send] = packets
-    _append(program, host, send)
+    program.undelivered[send] = packets
+    _append_message(program, host, send)
     last = _flits(program.lengths, bytes_, np.int64(1))
     program.queue[host, PACKETS] += packets
     program.queue[host, FLITS] += (packets - 1) * program.lengths.packet_flits + last
@@ -175,43 +184,43 @@ def join(program, send, tick):
 
 
 @inner
-def leave(program, send, tick):
+def record_injection(program, send, tick):
     """Note that the tail of a packet of a send's message has left its host by ``tick``."""
     if program is None:
         return
     if program.unsent[send] == 0:
-        left(program.ranks, np.int64(send), tick)
+        record_sent(program.ranks, np.int64(send), tick)
 
 
 @inner
-def deliver_part(program, send, tick):
+def record_delivery(program, send, tick):
     """Note that a packet of a send's message has been delivered at ``tick``."""
     if program is None:
         return
-    program.missing[send] -= 1
-    if program.missing[send] == 0:
-        arrived(program.ranks, np.int64(send), tick)
+    program.undelivered[send] -= 1
+    if program.undelivered[send] == 0:
+        record_arrival(program.ranks, np.int64(send), tick)
 
 
 @inner
-def last_ejected(program, send):
+def count_ejection(program, send):
     """Count a packet of a send's message that has been granted the way to its host; whether it is the last."""
     program.ejected[send] += 1
     return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
 @inner
-def next_tick(program, state, tick, until, rest):
+def next_active_tick(program, state, tick, until, idle_ticks):
     """Find the tick to be simulated next, ``until`` at most.
 
-    It is that of the next event if there has been no packet for ``rest`` ticks, and else the next one. program:
+    It is that of the next event if there has been no packet for ``idle_ticks`` ticks, and else the next one. program:
     ``state.program``.
     """
     if program is None:
         return tick + 1
-    scalars = state.tally.scalars
+    scalars = state.counters.scalars
     if scalars[DELIVERED_PACKETS] < scalars[CREATED_PACKETS]:
-        program.active[0] = tick
-    if tick <= program.active[0] + rest:
+        program.last_active[0] = tick
+    if tick <= program.last_active[0] + idle_ticks:
         return tick + 1
     return max(tick + 1, min(until, next_event(program.ranks)))

@@ -15,15 +15,15 @@ from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_target, choose_way, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Owed
-from flitlab.sim.engines.compiled.records import packets_in_network, sent
+from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records
 
 
 def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Owed:
     """Return what a run owes each channel at tick ``now``, whose routes are fixed when packets are created."""
     outstanding = Owed(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
-    _add_source_queues(*graph, now, sent(state), *outstanding)
-    _add_in_flight(*graph, packets_in_network(state), *outstanding)
+    _add_source_queues(*graph, now, first_unsent(state), *outstanding)
+    _add_in_flight(*graph, in_flight_records(state), *outstanding)
     return outstanding
 
 
@@ -68,6 +68,6 @@ def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining
 def _add_in_flight(routes, net, out_start, dst, in_flight, total, remaining):
     """Add packets that have been sent, PACKET [packets]."""
     for i in range(len(in_flight)):
-        src_host, sequence = np.int64(in_flight[i].source), np.int64(in_flight[i].sequence)
+        src_host, sequence = np.int64(in_flight[i].src_host), np.int64(in_flight[i].sequence)
         flits, hop = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop)
         _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining)

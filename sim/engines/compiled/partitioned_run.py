@@ -11,7 +11,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS_MAX, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.barrier import CANCELLED
 
-SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_source"
+SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"
 """Counters of which every region has its own."""
 
 
@@ -29,7 +29,7 @@ class PartitionedRun:
 
     def advance(self, now: int, until: int) -> int:
         """Simulate the ticks from ``now`` to ``until`` - 1, or to an earlier one, which is returned, where logs are."""
-        if len(self.merged.tally.log):
+        if len(self.merged.counters.log):
             until = min(until, now + self._enlarge_logs())
         first, *rest = self._partitions
         advance_kernel = self._kernel.advance
@@ -50,28 +50,30 @@ class PartitionedRun:
     def complete(self) -> Any:
         """Return the state of all with the packets in the network and the log, too."""
         merged = self._kernel.fold(self._constants, self.merged, self._partitions)
-        if not len(merged.tally.log):
+        if not len(merged.counters.log):
             return merged
-        logs = [partition.tally.log[: partition.tally.scalars[DELIVERED_PACKETS]] for partition in self._partitions]
-        return merged._replace(tally=merged.tally._replace(log=np.concatenate(logs)))
+        logs = [
+            partition.counters.log[: partition.counters.scalars[DELIVERED_PACKETS]] for partition in self._partitions
+        ]
+        return merged._replace(counters=merged.counters._replace(log=np.concatenate(logs)))
 
     def _enlarge_logs(self) -> int:
         """Make room in every log; returns for how many ticks that is enough."""
-        ticks = max(1, len(self.merged.tally.log) // self._hosts - 1)
+        ticks = max(1, len(self.merged.counters.log) // self._hosts - 1)
         for index, partition in enumerate(self._partitions):
-            log, used = partition.tally.log, partition.tally.scalars[DELIVERED_PACKETS]
+            log, used = partition.counters.log, partition.counters.scalars[DELIVERED_PACKETS]
             if used + (ticks + 1) * self._hosts > len(log):
                 log = np.concatenate([log, np.zeros_like(log)])
-                self._partitions[index] = partition._replace(tally=partition.tally._replace(log=log))
+                self._partitions[index] = partition._replace(counters=partition.counters._replace(log=log))
         return ticks
 
     def _sum_counters(self) -> None:
         """Add up what the regions have counted."""
-        counters = [partition.tally for partition in self._partitions]
+        counters = [partition.counters for partition in self._partitions]
         for name in SUMMED_COUNTERS:
-            np.sum([getattr(tally, name) for tally in counters], axis=0, out=getattr(self.merged.tally, name))
+            np.sum([getattr(tally, name) for tally in counters], axis=0, out=getattr(self.merged.counters, name))
         if self.merged.program is not None:
             totals = [partition.program.ranks.totals for partition in self._partitions]
             np.sum(totals, axis=0, out=self.merged.program.ranks.totals)
         for maximum in (HOPS_MAX, OCCUPANCY_MAX):
-            self.merged.tally.scalars[maximum] = max(tally.scalars[maximum] for tally in counters)
+            self.merged.counters.scalars[maximum] = max(tally.scalars[maximum] for tally in counters)

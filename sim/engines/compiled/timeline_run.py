@@ -21,16 +21,16 @@ from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 @inner
-def lose(state, packet, lost):
+def drop_packet(state, packet, dropped_flits):
     """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
     flits = np.int64(state.pool.packet[packet].flits)
-    lost[state.pool.packet[packet].source] += flits
-    state.tally.scalars[LOST_PACKETS] += 1
-    state.tally.scalars[LOST_FLITS] += flits
+    dropped_flits[state.pool.packet[packet].src_host] += flits
+    state.counters.scalars[LOST_PACKETS] += 1
+    state.counters.scalars[LOST_FLITS] += flits
     free_record(state.pool, packet)
 
 
-class ChangingRun(CompiledRun):
+class TimelineRun(CompiledRun):
     """A run of packets on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`).
 
     A discipline says what becomes of its packets. Arguments as of :class:`CompiledRun`.
@@ -39,64 +39,64 @@ class ChangingRun(CompiledRun):
     def __init__(self, kernel: ModuleType, scenario: Scenario[Changing], load: float, seed: int, log: bool):
         super().__init__(kernel, scenario, load, seed, log)
         topology, ports = scenario.topology, self._constants.net.ports
-        self._fixed = False  # as routes change
-        self._changes = list(scenario.switching.changes_of(scenario.timeline, scenario.routes))
-        self._works, self._switches = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
-        self._lost = np.zeros(topology.hosts, np.int64)
+        self._routes_fixed = False  # as routes change
+        self._pending_changes = list(scenario.switching.changes_of(scenario.timeline, scenario.routes))
+        self._channel_up, self._switch_up = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
+        self._dropped_flits = np.zeros(topology.hosts, np.int64)
         network = np.flatnonzero(ports.out_channel != NONE)
-        self._output = network[np.argsort(ports.out_channel[network])]  # of each channel
+        self._output_of_channel = network[np.argsort(ports.out_channel[network])]  # of each channel
         self._free_at = np.zeros(topology.channels, np.int64)  # of dead outputs, when they would be
 
     def advance(self, until: int) -> None:
         while self._tick < until:
-            self._begin(self._tick)
-            last = until if not self._changes else min(until, self._changes[0].step.tick)
-            super().advance(min(last, self._latest()))
+            self._begin_tick(self._tick)
+            end = until if not self._pending_changes else min(until, self._pending_changes[0].step.tick)
+            super().advance(min(end, self._next_inspection()))
 
-    def _latest(self) -> int:
+    def _next_inspection(self) -> int:
         """The tick by which to look at the network again, though nothing may have happened to it."""
         return 1 << 62
 
     def backlog(self) -> Ints:
         """Flits that each host has created and that are neither delivered nor lost, int64 [hosts]."""
-        backlog: Ints = super().backlog() - self._lost
+        backlog: Ints = super().backlog() - self._dropped_flits
         return backlog
 
-    def _begin(self, tick: int) -> None:
+    def _begin_tick(self, tick: int) -> None:
         """Let happen what happens to the network as a tick begins."""
-        if not self._changes or self._changes[0].step.tick != tick:
+        if not self._pending_changes or self._pending_changes[0].step.tick != tick:
             return
-        change = self._changes.pop(0)
-        failed, back = self._works & ~change.step.works, change.step.works & ~self._works
-        gone = self._switches & ~change.step.switches
-        self._works, self._switches = change.step.works, change.step.switches
-        self._happen(failed, back, gone, tick)
+        change = self._pending_changes.pop(0)
+        failed, restored = self._channel_up & ~change.step.works, change.step.works & ~self._channel_up
+        failed_switches = self._switch_up & ~change.step.switches
+        self._channel_up, self._switch_up = change.step.works, change.step.switches
+        self._apply_event(failed, restored, failed_switches, tick)
         if change.step.routes is not None:
-            self._learn(change, tick)
+            self._learn_routes(change, tick)
 
-    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         """Let channels fail and return, bool [channels] each, and lose what is in switches, bool [switches]."""
         raise NotImplementedError
 
-    def _learn(self, change: Change, tick: int) -> None:
+    def _learn_routes(self, change: Change, tick: int) -> None:
         """Note that the routing learns of what is left."""
         raise NotImplementedError
 
-    def _of_outputs(self, channels: Bools) -> Bools:
+    def _as_outputs(self, channels: Bools) -> Bools:
         """What is so of channels, of the outputs that lead to them, bool [outputs]."""
         outputs = np.zeros(len(self._constants.net.ports.out_channel), bool)
-        outputs[self._output] = channels
+        outputs[self._output_of_channel] = channels
         return outputs
 
     def _inputs_behind(self, channels: Bools) -> Bools:
         """What is so of channels, of the inputs that they lead to, bool [inputs]."""
         ports = self._constants.net.ports
         inputs = np.zeros(len(ports.in_switch), bool)
-        inputs[ports.out_input[self._output]] = channels
+        inputs[ports.out_input[self._output_of_channel]] = channels
         return inputs
 
 
-class DrainingRun(ChangingRun):
+class DrainingTimelineRun(TimelineRun):
     """A run of packets that wait for each other, whose hosts wait for the network to be empty before routes change.
 
     A discipline says how what waits for an output that does not work is lost meanwhile.
@@ -104,37 +104,37 @@ class DrainingRun(ChangingRun):
 
     def __init__(self, kernel: ModuleType, scenario: Scenario[Draining], load: float, seed: int, log: bool):
         super().__init__(kernel, scenario, load, seed, log)
-        self._learned: Change | None = None  # but not in force before the network is empty
-        self._born = np.zeros(0, np.int64)  # of hosts that wait for that, when their next packets were created
+        self._pending_routes: Change | None = None  # but not in force before the network is empty
+        self._created_at = np.zeros(0, np.int64)  # of hosts that wait for that, when their next packets were created
 
-    def _latest(self) -> int:
-        return super()._latest() if self._learned is None else self._tick + 1
+    def _next_inspection(self) -> int:
+        return super()._next_inspection() if self._pending_routes is None else self._tick + 1
 
-    def _begin(self, tick: int) -> None:
-        super()._begin(tick)
-        if self._learned is None:
+    def _begin_tick(self, tick: int) -> None:
+        super()._begin_tick(tick)
+        if self._pending_routes is None:
             return
-        self._lose_waiting(tick)
+        self._drop_blocked(tick)
         if self._state.pool.free[-1] == len(self._state.pool.packet):
-            self._follow(self._learned, tick)
+            self._adopt_routes(self._pending_routes, tick)
 
-    def _learn(self, change: Change, tick: int) -> None:
-        if self._learned is None:
-            self._born = self._state.host["born"].copy()
-            self._state.host["born"] = NEVER  # so that nobody begins to send a packet
-        self._learned = change
+    def _learn_routes(self, change: Change, tick: int) -> None:
+        if self._pending_routes is None:
+            self._created_at = self._state.host["created_at"].copy()
+            self._state.host["created_at"] = NEVER  # so that nobody begins to send a packet
+        self._pending_routes = change
 
-    def _lose_waiting(self, tick: int) -> None:
+    def _drop_blocked(self, tick: int) -> None:
         """Lose the packets that have asked for an output that does not work; those behind them come to the front."""
         raise NotImplementedError
 
-    def _follow(self, change: Change, tick: int) -> None:
+    def _adopt_routes(self, change: Change, tick: int) -> None:
         """Let hosts send again, by other routes."""
         assert change.step.routes is not None
         routes = change.step.routes.tables(self._topology, change.policy)
-        resorts = last_resorts(routes, change.policy)
-        self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
-        self._learned = None
-        self._state.host["born"] = self._born
+        reserved_vcs = last_resorts(routes, change.policy)
+        self._constants = self._constants._replace(routes=routes, policy=change.policy, reserved_vcs=reserved_vcs)
+        self._pending_routes = None
+        self._state.host["created_at"] = self._created_at
         for host in range(self._topology.hosts):
             schedule(self._state.senders, host, tick)

@@ -11,95 +11,104 @@ from flitlab.sim.engines.compiled import records
 
 
 @inner
-def by_congestion(rule):
+def uses_congestion(rule):
     """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
 @inner
-def _congestion(const, state, packet, way, here, hop, ahead, tick):
+def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick):
     """Count the flits queued for the next channel of a way, or (UGAL_GLOBAL) for all of them.
 
     here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
     :func:`set_way`.
     """
     record = state.pool.packet[packet]
-    source, destination = np.int64(record.source), np.int64(record.destination)
-    target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
+    src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
+    dst_switch, hops_before = np.int64(const.net.host_switch[dst_host]), np.int64(hop)
     sequence, flits = np.int64(record.sequence), np.int64(0)
-    while not at_target(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
+    while not at_target(const.routes, route, hop, switch, dst_switch) and (
+        hop == hops_before or const.rule == UGAL_GLOBAL
+    ):
         port = next_port(
-            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
         )
-        queued, here = ahead(const, state, here, port, tick)
+        queued, switch = queue_estimate(const, state, switch, port, tick)
         flits += queued
         hop += 1
     return flits
 
 
 @inner
-def _drawn(const, state, packet, origin, target, turn):
-    """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
+def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
+    """Return the ``process_events``-th of the ways that are compared; the packet has the way that was drawn first."""
     record = state.pool.packet[packet]
-    way = np.int64(record.way)
+    route = np.int64(record.route)
     if const.rule != LEAST_QUEUED:
-        return way if turn else MINIMALLY
-    if turn == 0:
-        return way
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
-    return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
+        return route if candidate else MINIMALLY
+    if candidate == 0:
+        return route
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    return another_path(const.routes, const.net.seed, src_host, sequence, src_switch, dst_switch, candidate)
 
 
 @inner
-def _better(const, state, packet, origin, target, best, other, best_flits, flits):
+def _better_route(const, state, packet, src_switch, dst_switch, best, other, best_flits, flits):
     """Return the better of two ways; best_flits, flits: queued for either."""
     if const.rule == LEAST_QUEUED:
         length = np.int64(state.pool.packet[packet].flits)
         return lesser_path(const.routes, best, other, best_flits, flits, length)
-    return better_way(const.routes, other, origin, target, best_flits, flits)
+    return better_way(const.routes, other, src_switch, dst_switch, best_flits, flits)
 
 
 @inner
-def set_way(const, state, packet, ahead, tick):
+def choose_route(const, state, packet, queue_estimate, tick):
     """Fix the way of a packet that has just been created; by congestion the better of those drawn.
 
     ahead: function (const, state, switch, port, tick) that gives the flits queued for a channel, and the switch at its
     end.
     """
     record = state.pool.packet[packet]
-    records.set_way(const, state, packet)
-    if not by_congestion(const.rule):
+    records.choose_route(const, state, packet)
+    if not uses_congestion(const.rule):
         return
-    origin = np.int64(const.net.host_switch[record.source])
-    target = np.int64(const.net.host_switch[record.destination])
-    if const.rule == LEAST_QUEUED and origin == target:
+    src_switch = np.int64(const.net.host_switch[record.src_host])
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    if const.rule == LEAST_QUEUED and src_switch == dst_switch:
         return
     best, best_flits = np.int64(0), np.int64(0)
-    for turn in range(const.routes.draws if const.rule == LEAST_QUEUED else 2):  # one place that counts: compiled once
-        way = _drawn(const, state, packet, origin, target, turn)
-        flits = _congestion(const, state, packet, way, origin, np.int64(0), ahead, tick)
-        if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
-            best, best_flits = way, flits
-    record.way = best
+    for candidate in range(
+        const.routes.draws if const.rule == LEAST_QUEUED else 2
+    ):  # one place that counts: compiled once
+        route = _candidate_route(const, state, packet, src_switch, dst_switch, candidate)
+        flits = _queued_flits(const, state, packet, route, src_switch, np.int64(0), queue_estimate, tick)
+        if (
+            candidate == 0
+            or _better_route(const, state, packet, src_switch, dst_switch, best, route, best_flits, flits) != best
+        ):
+            best, best_flits = route, flits
+    record.route = best
 
 
 @inner
-def think_again(const, state, packet, here, ahead, tick):
+def reroute(const, state, packet, switch, queue_estimate, tick):
     """Decide the way of a packet once more at the second switch of its group, by what the tick before has left.
 
     ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
     """
     record = state.pool.packet[packet]
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    source = np.int64(record.source)
-    origin = np.int64(const.net.host_switch[source])
-    target = np.int64(const.net.host_switch[record.destination])
-    if not thinks_again(const.routes, way, hop, origin, here, target):
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    src_host = np.int64(record.src_host)
+    src_switch = np.int64(const.net.host_switch[src_host])
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    if not thinks_again(const.routes, route, hop, src_switch, switch, dst_switch):
         return
     sequence = np.int64(record.sequence)
-    via = way_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
+    non_minimal = way_from(const.routes, const.net.seed, src_host, const.net.hosts, sequence, switch, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
-    for turn in range(2):  # one place that counts: compiled once
+    for candidate in range(2):  # one place that counts: compiled once
         minimal_flits = flits
-        flits = _congestion(const, state, packet, via if turn else MINIMALLY, here, hop, ahead, tick - 1)
-    record.way = better_way(const.routes, via, here, target, minimal_flits, flits)
+        flits = _queued_flits(
+            const, state, packet, non_minimal if candidate else MINIMALLY, switch, hop, queue_estimate, tick - 1
+        )
+    record.route = better_way(const.routes, non_minimal, switch, dst_switch, minimal_flits, flits)

@@ -56,23 +56,23 @@ class CompiledWatch(CompiledRun):
             self.due = self.arrival(now)
         here = self.due <= now
         sight = Sight(
-            hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflected"))
+            hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflections"))
         )
         return self.sight(sight._replace(ejecting=sight.done), now, here)
 
     def _find(self, now: int) -> int:
         """The record of the packet, which has been sent in this tick."""
         record = self._state.pool.packet
-        wanted = {"source": self.source, "sequence": self.sequence, "sent": now}
+        fields = {"src_host": self.source, "sequence": self.sequence, "injected_at": now}
         fits = record["flits"] > 0
-        for name, value in wanted.items():
+        for name, value in fields.items():
             fits &= record[name] == value
         return int(np.flatnonzero(fits)[0])
 
     def _delivered(self) -> bool:
-        first, tally = self._logged, self._state.tally
-        self._logged = int(tally.scalars[DELIVERED_PACKETS])
-        return bool((tally.log[first : self._logged, 0] == self.identity).any())
+        first, counters = self._logged, self._state.counters
+        self._logged = int(counters.scalars[DELIVERED_PACKETS])
+        return bool((counters.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: str) -> np.uint32:
         """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
@@ -123,7 +123,7 @@ class VctWatch(CompiledWatch):
             return sight
         front = self._state.vc[self.place]["front"]
         if front == self.record:
-            return sight._replace(eligible=int(self._state.vc[self.place]["eligible"]))
+            return sight._replace(eligible=int(self._state.vc[self.place]["eligible_at"]))
         return sight._replace(ejecting=self.record not in self.listed(front))
 
 
@@ -202,7 +202,7 @@ class DeflectionWatch(CompiledWatch):
     kernel = deflection
 
     def next_place(self) -> int:
-        return int(self.field("where"))
+        return int(self.field("switch"))
 
     def arrival(self, now: int) -> int:
         return self.slot(now)
@@ -213,5 +213,5 @@ class DeflectionWatch(CompiledWatch):
         switch = self._state.place[self.place]
         ranked = self._state.ranked[self.place, : switch["ranked"]]["packet"]
         if self.record in ranked or self.record in self.listed(switch["reading"]):
-            return sight._replace(eligible=int(self.field("eligible")))
+            return sight._replace(eligible=int(self.field("eligible_at")))
         return sight._replace(ejecting=True)

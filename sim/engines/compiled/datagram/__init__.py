@@ -46,7 +46,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.pool import doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
 from flitlab.sim.engines.compiled.timers import pop_timer
 from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, standing_of
 
@@ -73,7 +73,7 @@ def advance(const, state, tick, until):
     while True:
         timers = state.timers[len(state.timers) - 1]
         rings = state.timers[0] >> 24 if timers > 0 else until
-        tick = next_arrival_tick(const, state, tick, wakes(state.talk, min(rings, until)))
+        tick = next_arrival_tick(const, state, tick, next_program_tick(state.talk, min(rings, until)))
         if tick >= until:
             return until
         if has_arrivals(const, state, tick):

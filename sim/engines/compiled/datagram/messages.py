@@ -15,7 +15,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
+from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent, size
 
 _NONE = np.int64(-1)
 
@@ -100,7 +100,7 @@ def note_taken(talk, const, state, flow, now):
         for k in range(talk.bound.shape[1]):
             talk.bound[message, k] = state.senders.seq[first + k, HIGH]
         talk.taking[flow] = talk.behind[message]
-        left(talk.ranks, message, now + 1)
+        record_sent(talk.ranks, message, now + 1)
 
 
 @inner
@@ -111,7 +111,7 @@ def note_received(talk, const, state, flow, now):
     message = talk.coming[flow]
     while message != _NONE and _is_there(talk, const, state, flow, message):
         message = talk.behind[message]
-        arrived(talk.ranks, talk.coming[flow], now)
+        record_arrival(talk.ranks, talk.coming[flow], now)
         talk.coming[flow] = message
 
 

@@ -9,14 +9,14 @@ from flitlab.models.transport.newreno import DEADLINE, OPEN, STATE, UNA, resume
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.sim.engines.compiled.datagram.hosts import pace, send_on, set_timer
 from flitlab.sim.engines.compiled.datagram.messages import add_message
-from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 
 
 @inner
 def act(talk, const, state, now):
     """Work through the program's events of this tick; the messages that it sends join their connections."""
     if talk is not None and next_event(talk.ranks) <= now:
-        turn(talk.ranks, now)
+        process_events(talk.ranks, now)
         totals = talk.ranks.totals
         for k in range(totals[OUTBOX]):
             message = talk.ranks.outbox[k]

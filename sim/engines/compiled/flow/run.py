@@ -42,17 +42,17 @@ from flitlab.sim.engines.compiled.flow.state import (
 from flitlab.sim.engines.compiled.flow.tournament import OUT, first, keys_of, set_key, smallest
 from flitlab.sim.engines.compiled.ranks import (
     OUTBOX,
-    arrived,
     execution_of,
     has_events,
     is_done,
-    left,
     make_ranks,
     next_event,
+    process_events,
     receiver,
+    record_arrival,
+    record_sent,
     sender,
     size,
-    turn,
 )
 from flitlab.sim.engines.flow.model import (
     DEAD,
@@ -172,7 +172,7 @@ def _reroute(network, way, ranks, host, state):
 @inner
 def _end(ranks, state, message, now):
     """Note that the last flit of a message has left its source."""
-    left(ranks, state.message[message, SEND], now)
+    record_sent(ranks, state.message[message, SEND], now)
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
         relieve(state, state.entry_channel[entry])
     leave(state, message)
@@ -182,7 +182,7 @@ def _end(ranks, state, message, now):
 @inner
 def _deliver(ranks, state, message, now):
     """Hand a message over to its receiver's host, and forget it."""
-    arrived(ranks, state.message[message, SEND], now)
+    record_arrival(ranks, state.message[message, SEND], now)
     set_key(state.agenda, message, OUT)
     state.totals[UNDER_WAY] -= 1
     state.totals[DELIVERED] += 1
@@ -230,7 +230,7 @@ def _happen(ranks, state, now):
             _end(ranks, state, message, now)
         else:
             _deliver(ranks, state, message, now)
-    turn(ranks, now)
+    process_events(ranks, now)
     state.totals[PENDING] = 0
 
 

@@ -16,7 +16,7 @@ from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.pool import NONE, doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
     deliver,
@@ -144,7 +144,7 @@ def advance(const, ways, state, tick, until):
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:
         rings = state.timers[0] >> shift if state.timers[count_at] > 0 else until
-        tick = next_arrival_tick(const, state, tick, wakes(state.talk, min(rings, until)))
+        tick = next_arrival_tick(const, state, tick, next_program_tick(state.talk, min(rings, until)))
         if tick >= until:
             break
         if has_arrivals(const, state, tick):

@@ -8,7 +8,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import COMPLETE, PACKETS
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks
+from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent
 
 
 class Talk(NamedTuple):
@@ -47,7 +47,7 @@ def note_sent(talk, state, flow, number, now):
     if talk is None:
         return
     if number == state.senders.seq[flow, PACKETS] - 1:
-        left(talk.ranks, talk.send[flow], now + 1)
+        record_sent(talk.ranks, talk.send[flow], now + 1)
 
 
 @inner
@@ -56,4 +56,4 @@ def note_received(talk, state, flow, now):
     if talk is None:
         return
     if state.receivers.got[flow, COMPLETE] == now:
-        arrived(talk.ranks, talk.send[flow], now)
+        record_arrival(talk.ranks, talk.send[flow], now)

@@ -3,7 +3,7 @@
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import PACED
-from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
@@ -13,7 +13,7 @@ from flitlab.sim.engines.compiled.spray.messages import flow_of
 def act(talk, const, state, now):
     """Work through the program's events of this tick; the messages that it posts begin."""
     if talk is not None and next_event(talk.ranks) <= now:
-        turn(talk.ranks, now)
+        process_events(talk.ranks, now)
         totals = talk.ranks.totals
         for k in range(totals[OUTBOX]):
             flow = flow_of(talk, talk.ranks.outbox[k])

@@ -9,24 +9,24 @@ when it falls free or when room returns, each a bit on a wheel. Packets are reco
 from flitlab.models.jit import kernel
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS, GRANTS
-from flitlab.sim.engines.compiled.messages import next_tick
-from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_program
+from flitlab.sim.engines.compiled.messages import next_active_tick
+from flitlab.sim.engines.compiled.records import deliver_packets, log_is_full, run_program
 from flitlab.sim.engines.compiled.timing_wheel import drain
 from flitlab.sim.engines.compiled.vct.allocation import serve_all
 from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
 from flitlab.sim.engines.compiled.vct.credits import skip, take_back
-from flitlab.sim.engines.compiled.vct.deadlock import stuck
+from flitlab.sim.engines.compiled.vct.deadlock import is_deadlocked
 from flitlab.sim.engines.compiled.vct.exchange import exchange
 from flitlab.sim.engines.compiled.vct.joint_allocation import serve_together
 from flitlab.sim.engines.compiled.vct.partitions import fold, split
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
 
-__all__ = ["advance", "build", "fold", "moved", "split", "stuck"]
+__all__ = ["advance", "build", "fold", "count_grants", "split", "is_deadlocked"]
 
 
-def moved(state: VctState) -> int:
+def count_grants(state: VctState) -> int:
     """Return how many packets have been granted so far."""
-    return int(state.tally.scalars[GRANTS])
+    return int(state.counters.scalars[GRANTS])
 
 
 def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
@@ -52,14 +52,14 @@ def _advance(const, state, now, until):
                 return tick
             arrive_all(const, state, tick)
             take_back(const, state, tick)  # not before: who thinks again does so by what the tick before has left
-            deliver_all(const, state, tick)
+            deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
-            granted = state.tally.scalars[GRANTS]
+            granted = state.counters.scalars[GRANTS]
             count = drain(state.outputs, tick, state.members)
             serve_all(const, state, state.members, count, tick)
-            state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
-            last, tick = tick, next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - granted
+            last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if alone else tick + 1
             skip(state.program, const, state, last + 1, tick)
         if not alone:
             tick = exchange(const, state, tick, until)
@@ -77,14 +77,14 @@ def _advance_together(const, state, now, until):
                 return tick
             arrive_all(const, state, tick)
             take_back(const, state, tick)  # not before: who thinks again does so by what the tick before has left
-            deliver_all(const, state, tick)
+            deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
-            granted = state.tally.scalars[GRANTS]
+            granted = state.counters.scalars[GRANTS]
             count = drain(state.outputs, tick, state.members)
             serve_together(const, state, state.members, count, tick)
-            state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
-            last, tick = tick, next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - granted
+            last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if alone else tick + 1
             skip(state.program, const, state, last + 1, tick)
         if not alone:
             tick = exchange(const, state, tick, until)

@@ -9,9 +9,9 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
-from flitlab.sim.engines.compiled.records import NONE, ZERO, pair_of
+from flitlab.sim.engines.compiled.records import NONE, ZERO, switch_pair
 from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
-from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.ugal import uses_congestion
 from flitlab.sim.engines.compiled.vct.credits import give_back, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
 from flitlab.sim.engines.compiled.vct.requests import (
@@ -41,7 +41,7 @@ def grant(const, state, packet, vc, output, place, tick):
     vc_record = state.vc[vc]
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
-    state.tally.scalars[GRANTS] += 1
+    state.counters.scalars[GRANTS] += 1
     state.rows[output].busy = tick + flits
     if state.rows[output].waiting:
         schedule(state.outputs, output, tick + flits)
@@ -55,7 +55,7 @@ def grant(const, state, packet, vc, output, place, tick):
     else:
         give_back(state, vc_record.credit, back, flits)
     vc_record.left = tick + flits
-    if by_congestion(const.rule):
+    if uses_congestion(const.rule):
         vc_record.queued -= np.uint32(flits)
     if const.shared_input:
         state.input_busy[vc // const.vcs] = tick + flits
@@ -67,9 +67,9 @@ def grant(const, state, packet, vc, output, place, tick):
     if place == NONE:
         delivered = tick + flits - 1 + const.switch + const.ejection
         if const.delayed:
-            delivered += const.access[record.destination]
+            delivered += const.access[record.dst_host]
         post_delivery(state.program, state, packet, delivered)
-        prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
+        prefetch(state.counters.pairs, switch_pair(const.net, state.pool, packet))
         schedule_event(state.leaving, packet, delivered)
         return
     use_room(const, state, output, place, flits)
@@ -77,9 +77,9 @@ def grant(const, state, packet, vc, output, place, tick):
     record.input_vc = next_vc
     record.hop += 1
     if const.policy == ESCAPE and place == ESCAPE_VC:
-        record.way = ON_ESCAPE
+        record.route = ON_ESCAPE
     channel = channel_of(state, output)
-    state.tally.channel_flits[channel] += flits
+    state.counters.channel_flits[channel] += flits
     comes = tick + const.switch + const.link + const.header
     if const.delayed:
         comes += const.delay[channel]
@@ -180,7 +180,7 @@ def ask_for_heads(const, state, outputs, tick):
         output = np.int64(outputs[i])
         if rows[output].waiting > 0:
             channel = channel_of(state, output)
-            prefetch(state.tally.channel_flits, ZERO if channel == NONE else channel)
+            prefetch(state.counters.channel_flits, ZERO if channel == NONE else channel)
             prefetch(pool.packet, vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])

@@ -19,18 +19,18 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     take_bucket,
 )
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
-from flitlab.sim.engines.compiled.messages import leave
+from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import (
-    LATE,
     NONE,
+    TICK_LIMIT,
     ZERO,
-    create,
+    inject_packet,
 )
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
-from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
+from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
 from flitlab.sim.engines.compiled.vct.credits import preferred, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.requests import ports_of, present
-from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
+from flitlab.sim.engines.compiled.vct.ugal import ahead, choose_route
 
 
 @inner
@@ -38,15 +38,15 @@ def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     record = state.pool.packet[packet]
     here = _switch_of(state, packet)
-    destination = np.int64(record.destination)
+    destination = np.int64(record.dst_host)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    way, hop = np.int64(record.route), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         record.output = const.net.ports.eject[destination]
     elif const.rule == ADAPTIVE:
         record.output = NONE
     else:
-        source, sequence = np.int64(record.source), np.int64(record.sequence)
+        source, sequence = np.int64(record.src_host), np.int64(record.sequence)
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
         )
@@ -62,7 +62,7 @@ def _arrive(const, state, packet, tick):
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
     record.next = NONE
-    if by_congestion(const.rule):
+    if uses_congestion(const.rule):
         state.vc[vc].queued += record.flits
     if state.vc[vc].front == NONE:
         state.vc[vc].front = packet
@@ -77,12 +77,12 @@ def _arrive(const, state, packet, tick):
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when that may change."""
     host_record = state.host[host]
-    if host_record.born > tick:
-        if host_record.born < LATE:
-            schedule(state.senders, host, min(host_record.born, tick + state.senders.mask))
+    if host_record.created_at > tick:
+        if host_record.created_at < TICK_LIMIT:
+            schedule(state.senders, host, min(host_record.created_at, tick + state.senders.mask))
         return
-    if host_record.free > tick:
-        schedule(state.senders, host, host_record.free)
+    if host_record.free_at > tick:
+        schedule(state.senders, host, host_record.free_at)
         return
     flits = host_record.flits
     sender = len(state.rows) + host
@@ -90,16 +90,16 @@ def _send(const, state, host, tick):
     if place == NONE:
         wait_for_room(const, state, sender, ZERO, const.vcs)
         return
-    packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet].send, tick + flits)
-    set_way(const.compares, const, state, packet, tick)
+    packet = inject_packet(const, state, host, tick)
+    record_injection(state.program, state.pool.packet[packet].send, tick + flits)
+    choose_route(const.compares, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + place
     use_room(const, state, sender, place, flits)
     comes = tick + const.injection + const.header
     if const.delayed:
         comes += const.access[host]
     schedule_event(state.arriving, packet, comes)
-    schedule(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
+    schedule(state.senders, host, min(max(host_record.created_at, tick + flits), tick + state.senders.mask))
 
 
 @inner
@@ -129,7 +129,7 @@ def arrive_all(const, state, tick):
             _ask_for_bits(arriving, state.pool, state.outputs, block, tick)
         for i in range(count):
             _arrive(const, state, entry_in(arriving, block, i), tick)
-        state.tally.scalars[EVENTS] += count
+        state.counters.scalars[EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
@@ -158,7 +158,7 @@ def _think_again(compares, const, state, block, count, tick):
     while const.rule == PROGRESSIVE and block != NONE:
         for i in range(count):
             packet = entry_in(state.arriving, block, i)
-            think_again(const, state, packet, _switch_of(state, packet), ahead, tick)
+            reroute(const, state, packet, _switch_of(state, packet), ahead, tick)
         block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
@@ -181,8 +181,8 @@ def _ask_for_routes(net, routes, arriving, pool, vc, block):
     if routes.form == TABLE or routes.form == VIA:
         for i in range(BLOCK_ENTRIES):
             record = pool.packet[entry_in(arriving, block, i)]
-            here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
-            toward = toward_of(routes, np.int64(record.way), np.int64(record.hop), target)
+            here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
+            toward = toward_of(routes, np.int64(record.route), np.int64(record.hop), target)
             prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
 
 
@@ -208,7 +208,7 @@ def send_all(const, state, tick):
             _ask_for_hosts(const.net, const.vc_bits, state.host, state.room, len(state.rows), state.members[begin:end])
         for i in range(begin, end):
             _send(const, state, np.int64(state.members[i]), tick)
-    state.tally.scalars[EVENTS] += count
+    state.counters.scalars[EVENTS] += count
 
 
 @routine

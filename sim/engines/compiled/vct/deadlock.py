@@ -15,15 +15,15 @@ from flitlab.sim.engines.compiled.vct.requests import ports_of, vcs_of
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 
-def stuck(const: VctConstants, state: VctState, now: int) -> bool:
+def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
     """Tell whether the packet at the front of some VC can never move between ticks."""
     returning = np.zeros(len(state.room), bool)
     returning[places_of(list_events(state.credits)[0])] = True
-    return bool(_stuck(const, state, returning))
+    return bool(_has_deadlock(const, state, returning))
 
 
 @njit
-def _stuck(const, state, returning):
+def _has_deadlock(const, state, returning):
     """Tell whether the packet at the front of some VC can never move: no VC it may take will ever have room.
 
     A VC will have room if it has it, if room is on its way back, if a packet on its way into it will come to its front,
@@ -51,8 +51,8 @@ def _can_move(const, state, vc, live):
     """
     packet = np.int64(state.vc[vc].front)
     here = np.int64(state.vc[vc].switch)
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+    way, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return True
     base = const.net.ports.out_base[here]
@@ -77,5 +77,5 @@ def _opens(const, state, packet, output, live):
     opens = False
     for other in range(low, high):
         has_room = live[first + other] or room_of(const, state, output, other) >= state.pool.packet[packet].flits
-        opens |= has_room and not is_kept(const.resorts, low, other)
+        opens |= has_room and not is_kept(const.reserved_vcs, low, other)
     return opens

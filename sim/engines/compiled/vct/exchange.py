@@ -22,9 +22,9 @@ from flitlab.sim.engines.compiled.mailbox import (
     synchronize,
 )
 from flitlab.sim.engines.compiled.memory import prefetch, unlikely
-from flitlab.sim.engines.compiled.messages import last_ejected
+from flitlab.sim.engines.compiled.messages import count_ejection
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
-from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
+from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, record_remote_delivery
 from flitlab.sim.engines.compiled.vct.credits import give_back, skip
 
 SOON = 6
@@ -34,18 +34,18 @@ SOON = 6
 @inner
 def crosses(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
-    return unlikely(state.mailboxes.partitions > 1 and state.lane[vc] > 0)
+    return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
 @inner
 def post_room(state, vc, back, flits):
     """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
-    _note(state, np.int64(state.lane[vc]), state.vc[vc].credit, back, flits)
+    _note(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit, back, flits)
 
 
 @inner
 def _note(state, lane, what, tick, flits):
-    """Post a note to region ``lane`` - 1."""
+    """Post a note to region ``remote_partition`` - 1."""
     notes = state.mailboxes.control
     entry = append_entry(state.mailboxes, notes, lane, CONTROL)
     notes[entry, 0] = what
@@ -63,8 +63,8 @@ def post_delivery(program, state, packet, tick):
         return
     if state.mailboxes.partitions > 1:
         send = np.int64(state.pool.packet[packet].send)
-        lane = lane_of_waiting(program.ranks, send)
-        if lane > 0 and last_ejected(program, send):
+        lane = awaiting_partition(program.ranks, send)
+        if lane > 0 and count_ejection(program, send):
             _note(state, lane, send, tick, np.int64(0))
 
 
@@ -75,7 +75,7 @@ def post_packet(state, packet, twin, comes):
     twin: of the input VC that it goes to, the record in this region.
     """
     packets = state.mailboxes.packets
-    entry = append_entry(state.mailboxes, packets, np.int64(state.lane[twin]), PACKETS)
+    entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[twin]), PACKETS)
     packets[entry] = state.pool.packet[packet]
     packets[entry].input_vc = state.vc[twin].twin
     packets[entry].next = comes
@@ -110,7 +110,7 @@ def _sum_up(program, state):
     """Tell the other regions whether there are packets in this one, and when its program goes on."""
     if program is None:
         return
-    scalars, free = state.tally.scalars, state.pool.free
+    scalars, free = state.counters.scalars, state.pool.free
     waiting = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
     active = waiting or free[len(free) - 1] < len(free) - 1
     publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
@@ -142,7 +142,7 @@ def _complete(program, send, tick):
     """Note that all of the message of a send will have been delivered at ``tick``."""
     if program is None:
         return
-    will_be_delivered(program.ranks, send, tick)
+    record_remote_delivery(program.ranks, send, tick)
 
 
 @inner

@@ -14,7 +14,7 @@ from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
 from flitlab.models.rules.vc import is_last_resort
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
-from flitlab.sim.engines.compiled.records import LATE, NEVER, NONE
+from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
 from flitlab.sim.engines.compiled.vct.credits import used_behind, wait_for_room
@@ -61,7 +61,7 @@ def _used(const, state, output, tick):
 def _word(const, state, packet):
     """Make the draw that belongs to the decision of a packet at the switch where it is."""
     record = state.pool.packet[packet]
-    return route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+    return route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
 
 
 @inner
@@ -71,8 +71,8 @@ def _cheapest(const, state, packet, here, tick):
     The cost is in flits: the credit in use on the channel, and what its detour is put back by.
     """
     record = state.pool.packet[packet]
-    target = np.int64(const.net.host_switch[record.destination])
-    origin, flits = np.int64(record.way), np.int64(record.flits)
+    target = np.int64(const.net.host_switch[record.dst_host])
+    origin, flits = np.int64(record.route), np.int64(record.flits)
     ports, base = ports_of(const, state, packet, here), np.int64(const.net.ports.out_base[here])
     least, tied = NEVER, np.uint64(0)
     while ports:
@@ -96,7 +96,7 @@ def _offer(const, state, place, output, next_vc, worth, tick):
     place: of the output among those that are served. worth: appeal of the VC.
     """
     state.offer[place, VC_OFFERED] = next_vc
-    last_resort = const.resorts > 0 and is_last_resort(worth)
+    last_resort = const.reserved_vcs > 0 and is_last_resort(worth)
     state.offer[place, COST] = channel_cost(_used(const, state, output, tick), last_resort)
 
 
@@ -146,7 +146,7 @@ def _choose(const, state, awake, offers, key, since, tick):
         want = want_at(const, state, drawn, first_not_before(const, state, drawn, key))
         next_vc, worth = room_for(const, state, drawn, want)
         if next_vc != NONE:
-            last_resort = const.resorts > 0 and is_last_resort(worth)
+            last_resort = const.reserved_vcs > 0 and is_last_resort(worth)
             cost = channel_cost(_used(const, state, drawn, tick), last_resort)
             if keeps_drawn(cost, least, flits):
                 _defer(const, state, awake, offers, busy)
@@ -165,9 +165,9 @@ def _serve_switch(const, state, awake, count, tick):
         cursor[k] = 0
         output = np.int64(awake[k])
         if state.rows[output].busy > tick:
-            cursor[k] = LATE
+            cursor[k] = TICK_LIMIT
     while True:
-        oldest = np.int64(LATE) << 32
+        oldest = np.int64(TICK_LIMIT) << 32
         for k in range(count):
             if const.oldest_first:
                 cursor[k] = _first_eligible(const, state, np.int64(awake[k]), cursor[k], tick)
@@ -220,11 +220,11 @@ def _serve_switch(const, state, awake, count, tick):
                 withdraw(const, state, const.net.ports.out_base[here] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)
             for k in range(count):  # rows from which it went have moved up by one
-                if cursor[k] < LATE and cursor[k] > 0:
+                if cursor[k] < TICK_LIMIT and cursor[k] > 0:
                     cursor[k] = first_not_before(const, state, np.int64(awake[k]), oldest)
         else:
             dequeue(const, state, granted, cursor[best] - 1)
-        cursor[best] = LATE
+        cursor[best] = TICK_LIMIT
         if chooses:
             state.used[granted, 0] += np.int64(state.pool.packet[packet].flits)
         grant(const, state, packet, vc, granted, best_vc, tick)

@@ -19,8 +19,8 @@ from flitlab.sim.engines.compiled.calendar_queue import BLOCK_ENTRIES, list_even
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, make_mailboxes
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
-from flitlab.sim.engines.compiled.ranks import divided
-from flitlab.sim.engines.compiled.records import NONE, Tally
+from flitlab.sim.engines.compiled.ranks import partition_ranks
+from flitlab.sim.engines.compiled.records import NONE, RunCounters
 from flitlab.sim.engines.compiled.timing_wheel import make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
@@ -72,7 +72,7 @@ def split(
     """
     cut = _cut(const, regions)
     vc, lane = _with_twins(const, whole.vc, cut)
-    together = whole._replace(vc=vc[: len(whole.vc)], lane=lane[: len(whole.vc)])
+    together = whole._replace(vc=vc[: len(whole.vc)], remote_partition=lane[: len(whole.vc)])
     mails = _mails(const, cut, regions, ahead(scenario))
     pools = _pools(const, whole.pool, cut, regions)
     const = _with_borders(const, cut)
@@ -84,7 +84,7 @@ def split(
         state = whole._replace(
             pool=pools[region],
             vc=vc,
-            lane=lane,
+            remote_partition=lane,
             credits=make_credits(ticks, len(whole.credits.free) * int(BLOCK_ENTRIES)),
             arriving=make_calendar_queue(ticks, records),
             leaving=make_calendar_queue(ticks, records),
@@ -95,7 +95,7 @@ def split(
             senders=make_timing_wheel(len(cut.host), whole.senders.mask + 1),
             mailboxes=mails[region],
             program=programs[region],
-            tally=_tally(whole.tally),
+            counters=_tally(whole.counters),
         )
         schedule_all(state.senders, np.flatnonzero(cut.host == region), 0)
         states.append(state)
@@ -155,18 +155,18 @@ def _pools(const: VctConstants, pool: Pool, cut: _Cut, regions: int) -> list[Poo
 
 def _programs(program: Program, cut: _Cut, regions: int) -> list[Program]:
     """Give each region the ranks whose hosts are in it."""
-    parts = divided(program.ranks, cut.host[program.host], regions)
-    return [program._replace(ranks=ranks, active=np.zeros_like(program.active)) for ranks in parts]
+    parts = partition_ranks(program.ranks, cut.host[program.host], regions)
+    return [program._replace(ranks=ranks, last_active=np.zeros_like(program.last_active)) for ranks in parts]
 
 
-def _tally(shared: Tally) -> Tally:
+def _tally(shared: RunCounters) -> RunCounters:
     """Make the tally of a region: it shares what each entry of which one region counts."""
     return shared._replace(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
         hops=np.zeros(LONG, np.int64),
         deflections=np.zeros(LONG, np.int64),
-        by_source=np.zeros_like(shared.by_source),
+        by_src_host=np.zeros_like(shared.by_src_host),
         log=np.zeros_like(shared.log),
     )
 

@@ -51,11 +51,11 @@ def vcs_of(const, state, packet, output):
     """
     record = state.pool.packet[packet]
     channel = channel_of(state, output)
-    source = const.net.host_switch[record.source]
-    target = const.net.host_switch[record.destination]
+    source = const.net.host_switch[record.src_host]
+    target = const.net.host_switch[record.dst_host]
     input_vc = np.int64(record.input_vc)
     here = np.int64(state.vc[input_vc].switch)
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    way, hop = np.int64(record.route), np.int64(record.hop)
     port = output - const.net.ports.out_base[here]
     held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
     return allowed_vcs(
@@ -67,8 +67,8 @@ def vcs_of(const, state, packet, output):
 def ports_of(const, state, packet, here):
     """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
     record = state.pool.packet[packet]
-    target = np.int64(const.net.host_switch[record.destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    target = np.int64(const.net.host_switch[record.dst_host])
+    way, hop = np.int64(record.route), np.int64(record.hop)
     return usable_ports(const.routes, way, hop, here, target)
 
 
@@ -86,7 +86,7 @@ def _want(const, state, packet, output):
 def room_for(const, state, output, want):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
     low, high = vcs_in(want)
-    return preferred(const, state, const.resorts, output, low, high, flits_of(want))
+    return preferred(const, state, const.reserved_vcs, output, low, high, flits_of(want))
 
 
 @inner
@@ -135,7 +135,7 @@ def _put(const, state, output, i, key, want):
 @inner
 def eligible_from(const, state, key):
     """Return the tick from which on the head with a key may be granted."""
-    return np.int64(state.vc[key & _LOW_MASK].eligible) if const.oldest_first else key >> 32
+    return np.int64(state.vc[key & _LOW_MASK].eligible_at) if const.oldest_first else key >> 32
 
 
 @inner
@@ -197,8 +197,8 @@ def present(const, state, vc, packet, eligible):
     eligible: tick from which on it may be granted.
     """
     record = state.pool.packet[packet]
-    state.vc[vc].eligible = eligible
-    key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
+    state.vc[vc].eligible_at = eligible
+    key = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
     if const.rule == ADAPTIVE and record.output == NONE:
         here = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[here]

@@ -20,9 +20,9 @@ from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
-from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, Tally
+from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
-from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.ugal import uses_congestion
 
 # An input VC, half a cache line.
 VC = np.dtype(
@@ -33,7 +33,7 @@ VC = np.dtype(
         ("credit", np.uint32),  # where its room is counted (see ``room``)
         ("switch", np.uint32),
         ("queued", np.uint32),  # flits of the packets in it that are routed and not granted, if congestion decides
-        ("eligible", np.uint32),  # tick from which on its first packet may be granted
+        ("eligible_at", np.uint32),  # tick from which on its first packet may be granted
         ("twin", np.uint32),  # of a VC between regions (see ``exchange``): the record that it has in the other one
     ]
 )
@@ -60,7 +60,7 @@ class VctConstants(NamedTuple):
     net: Net
     vcs: int  # of an input
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
-    resorts: int  # of the VCs, the first ones that are taken only if no other has room
+    reserved_vcs: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
     compares: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
     shared_input: bool  # whether an input sends one packet at a time
@@ -89,7 +89,9 @@ class VctState(NamedTuple):
 
     pool: Pool
     vc: np.ndarray  # VC [input VCs]
-    lane: np.ndarray  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
+    remote_partition: (
+        np.ndarray
+    )  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
     room: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
     credits: CalendarQueue  # room on its way back, by the tick from which on it is usable
     input_busy: np.ndarray  # uint32 [inputs]
@@ -106,7 +108,7 @@ class VctState(NamedTuple):
     senders: TimingWheel
     mailboxes: Mailboxes
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
@@ -131,9 +133,9 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
-        resorts=last_resorts(tables, model.vc_policy),
+        reserved_vcs=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
-        compares=True if interpreted(by_congestion)(scenario.routes.select) else None,
+        compares=True if interpreted(uses_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
@@ -164,7 +166,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     state = VctState(
         pool=pool,
         vc=vc,
-        lane=np.zeros(len(vc), np.uint8),
+        remote_partition=np.zeros(len(vc), np.uint8),
         room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
         credits=make_credits(ticks, _most_returning(model, ports, credit_delay, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
@@ -181,9 +183,9 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         mailboxes=no_mailboxes(),
         program=make_program(scenario),
-        tally=records.make_tally(topology),
+        counters=records.make_counters(topology),
     )
-    records.first_packets(constants, state)
+    records.draw_first_packets(constants, state)
     schedule_all(state.senders, np.arange(hosts), 0)
     return constants, state
 

@@ -22,15 +22,15 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     schedule_event,
     take_bucket,
 )
-from flitlab.sim.engines.compiled.records import LATE, NONE
-from flitlab.sim.engines.compiled.timeline_run import DrainingRun, lose
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.timeline_run import DrainingTimelineRun, drop_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.ugal import uses_congestion
 from flitlab.sim.engines.compiled.vct.requests import ports_of, present, withdraw
 
 
 @kernel
-def _lose_on_links(const, state, dead, gone, tick, lost):
+def _lose_on_links(const, state, dead, failed_switches, tick, dropped_flits):
     """Lose the packets whose head has not come over a dead link by ``tick``, and those that a dead switch reads.
 
     dead, gone: bool [inputs], those behind dead links and those of dead switches. lost: int64 [hosts].
@@ -41,27 +41,27 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
             for i in range(count):
                 packet = entry_in(state.arriving, block, i)
                 vc = np.int64(state.pool.packet[packet].input_vc)
-                if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
+                if failed_switches[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
                     state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
-                    lose(state, packet, lost)
+                    drop_packet(state, packet, dropped_flits)
                 else:
                     schedule_event(state.arriving, packet, tick + ahead)
             block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @kernel
-def _empty(const, state, gone, outputs, lost):
+def _empty(const, state, failed_switches, outputs, dropped_flits):
     """Lose the packets in the buffers of dead switches.
 
     gone: bool [inputs], outputs: bool [outputs], those of dead switches. lost: int64 [hosts].
     """
     for vc in range(len(state.vc)):
-        if gone[vc // const.vcs]:
+        if failed_switches[vc // const.vcs]:
             packet = np.int64(state.vc[vc].front)
             while packet != NONE:
                 following = np.int64(state.pool.packet[packet].next)
                 state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
-                lose(state, packet, lost)
+                drop_packet(state, packet, dropped_flits)
                 packet = following
             state.vc[vc].front = state.vc[vc].back = NONE
             state.vc[vc].queued = 0
@@ -77,8 +77,8 @@ def _take_away(const, state, vc, packet, dead):
     dead: bool [outputs].
     """
     record = state.pool.packet[packet]
-    eligible = np.int64(state.vc[vc].eligible)
-    key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
+    eligible = np.int64(state.vc[vc].eligible_at)
+    key = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
     output = np.int64(record.output)
     if const.rule != ADAPTIVE or output != NONE:
         if dead[output]:
@@ -97,14 +97,14 @@ def _take_away(const, state, vc, packet, dead):
 
 
 @kernel
-def _lose_waiting(const, state, dead, tick, lost):
+def _lose_waiting(const, state, dead, tick, dropped_flits):
     """Lose the heads that ask for a dead output since before ``tick``; those behind them come to the front.
 
     dead: bool [outputs]. lost: int64 [hosts].
     """
     for vc in range(len(state.vc)):
         packet = np.int64(state.vc[vc].front)
-        if packet == NONE or np.int64(state.vc[vc].eligible) >= tick:
+        if packet == NONE or np.int64(state.vc[vc].eligible_at) >= tick:
             continue
         if not _take_away(const, state, vc, packet, dead):
             continue
@@ -112,9 +112,9 @@ def _lose_waiting(const, state, dead, tick, lost):
         state.room[state.vc[vc].credit] += np.uint32(flits)
         state.vc[vc].left = tick
         state.vc[vc].front = behind
-        if by_congestion(const.rule):
+        if uses_congestion(const.rule):
             state.vc[vc].queued -= np.uint32(flits)
-        lose(state, packet, lost)
+        drop_packet(state, packet, dropped_flits)
         if behind != NONE:
             present(const, state, vc, behind, tick)
         sender = np.int64(state.vc[vc].credit) >> const.vc_bits
@@ -122,27 +122,27 @@ def _lose_waiting(const, state, dead, tick, lost):
             schedule(state.outputs, sender, tick)
 
 
-class ChangingVct(DrainingRun):
+class VctTimelineRun(DrainingTimelineRun):
     """A run of virtual cut-through on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool):
         super().__init__(vct, scenario, load, seed, log)
 
-    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         state = self._state
-        of_gone = gone[self._constants.net.ports.in_switch]
-        _lose_on_links(self._constants, state, self._inputs_behind(failed), of_gone, tick, self._lost)
-        outputs = np.repeat(gone, np.diff(self._constants.net.ports.out_base).astype(np.int64))
-        _empty(self._constants, state, of_gone, outputs, self._lost)
-        self._free_at[failed] = state.rows["busy"][self._output[failed]]
-        state.rows["busy"][self._output[failed]] = LATE
-        state.rows["busy"][self._output[back]] = self._free_at[back]
-        for channel in np.flatnonzero(back):
-            schedule(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
+        of_gone = failed_switches[self._constants.net.ports.in_switch]
+        _lose_on_links(self._constants, state, self._inputs_behind(failed), of_gone, tick, self._dropped_flits)
+        outputs = np.repeat(failed_switches, np.diff(self._constants.net.ports.out_base).astype(np.int64))
+        _empty(self._constants, state, of_gone, outputs, self._dropped_flits)
+        self._free_at[failed] = state.rows["busy"][self._output_of_channel[failed]]
+        state.rows["busy"][self._output_of_channel[failed]] = TICK_LIMIT
+        state.rows["busy"][self._output_of_channel[restored]] = self._free_at[restored]
+        for channel in np.flatnonzero(restored):
+            schedule(state.outputs, self._output_of_channel[channel], max(tick, int(self._free_at[channel])))
         base = self._constants.net.ports.out_base
         for switch in np.unique(self._topology.src[failed]):  # no head waits for a drawn channel that has failed
             for output in range(base[switch], base[switch + 1]):
                 schedule(state.outputs, output, tick)
 
-    def _lose_waiting(self, tick: int) -> None:
-        _lose_waiting(self._constants, self._state, self._of_outputs(~self._works), tick, self._lost)
+    def _drop_blocked(self, tick: int) -> None:
+        _lose_waiting(self._constants, self._state, self._as_outputs(~self._channel_up), tick, self._dropped_flits)

@@ -28,9 +28,9 @@ def ahead(const, state, here, port, tick):
 
 
 @inner
-def set_way(compares, const, state, packet, tick):
+def choose_route(compares, const, state, packet, tick):
     """Fix the way of a packet that has just been created; compares: ``const.compares``."""
     if compares is None:
-        records.set_way(const, state, packet)
+        records.choose_route(const, state, packet)
     else:
-        ugal.set_way(const, state, packet, ahead, tick)
+        ugal.choose_route(const, state, packet, ahead, tick)

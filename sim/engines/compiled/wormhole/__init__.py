@@ -10,19 +10,19 @@ branch that could be mispredicted, which would cost more than all the rest.
 import numpy as np
 
 from flitlab.models.jit import inner, kernel
-from flitlab.sim.engines.compiled.messages import next_tick
+from flitlab.sim.engines.compiled.messages import next_active_tick
 from flitlab.sim.engines.compiled.records import NONE, log_is_full, run_program
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
-from flitlab.sim.engines.compiled.wormhole.deadlock import stuck
+from flitlab.sim.engines.compiled.wormhole.deadlock import is_deadlocked
 from flitlab.sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
 from flitlab.sim.engines.compiled.wormhole.hosts import notice, send_all
 from flitlab.sim.engines.compiled.wormhole.queues import close
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U, WormholeState, build
 
-__all__ = ["advance", "build", "moved", "stuck"]
+__all__ = ["advance", "build", "count_grants", "is_deadlocked"]
 
 
-def moved(state: WormholeState) -> int:
+def count_grants(state: WormholeState) -> int:
     """Return how many flits have been granted so far."""
     return int(state.vc["carried"].sum(dtype=np.int64))
 
@@ -36,7 +36,7 @@ def _count_flits(const, state):
             first, flits = U(state.stock[output].first), U(0)
             for vc in range(first, first + U(const.vcs)):
                 flits += U(state.vc[vc].carried)
-            state.tally.channel_flits[channel] = flits
+            state.counters.channel_flits[channel] = flits
 
 
 @kernel
@@ -61,7 +61,7 @@ def advance(const, state, now, until):
         ready, asking, sparse = switch_allocation.allocate_all(const, state, tick, first, ready, given, sparse)
         first = following
         close(const, state, tick)
-        tick = next_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
+        tick = next_active_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
     for i in range(ready - first):
         state.ready[i] = state.ready[first + i]
     state.ready[-1], state.asking[-1] = ready - first, asking

@@ -12,7 +12,7 @@ from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit
-def stuck(const, state, now):
+def is_deadlocked(const, state, now):
     """Tell whether the flit at the front of some input VC can never move.
 
     It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it may take one that

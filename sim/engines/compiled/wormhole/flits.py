@@ -95,7 +95,7 @@ def land_all(const, state, tick, ready, asking):
             state.asking[asking] = entry
             ready += U(blocked == EMPTY)
             asking += U(blocked & NO_VC == NO_VC)
-        state.tally.scalars[EVENTS] += np.int64(end - first)
+        state.counters.scalars[EVENTS] += np.int64(end - first)
     return ready, asking
 
 
@@ -109,7 +109,7 @@ def deliver_all(const, state, tick):
             vc_record = state.vc[vc]
             vc_record.credits = U(vc_record.credits) + ONE
             if flit & TAIL:
-                records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
+                records.deliver_packet(const, state, np.int64(flit >> PACKET_AT), tick)
 
 
 @inner
@@ -134,7 +134,7 @@ def restore_all(const, state, tick, ready):
 
     ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
-    few = U(ENDLESS) if const.resorts > 0 else U(0)  # with last resorts packets wait for more credits than one
+    few = U(ENDLESS) if const.reserved_vcs > 0 else U(0)  # with last resorts packets wait for more credits than one
     for which in range(const.returned - ONE, U(len(state.queue))):
         first, end = due(const, state, which if which >= const.returned else RETURNED, tick)
         for i in range(first, end):
@@ -146,7 +146,7 @@ def restore_all(const, state, tick, ready):
             vc_record.credits = credit + ONE
             if credit <= few:
                 ready = _wake_sender(const, state, vc, tick, ready)
-        state.tally.scalars[EVENTS] += np.int64(end - first)
+        state.counters.scalars[EVENTS] += np.int64(end - first)
     return ready
 
 
@@ -169,8 +169,8 @@ def _count_hop(const, state, flit, next_vc):
     record = state.pool.packet[flit >> PACKET_AT]
     record.hop += U(next_vc < const.inputs)
     if const.policy == ESCAPE and next_vc < const.inputs and next_vc % U(const.vcs) == U(ESCAPE_VC):
-        record.way = ON_ESCAPE
-    state.tally.scalars[GRANTS] += 1
+        record.route = ON_ESCAPE
+    state.counters.scalars[GRANTS] += 1
 
 
 @inner

@@ -5,10 +5,10 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.messages import leave
-from flitlab.sim.engines.compiled.records import LATE, NONE, create
+from flitlab.sim.engines.compiled.messages import record_injection
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT, inject_packet
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
-from flitlab.sim.engines.compiled.ugal import set_way
+from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TAIL, U
@@ -30,8 +30,8 @@ def _next_vc(const, state, host):
 def _note_target(const, state, packet):
     """Note in a packet's record where it leaves the network, for every switch on its way."""
     record = state.pool.packet[packet]
-    destination = record.destination
-    record.where = const.net.host_switch[destination]
+    destination = record.dst_host
+    record.switch = const.net.host_switch[destination]
     record.output = const.net.ports.eject[destination]
 
 
@@ -40,17 +40,17 @@ def _send(const, state, host, tick):
     """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
     if sending.packet == NONE:
-        if state.host[host].born > tick:
-            if state.host[host].born < LATE:
-                schedule(state.senders, host, min(state.host[host].born, tick + state.senders.mask))
+        if state.host[host].created_at > tick:
+            if state.host[host].created_at < TICK_LIMIT:
+                schedule(state.senders, host, min(state.host[host].created_at, tick + state.senders.mask))
             return
         vc = _next_vc(const, state, host)
         if vc == U(NONE):
             return
         sending.left = state.host[host].flits
-        packet = create(const, state, np.int64(host), tick)
+        packet = inject_packet(const, state, np.int64(host), tick)
         _note_target(const, state, packet)
-        set_way(const, state, packet, ahead, tick)
+        choose_route(const, state, packet, ahead, tick)
         sending.packet = packet
         sending.vc = vc
         flit = HEAD
@@ -64,9 +64,9 @@ def _send(const, state, host, tick):
     following = tick + 1
     if left == U(0):
         flit |= TAIL
-        leave(state.program, state.pool.packet[sending.packet].send, tick + 1)
+        record_injection(state.program, state.pool.packet[sending.packet].send, tick + 1)
         sending.packet = NONE
-        following = min(max(state.host[host].born, following), tick + state.senders.mask)
+        following = min(max(state.host[host].created_at, following), tick + state.senders.mask)
     push(state, U(sending.queue), flit, vc)
     schedule(state.senders, host, following)
 
@@ -83,4 +83,4 @@ def send_all(const, state, tick):
     count = drain(state.senders, tick, state.sender)
     for i in range(count):
         _send(const, state, U(state.sender[i]), tick)
-    state.tally.scalars[EVENTS] += count
+    state.counters.scalars[EVENTS] += count

@@ -27,17 +27,17 @@ def front_packet(state, vc):
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
     record = state.pool.packet[packet]
-    here, target = np.int64(state.vc[vc].switch), np.int64(record.where)
+    here, target = np.int64(state.vc[vc].switch), np.int64(record.switch)
     base, ejection = U(state.vc[vc].base), U(record.output)
     if len(const.only_port):  # the common case: no branch on whether the packet is at its target
         port = U(const.only_port[U(here * const.net.switches + target)])
         if port != SEVERAL:
             return ejection if here == target else base + port
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    way, hop = np.int64(record.route), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return ejection
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
-    destination = np.int64(record.destination)
+    source, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    destination = np.int64(record.dst_host)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -52,9 +52,9 @@ def choices_at(const, state, vc, packet, output):
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != ANY and channel != NONE:
         here = state.vc[vc].switch
-        way, hop = np.int64(record.way), np.int64(record.hop)
-        source = np.int64(const.net.host_switch[record.source])
-        target = np.int64(const.net.host_switch[record.destination])
+        way, hop = np.int64(record.route), np.int64(record.hop)
+        source = np.int64(const.net.host_switch[record.src_host])
+        target = np.int64(const.net.host_switch[record.dst_host])
         port = np.int64(output) - np.int64(const.net.ports.out_base[here])
         held = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
@@ -68,9 +68,9 @@ def choices_at(const, state, vc, packet, output):
 def outputs_of(const, state, vc, packet):
     """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
     record = state.pool.packet[packet]
-    here, destination = np.int64(state.vc[vc].switch), np.int64(record.destination)
+    here, destination = np.int64(state.vc[vc].switch), np.int64(record.dst_host)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
+    way, hop = np.int64(record.route), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return U(const.net.ports.eject[U(destination)]), ONE
     return U(const.net.ports.out_base[U(here)]), usable_ports(const.routes, way, hop, here, target)

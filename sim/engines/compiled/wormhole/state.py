@@ -27,10 +27,10 @@ from flitlab.sim.engines.compiled.records import (
     NONE,
     PACKET,
     Net,
-    Tally,
-    first_packets,
+    RunCounters,
+    draw_first_packets,
+    make_counters,
     make_net,
-    make_tally,
 )
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 
@@ -143,7 +143,7 @@ class WormholeConstants(NamedTuple):
     net: Net
     vcs: int  # of an input
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
-    resorts: int  # of the VCs, the first ones that are taken only if no other has room
+    reserved_vcs: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
     iterations: int  # of both allocations, in a tick
     buffer_flits: int  # room of an input VC
@@ -194,7 +194,7 @@ class WormholeState(NamedTuple):
     sender: Ints  # int64 [hosts + 1]: scratch, who is looked at
     senders: TimingWheel
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(
@@ -208,7 +208,7 @@ def build(
     queues = _queues(scenario.topology, scenario.switching, ports)
     constants = _constants(scenario, arrivals, packets, seed, ports, queues)
     state = _state(scenario, constants, ports, queues)
-    first_packets(constants, state)
+    draw_first_packets(constants, state)
     schedule_all(state.senders, np.arange(scenario.topology.hosts), 0)
     return constants, state
 
@@ -225,7 +225,7 @@ def _constants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
-        resorts=last_resorts(tables, model.vc_policy),
+        reserved_vcs=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
@@ -286,7 +286,7 @@ def _state(
         sender=np.zeros(hosts + 1, np.int64),
         senders=make_timing_wheel(hosts, 256),
         program=make_program(scenario),
-        tally=make_tally(scenario.topology),
+        counters=make_counters(scenario.topology),
     )
 
 

@@ -19,7 +19,7 @@ from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
 from flitlab.sim.engines.compiled.pool import free_records
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.timeline_run import DrainingRun
+from flitlab.sim.engines.compiled.timeline_run import DrainingTimelineRun
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
@@ -38,7 +38,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
 )
 
 
-class ChangingWormhole(DrainingRun):
+class WormholeTimelineRun(DrainingTimelineRun):
     """A run of wormhole switching on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool):
@@ -46,26 +46,26 @@ class ChangingWormhole(DrainingRun):
         self._vcs = int(self._constants.vcs)
         self._every_vc = ~U(0) >> U(64 - self._vcs)
 
-    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         cut = self._none_cut()
         self._cut_on_links(failed, cut)
-        self._cut_in_switches(gone, cut)
+        self._cut_in_switches(failed_switches, cut)
         self._cut(cut, tick)
-        self._state.stock["free"][self._output[failed]] = 0
-        self._state.stock["free"][self._output[back]] = self._every_vc
+        self._state.stock["free"][self._output_of_channel[failed]] = 0
+        self._state.stock["free"][self._output_of_channel[restored]] = self._every_vc
         self._ask_again()
 
-    def _lose_waiting(self, tick: int) -> None:
-        if self._works.all():
+    def _drop_blocked(self, tick: int) -> None:
+        if self._channel_up.all():
             return
         cut = self._none_cut()
         vcs = np.flatnonzero((self._blocked() & (EMPTY | NO_VC) == NO_VC) & ~self._asking())
-        dead = self._of_outputs(~self._works)
+        dead = self._as_outputs(~self._channel_up)
         cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
         self._cut(cut, tick)
 
-    def _follow(self, change: Change, tick: int) -> None:
-        super()._follow(change, tick)
+    def _adopt_routes(self, change: Change, tick: int) -> None:
+        super()._adopt_routes(change, tick)
         assert change.step.routes is not None
         self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
         self._state.vc["choices"] = self._every_vc  # as where packets may take any
@@ -103,9 +103,9 @@ class ChangingWormhole(DrainingRun):
             return of_dead
         asks = np.zeros(len(vcs), bool)
         for place, (vc, one) in enumerate(zip(vcs, self._front(vcs).tolist(), strict=True)):
-            here, way, hop = int(const.switch[vc]), np.int64(packet["way"][one]), np.int64(packet["hop"][one])
+            here, way, hop = int(const.switch[vc]), np.int64(packet["route"][one]), np.int64(packet["hop"][one])
             base, end = const.net.ports.out_base[here : here + 2]
-            target = int(const.net.host_switch[packet["destination"][one]])
+            target = int(const.net.host_switch[packet["dst_host"][one]])
             if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
                 ports = int(usable_ports(const.routes, way, hop, here, target))
                 asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
@@ -172,17 +172,17 @@ class ChangingWormhole(DrainingRun):
 
     def _cut_on_links(self, failed: Bools, cut: Bools) -> None:
         """Mark the packets that have flits on channels that fail, bool [channels], or a VC there."""
-        dead, behind = self._of_outputs(failed), self._inputs_behind(failed)
+        dead, behind = self._as_outputs(failed), self._inputs_behind(failed)
         owner, holds = self._owners(), self._blocked() & NO_VC == 0
         cut[owner[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
         for which in self._to_switches():
             _, packets, vcs = self._entries(which)
             cut[packets[behind[vcs // self._vcs]]] = True
 
-    def _cut_in_switches(self, gone: Bools, cut: Bools) -> None:
+    def _cut_in_switches(self, failed_switches: Bools, cut: Bools) -> None:
         """Mark the packets that have flits in switches that fail, bool [switches]."""
         for vcs, places in self._buffered():
-            cut[self._state.flits[places[gone[self._constants.switch[vcs]]]] >> np.uint32(PACKET_AT)] = True
+            cut[self._state.flits[places[failed_switches[self._constants.switch[vcs]]]] >> np.uint32(PACKET_AT)] = True
 
     def _cut(self, cut: Bools, tick: int) -> None:
         """Lose packets with all their flits, and free the VCs and the credits that they have; cut: bool [records]."""
@@ -211,17 +211,17 @@ class ChangingWormhole(DrainingRun):
         if self._constants.rule == ADAPTIVE:
             state.vc["asker"][given] = state.vc["carried"][given]
         np.bitwise_or.at(state.stock["free"], output, ONE << (given - state.stock["first"][output]).astype(U))
-        state.stock["free"][self._output[~self._works]] = 0
+        state.stock["free"][self._output_of_channel[~self._channel_up]] = 0
 
     def _drop(self, cut: Bools, tick: int) -> Bools:
         """Take the flits of packets out of buffers and queues; the VCs for which credits are given back, bool [VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        back, kept = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
+        restored, kept = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
         for vcs, places in self._buffered():
             flits = state.flits[places]
-            gone = cut[flits >> np.uint32(PACKET_AT)]
-            back[vcs[gone]] += 1
-            vcs, flits = vcs[~gone], flits[~gone]
+            failed_switches = cut[flits >> np.uint32(PACKET_AT)]
+            restored[vcs[failed_switches]] += 1
+            vcs, flits = vcs[~failed_switches], flits[~failed_switches]
             state.flits[(kept[vcs] & int(self._constants.ring)) * self._inputs + vcs] = flits
             first = kept[vcs] == vc["front"][vcs]
             vc["flit"][vcs[first]] = flits[first]
@@ -231,10 +231,10 @@ class ChangingWormhole(DrainingRun):
         vc["front"][empty] = 0
         for which in (*self._to_hosts(), *self._to_switches()):
             _, packets, vcs = self._entries(which)
-            np.add.at(back, vcs[cut[packets]], 1)
+            np.add.at(restored, vcs[cut[packets]], 1)
             self._keep(which, ~cut[packets])
-        state.vc["credits"] += back.astype(np.uint32)
-        return back > 0
+        state.vc["credits"] += restored.astype(np.uint32)
+        return restored > 0
 
     def _bring_forward(self, fresh: Bools, tick: int) -> None:
         """Let the flits behind those that were cut come to the front, and list anew what can be sent.
@@ -278,9 +278,9 @@ class ChangingWormhole(DrainingRun):
 
     def _count_lost(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""
-        pool, scalars = self._state.pool, self._state.tally.scalars
+        pool, scalars = self._state.pool, self._state.counters.scalars
         flits = pool.packet["flits"][records].astype(np.int64)
-        np.add.at(self._lost, pool.packet["source"][records], flits)
+        np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
         scalars[LOST_PACKETS] += len(records)
         scalars[LOST_FLITS] += flits.sum()
         free_records(pool, records)

@@ -133,7 +133,7 @@ def _foresee(const, state, i):
     prefetch(state.pool.packet, np.int64(state.asking[i + FAR_AHEAD] >> _PACKET_AT))
     if len(const.only_port):
         following = state.asking[i + AHEAD]
-        target = U(state.pool.packet[following >> _PACKET_AT].where)
+        target = U(state.pool.packet[following >> _PACKET_AT].switch)
         prefetch(const.only_port, np.int64(U(const.switch[following & VC_OF]) * U(const.net.switches) + target))
 
 
@@ -233,7 +233,7 @@ def _best_vc(const, state, vc, packet, output):
         k = U(lowest(free))
         free &= free - ONE
         next_vc = U(state.stock[output].first) + k
-        worth = appeal(const.resorts, np.int64(k), credits(state, next_vc), flits)
+        worth = appeal(const.reserved_vcs, np.int64(k), credits(state, next_vc), flits)
         if worth > most:
             best, most = next_vc, worth
     return best, most
@@ -250,7 +250,7 @@ def _cost(const, state, output, worth):
         vc_record = state.vc[next_vc]
         flits += const.buffer_flits - np.int64(vc_record.credits)
         flits += np.int64((U(vc_record.asker) - U(vc_record.carried)) & VC_OF)
-    return channel_cost(flits, const.resorts > 0 and is_last_resort(worth))
+    return channel_cost(flits, const.reserved_vcs > 0 and is_last_resort(worth))
 
 
 @routine
@@ -275,7 +275,7 @@ def _choose(const, state, vc):
             tied |= ONE << port
     if not tied:
         return U(0), _NONE
-    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
+    word = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     output = base + U(drawn_channel(ports, word))
     best, worth = _best_vc(const, state, vc, packet, output)
     if worth > 0 and keeps_drawn(_cost(const, state, output, worth), least, np.int64(record.flits)):
