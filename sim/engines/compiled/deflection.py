@@ -115,7 +115,7 @@ class DeflectionState(NamedTuple):
     host: np.ndarray  # HOST [hosts]
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: CalendarQueue  # packets by the tick at which their head arrives
-    leaving: CalendarQueue  # packets by the tick at which their tail is delivered
+    ejecting: CalendarQueue  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [switches + 1]: scratch, who is looked at
     awake: TimingWheel
     program: Program | None
@@ -178,7 +178,7 @@ def build(
         host=aligned_records(hosts, HOST),
         asked=np.full(hosts, -1, np.int64),
         arriving=make_calendar_queue(ticks, records),
-        leaving=make_calendar_queue(ticks, records),
+        ejecting=make_calendar_queue(ticks, records),
         members=np.zeros(topology.switches + 1, np.uint32),
         awake=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
@@ -323,7 +323,7 @@ def _eject(const, state, switch, packet, output, tick):
         return False
     _hold_output(const, state, switch, output, tick)
     access = const.access[state.pool.packet[packet].dst_host]
-    schedule_event(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
+    schedule_event(state.ejecting, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
     return True
 
 

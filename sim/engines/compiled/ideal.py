@@ -83,7 +83,7 @@ class IdealState(NamedTuple):
     coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
     members: Ints  # int64 [hosts + 1]: scratch, who is looked at
     lines: TimingWheel
-    senders: TimingWheel
+    host_wheel: TimingWheel
     program: Program | None
     counters: RunCounters
 
@@ -126,12 +126,12 @@ def build(
         coming=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
         lines=make_timing_wheel(inputs + hosts, ticks),
-        senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
+        host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
         counters=make_counters(topology),
     )
     draw_first_packets(constants, state)
-    schedule_all(state.senders, np.arange(hosts), 0)
+    schedule_all(state.host_wheel, np.arange(hosts), 0)
     return constants, state
 
 
@@ -167,7 +167,7 @@ def _unsent(state, output, tick):
 
 
 @inner
-def ahead(const, state, here, port, tick):
+def queue_estimate(const, state, here, port, tick):
     """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
 
     here, port: the channel, by its switch and its port there.
@@ -273,17 +273,17 @@ def _send(const, state, host, tick):
     if ready <= tick:
         packet = inject_packet(const, state, host, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
-        choose_route(const, state, packet, ahead, tick)
+        choose_route(const, state, packet, queue_estimate, tick)
         _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
         ready = max(record.created_at, record.free_at)
     if ready < TICK_LIMIT:
-        schedule(state.senders, host, min(ready, tick + state.senders.mask))
+        schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
 
 
 @inner
 def _notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    schedule(state.senders, host, tick)
+    schedule(state.host_wheel, host, tick)
 
 
 @kernel
@@ -302,7 +302,7 @@ def advance(const, state, now, until):
             last -= 1
             deliver_packet(const, state, _take(state, state.coming[last]), tick)
         run_program(state.program, const, state, tick, _notice)
-        sending = drain(state.senders, tick, state.members)
+        sending = drain(state.host_wheel, tick, state.members)
         for i in range(sending):
             _send(const, state, state.members[i], tick)
         for i in range(last):

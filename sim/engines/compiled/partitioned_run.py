@@ -18,13 +18,14 @@ SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"
 class PartitionedRun:
     """The regions of a run, which are simulated side by side.
 
-    kernel: of a discipline, a module with ``split``, ``fold`` and ``advance``. whole: the state of all, whose counters
+    kernel: of a discipline, a module with ``make_partitions``, ``merge_partitions`` and ``advance``. whole: the state
+    of all, whose counters
     are up to date between calls of :meth:`advance`.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, constants: Any, state: Any, threads: int):
         self._kernel, self._hosts = kernel, scenario.topology.hosts
-        self._constants, self.merged, self._partitions = kernel.split(scenario, constants, state, threads)
+        self._constants, self.merged, self._partitions = kernel.make_partitions(scenario, constants, state, threads)
         self._workers = ThreadPoolExecutor(threads - 1)
 
     def advance(self, now: int, until: int) -> int:
@@ -49,7 +50,7 @@ class PartitionedRun:
 
     def complete(self) -> Any:
         """Return the state of all with the packets in the network and the log, too."""
-        merged = self._kernel.fold(self._constants, self.merged, self._partitions)
+        merged = self._kernel.merge_partitions(self._constants, self.merged, self._partitions)
         if not len(merged.counters.log):
             return merged
         logs = [

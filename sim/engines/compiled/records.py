@@ -2,7 +2,7 @@
 """Records of packets and hosts, the same in every compiled discipline.
 
 Functions take any discipline's constants, which have a ``net``, and its state, which has a ``pool``, the hosts' records
-``host``, a ``program`` and a ``counters``; :func:`deliver_all` also reads ``leaving``, packets by tick.
+``host``, a ``program`` and a ``counters``; :func:`deliver_all` also reads ``ejecting``, packets by tick.
 """
 
 from typing import Any, NamedTuple
@@ -296,7 +296,7 @@ def deliver_packet(const, state, packet, tick):
 @inner
 def deliver_packets(const, state, tick):
     """Count the packets whose tail reaches its host at ``tick``."""
-    leaving = state.leaving
+    leaving = state.ejecting
     block, count = take_bucket(leaving, tick)
     while block != NONE:
         prefetch_next_block(leaving, block)

@@ -137,4 +137,4 @@ class DrainingTimelineRun(TimelineRun):
         self._pending_routes = None
         self._state.host["created_at"] = self._created_at
         for host in range(self._topology.hosts):
-            schedule(self._state.senders, host, tick)
+            schedule(self._state.host_wheel, host, tick)

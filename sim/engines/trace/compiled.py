@@ -121,7 +121,7 @@ class VctWatch(CompiledWatch):
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         if sight.done or now < self.due + self.header:
             return sight
-        front = self._state.vc[self.place]["front"]
+        front = self._state.vc[self.place]["head_packet"]
         if front == self.record:
             return sight._replace(eligible=int(self._state.vc[self.place]["eligible_at"]))
         return sight._replace(ejecting=self.record not in self.listed(front))

@@ -28,33 +28,33 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
-from flitlab.sim.engines.compiled.vct.credits import preferred, use_room, wait_for_room
-from flitlab.sim.engines.compiled.vct.requests import ports_of, present
-from flitlab.sim.engines.compiled.vct.ugal import ahead, choose_route
+from flitlab.sim.engines.compiled.vct.credits import await_credits, consume_credits, select_vc
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_outputs
+from flitlab.sim.engines.compiled.vct.ugal import choose_route, queue_estimate
 
 
 @inner
-def _route(const, state, packet, tick):
+def _route_packet(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     record = state.pool.packet[packet]
-    here = _switch_of(state, packet)
-    destination = np.int64(record.dst_host)
-    target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.route), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
-        record.output = const.net.ports.eject[destination]
+    switch = _current_switch(state, packet)
+    dst_host = np.int64(record.dst_host)
+    dst_switch = np.int64(const.net.host_switch[dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_target(const.routes, route, hop, switch, dst_switch):
+        record.output = const.net.ports.eject[dst_host]
     elif const.rule == ADAPTIVE:
         record.output = NONE
     else:
-        source, sequence = np.int64(record.src_host), np.int64(record.sequence)
+        src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
         port = next_port(
-            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
         )
-        record.output = const.net.ports.out_base[here] + port
+        record.output = const.net.ports.out_base[switch] + port
 
 
 @inner
-def _arrive(const, state, packet, tick):
+def _join_vc(const, state, packet, tick):
     """Let a packet, whose header has been read, join its input VC.
 
     If it is alone there it is at the front, and asks for its output.
@@ -63,113 +63,113 @@ def _arrive(const, state, packet, tick):
     vc = np.int64(record.input_vc)
     record.next = NONE
     if uses_congestion(const.rule):
-        state.vc[vc].queued += record.flits
-    if state.vc[vc].front == NONE:
-        state.vc[vc].front = packet
-        state.vc[vc].back = packet
-        present(const, state, vc, packet, max(tick, np.int64(state.vc[vc].left)))
+        state.vc[vc].queued_flits += record.flits
+    if state.vc[vc].head_packet == NONE:
+        state.vc[vc].head_packet = packet
+        state.vc[vc].last_packet = packet
+        request_outputs(const, state, vc, packet, max(tick, np.int64(state.vc[vc].predecessor_left_at)))
     else:
-        state.pool.packet[state.vc[vc].back].next = packet
-        state.vc[vc].back = packet
+        state.pool.packet[state.vc[vc].last_packet].next = packet
+        state.vc[vc].last_packet = packet
 
 
 @inner
-def _send(const, state, host, tick):
+def _inject(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when that may change."""
     host_record = state.host[host]
     if host_record.created_at > tick:
         if host_record.created_at < TICK_LIMIT:
-            schedule(state.senders, host, min(host_record.created_at, tick + state.senders.mask))
+            schedule(state.host_wheel, host, min(host_record.created_at, tick + state.host_wheel.mask))
         return
     if host_record.free_at > tick:
-        schedule(state.senders, host, host_record.free_at)
+        schedule(state.host_wheel, host, host_record.free_at)
         return
     flits = host_record.flits
-    sender = len(state.rows) + host
-    place, _ = preferred(const, state, ZERO, sender, ZERO, const.vcs, flits)
-    if place == NONE:
-        wait_for_room(const, state, sender, ZERO, const.vcs)
+    upstream = len(state.output) + host
+    vc_number, _ = select_vc(const, state, ZERO, upstream, ZERO, const.vcs, flits)
+    if vc_number == NONE:
+        await_credits(const, state, upstream, ZERO, const.vcs)
         return
     packet = inject_packet(const, state, host, tick)
     record_injection(state.program, state.pool.packet[packet].send, tick + flits)
-    choose_route(const.compares, const, state, packet, tick)
-    state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + place
-    use_room(const, state, sender, place, flits)
-    comes = tick + const.injection + const.header
+    choose_route(const.congestion_aware, const, state, packet, tick)
+    state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
+    consume_credits(const, state, upstream, vc_number, flits)
+    ready_at = tick + const.injection + const.header
     if const.delayed:
-        comes += const.access[host]
-    schedule_event(state.arriving, packet, comes)
-    schedule(state.senders, host, min(max(host_record.created_at, tick + flits), tick + state.senders.mask))
+        ready_at += const.access[host]
+    schedule_event(state.arriving, packet, ready_at)
+    schedule(state.host_wheel, host, min(max(host_record.created_at, tick + flits), tick + state.host_wheel.mask))
 
 
 @inner
-def notice(const, state, host, tick):
+def schedule_host(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    schedule(state.senders, host, tick)
+    schedule(state.host_wheel, host, tick)
 
 
 @inner
-def arrive_all(const, state, tick):
+def receive_packets(const, state, tick):
     """Take in the packets whose header has been read by now.
 
     What a full chunk of them needs begins to be loaded before it is used.
     """
     arriving = state.arriving
     block, count = take_bucket(arriving, tick)
-    _think_again(const.compares, const, state, block, count, tick)
+    _reroute_arrivals(const.congestion_aware, const, state, block, count, tick)
     while block != NONE:
         prefetch_next_block(arriving, block)
         if unlikely(count == BLOCK_ENTRIES):
-            _ask_for_routes(const.net, const.routes, arriving, state.pool, state.vc, block)
+            _prefetch_routes(const.net, const.routes, arriving, state.pool, state.vc, block)
         for i in range(count):
             packet = entry_in(arriving, block, i)
-            _route(const, state, packet, tick)
-            _ask_for_rows(const, state, packet)
+            _route_packet(const, state, packet, tick)
+            _prefetch_outputs(const, state, packet)
         if unlikely(count == BLOCK_ENTRIES):
-            _ask_for_bits(arriving, state.pool, state.outputs, block, tick)
+            _prefetch_buckets(arriving, state.pool, state.output_wheel, block, tick)
         for i in range(count):
-            _arrive(const, state, entry_in(arriving, block, i), tick)
+            _join_vc(const, state, entry_in(arriving, block, i), tick)
         state.counters.scalars[EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
 @inner
-def _ask_for_rows(const, state, packet):
+def _prefetch_outputs(const, state, packet):
     """Begin to load the rows of the outputs that a packet waits for."""
     output = np.int64(state.pool.packet[packet].output)
     if output != NONE:
-        prefetch(state.rows, output)
+        prefetch(state.output, output)
     elif const.rule == ADAPTIVE:
-        here = _switch_of(state, packet)
-        ports = ports_of(const, state, packet, here)
+        switch = _current_switch(state, packet)
+        ports = allowed_ports(const, state, packet, switch)
         while ports:
-            prefetch(state.rows, const.net.ports.out_base[here] + lowest(ports))
+            prefetch(state.output, const.net.ports.out_base[switch] + lowest(ports))
             ports &= ports - np.uint64(1)
 
 
 @inner
-def _think_again(compares, const, state, block, count, tick):
+def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
     """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
 
-    compares: ``const.compares``. chunk, filled: the first of the list, and how many packets are in it.
+    compares: ``const.congestion_aware``. chunk, filled: the first of the list, and how many packets are in it.
     """
-    if compares is None:
+    if congestion_aware is None:
         return
     while const.rule == PROGRESSIVE and block != NONE:
         for i in range(count):
             packet = entry_in(state.arriving, block, i)
-            reroute(const, state, packet, _switch_of(state, packet), ahead, tick)
+            reroute(const, state, packet, _current_switch(state, packet), queue_estimate, tick)
         block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @inner
-def _switch_of(state, packet):
+def _current_switch(state, packet):
     """Return the switch to which a packet has come."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
 @routine
-def _ask_for_routes(net, routes, arriving, pool, vc, block):
+def _prefetch_routes(net, routes, arriving, pool, vc, block):
     """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
 
     vc: the records of VCs.
@@ -181,13 +181,13 @@ def _ask_for_routes(net, routes, arriving, pool, vc, block):
     if routes.form == TABLE or routes.form == VIA:
         for i in range(BLOCK_ENTRIES):
             record = pool.packet[entry_in(arriving, block, i)]
-            here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
-            toward = toward_of(routes, np.int64(record.route), np.int64(record.hop), target)
-            prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
+            switch, dst_switch = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
+            toward = toward_of(routes, np.int64(record.route), np.int64(record.hop), dst_switch)
+            prefetch(routes.ports.bytes, place_of(routes.ports, toward, switch))
 
 
 @routine
-def _ask_for_bits(arriving, pool, outputs, block, tick):
+def _prefetch_buckets(arriving, pool, outputs, block, tick):
     """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
 
     outputs: the wheel of outputs.
@@ -199,20 +199,22 @@ def _ask_for_bits(arriving, pool, outputs, block, tick):
 
 
 @inner
-def send_all(const, state, tick):
+def inject_packets(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
-    count = drain(state.senders, tick, state.members)
-    for begin in range(0, count, PREFETCH_BATCH):
-        end = min(count, begin + PREFETCH_BATCH)
+    count = drain(state.host_wheel, tick, state.members)
+    for first in range(0, count, PREFETCH_BATCH):
+        end = min(count, first + PREFETCH_BATCH)
         if unlikely(count > MIN_BATCH):
-            _ask_for_hosts(const.net, const.vc_bits, state.host, state.room, len(state.rows), state.members[begin:end])
-        for i in range(begin, end):
-            _send(const, state, np.int64(state.members[i]), tick)
+            _prefetch_hosts(
+                const.net, const.vc_bits, state.host, state.free_flits, len(state.output), state.members[first:end]
+            )
+        for i in range(first, end):
+            _inject(const, state, np.int64(state.members[i]), tick)
     state.counters.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(net, vc_bits, records, room, outputs, hosts):
+def _prefetch_hosts(net, vc_bits, records, free, outputs, hosts):
     """Begin to load what it takes to let some hosts send.
 
     vc_bits, room: of the run's constants and state. records: of all hosts. outputs: how many there are. hosts: uint32.
@@ -220,4 +222,4 @@ def _ask_for_hosts(net, vc_bits, records, room, outputs, hosts):
     for host in hosts:
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
-        prefetch(room, (outputs + np.int64(host)) << vc_bits)
+        prefetch(free, (outputs + np.int64(host)) << vc_bits)

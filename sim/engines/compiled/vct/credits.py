@@ -23,118 +23,126 @@ from flitlab.sim.engines.compiled.records import NONE, ZERO
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 # What is counted of a VC, packed: its room in flits, and whether the sender waits for more.
-_ROOM_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
+_FREE_FLITS, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
 
 # Room that returns, packed: where it is counted, and flits.
-_FLITS_AT, _PLACE_MASK = 32, 0xFFFFFFFF
+_FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
 
 
 @inner
-def _place(const, sender, vc):
+def _credit_index(const, upstream, vc):
     """Find where the room of a VC behind a sender is counted; vc: its number in its input."""
-    return np.uint64((sender << const.vc_bits) + vc)
+    return np.uint64((upstream << const.vc_bits) + vc)
 
 
 @inner
-def room_of(const, state, sender, vc):
+def free_flits(const, state, upstream, vc):
     """Return the room of a VC behind a sender, in flits, as far as that knows; vc: its number in its input."""
-    return np.int64(state.room[_place(const, sender, vc)] & _ROOM_MASK)
+    return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS)
 
 
 @inner
-def use_room(const, state, sender, vc, flits):
+def consume_credits(const, state, upstream, vc, flits):
     """Let a sender use room of a VC; vc: its number in its input."""
-    state.room[_place(const, sender, vc)] -= np.uint32(flits)
+    state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
 
 
 @inner
-def wait_for_room(const, state, sender, low, high):
-    """Have a sender looked at when room returns to it in one of the VCs from ``low`` to ``high`` - 1."""
-    for vc in range(low, high):
-        state.room[_place(const, sender, vc)] |= _AWAITED
+def await_credits(const, state, upstream, first_vc, end_vc):
+    """Have a sender looked at when room returns to it in one of the VCs from ``first_vc`` to ``end_vc`` - 1."""
+    for vc in range(first_vc, end_vc):
+        state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
 
 
 @inner
-def preferred(const, state, resorts, sender, low, high, flits):
-    """Find the VC that a packet prefers among those from ``low`` to ``high`` - 1 behind a sender.
+def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
+    """Find the VC that a packet prefers among those from ``first_vc`` to ``end_vc`` - 1 behind a sender.
 
     resorts: how many of the first VCs are taken last. flits: length of the packet. Returns (the VC, its appeal); the
     VC is NOBODY if none has room.
     """
-    best = NONE
-    if resorts == 0:
-        most = flits - 1
-        for vc in range(low, high):
-            room = room_of(const, state, sender, vc)
-            best, most = (vc, room) if room > most else (best, most)
-        return best, most
-    most = ZERO
-    for vc in range(low, high):
-        room = room_of(const, state, sender, vc)
-        if room < flits or is_kept(resorts, low, vc):
+    best_vc = NONE
+    if reserved_vcs == 0:
+        best_score = flits - 1
+        for vc in range(first_vc, end_vc):
+            free = free_flits(const, state, upstream, vc)
+            best_vc, best_score = (vc, free) if free > best_score else (best_vc, best_score)
+        return best_vc, best_score
+    best_score = ZERO
+    for vc in range(first_vc, end_vc):
+        free = free_flits(const, state, upstream, vc)
+        if free < flits or is_kept(reserved_vcs, first_vc, vc):
             continue
-        worth = appeal(resorts, vc, room, flits)
-        if worth > most:
-            best, most = vc, worth
-    return best, most
+        score = appeal(reserved_vcs, vc, free, flits)
+        if score > best_score:
+            best_vc, best_score = vc, score
+    return best_vc, best_score
 
 
 @inner
-def used_behind(const, state, output):
+def credits_in_use(const, state, output):
     """Count the credit in use on the channel of an output, in flits."""
-    used = ZERO
+    in_use = ZERO
     for vc in range(const.vcs):
-        used += const.buffer_flits - room_of(const, state, output, vc)
-    return used
+        in_use += const.buffer_flits - free_flits(const, state, output, vc)
+    return in_use
 
 
 @inner
-def give_back(state, place, back, flits):
-    """Let room return to who feeds a VC, where it is usable from tick ``back`` on; place: where it is counted."""
-    schedule_event(state.credits, np.int64(place) | np.int64(flits) << _FLITS_AT, back)
+def return_credits(state, index, usable_at, flits):
+    """Let room return to who feeds a VC, where it is usable from tick ``usable_at`` on; place: where it is counted."""
+    schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
 
 
-def places_of(returns: Ints) -> Ints:
+def credit_indices(returns: Ints) -> Ints:
     """Return where room that returns is counted."""
-    return returns & _PLACE_MASK
+    return returns & _INDEX_MASK
 
 
 @inner
-def take_back(const, state, tick):
+def collect_credits(const, state, tick):
     """Take in the room that is usable from a tick on, and wake who waits for it."""
-    _take_back(const.vc_bits, state.credits, state.room, state.rows, state.outputs, state.senders, np.int64(tick))
+    _collect_credits(
+        const.vc_bits,
+        state.returning_credits,
+        state.free_flits,
+        state.output,
+        state.output_wheel,
+        state.host_wheel,
+        np.int64(tick),
+    )
 
 
 @inner
-def skip(program, const, state, first, until):
+def collect_skipped(program, const, state, first, until):
     """Take in what room returns in ticks that are not simulated, from ``first`` to ``until`` - 1.
 
     program: ``state.program``; without one all are simulated.
     """
     if program is None:
         return
-    for tick in range(first, min(until, first + state.credits.mask + 1)):
-        take_back(const, state, tick)
+    for tick in range(first, min(until, first + state.returning_credits.mask + 1)):
+        collect_credits(const, state, tick)
 
 
 @routine
-def _take_back(vc_bits, credits, room, rows, outputs, senders, tick):
+def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
     """Take in the room that is usable from a tick on; arguments: of a run's constants and state."""
-    block, count = take_bucket(credits, tick)
+    block, count = take_bucket(returning_credits, tick)
     while block != NONE:
-        prefetch_next_block(credits, block)
+        prefetch_next_block(returning_credits, block)
         if unlikely(count == BLOCK_ENTRIES):
             for i in range(BLOCK_ENTRIES):
-                prefetch(room, entry_in(credits, block, i) & _PLACE_MASK)
+                prefetch(free, entry_in(returning_credits, block, i) & _INDEX_MASK)
         for i in range(count):
-            returns = entry_in(credits, block, i)
-            place = returns & _PLACE_MASK
-            now = room[np.uint64(place)] + np.uint32(returns >> _FLITS_AT)
-            room[np.uint64(place)] = now & _ROOM_MASK
-            if now & _AWAITED:
-                sender = place >> vc_bits
-                if sender >= len(rows):
-                    schedule(senders, sender - len(rows), tick)
-                elif rows[sender].busy <= tick:  # else it is looked at when it falls free
-                    schedule(outputs, sender, tick)
-        block, count = release_block(credits, block), BLOCK_ENTRIES
+            returns = entry_in(returning_credits, block, i)
+            index = returns & _INDEX_MASK
+            entry = free[np.uint64(index)] + np.uint32(returns >> _FLITS_SHIFT)
+            free[np.uint64(index)] = entry & _FREE_FLITS
+            if entry & _AWAITED:
+                upstream = index >> vc_bits
+                if upstream >= len(outputs):
+                    schedule(host_wheel, upstream - len(outputs), tick)
+                elif outputs[upstream].busy_until <= tick:  # else it is looked at when it falls free
+                    schedule(output_wheel, upstream, tick)
+        block, count = release_block(returning_credits, block), BLOCK_ENTRIES

@@ -10,15 +10,15 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_kept
 from flitlab.sim.engines.compiled.calendar_queue import list_events
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.vct.credits import places_of, room_of
-from flitlab.sim.engines.compiled.vct.requests import ports_of, vcs_of
+from flitlab.sim.engines.compiled.vct.credits import credit_indices, free_flits
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports, allowed_vc_range
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 
 def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
     """Tell whether the packet at the front of some VC can never move between ticks."""
-    returning = np.zeros(len(state.room), bool)
-    returning[places_of(list_events(state.credits)[0])] = True
+    returning = np.zeros(len(state.free_flits), bool)
+    returning[credit_indices(list_events(state.returning_credits)[0])] = True
     return bool(_has_deadlock(const, state, returning))
 
 
@@ -32,7 +32,7 @@ def _has_deadlock(const, state, returning):
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
     for vc in range(count):
-        live[vc] = state.vc[vc].front == NONE or returning[state.vc[vc].credit]
+        live[vc] = state.vc[vc].head_packet == NONE or returning[state.vc[vc].credit_index]
     changed = True
     while changed:
         changed = False
@@ -49,33 +49,35 @@ def _can_move(const, state, vc, live):
 
     live: bool [input VCs].
     """
-    packet = np.int64(state.vc[vc].front)
-    here = np.int64(state.vc[vc].switch)
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
-    way, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
-    if at_target(const.routes, way, hop, here, target):
+    packet = np.int64(state.vc[vc].head_packet)
+    switch = np.int64(state.vc[vc].switch)
+    dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+    route, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
+    if at_target(const.routes, route, hop, switch, dst_switch):
         return True
-    base = const.net.ports.out_base[here]
+    base = const.net.ports.out_base[switch]
     if const.rule != ADAPTIVE:
-        return _opens(const, state, packet, np.int64(state.pool.packet[packet].output), live)
-    ports = ports_of(const, state, packet, here)
+        return _has_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
+    ports = allowed_ports(const, state, packet, switch)
     while ports:
-        if _opens(const, state, packet, base + lowest(ports), live):
+        if _has_space(const, state, packet, base + lowest(ports), live):
             return True
         ports &= ports - np.uint64(1)
     return False
 
 
 @njit
-def _opens(const, state, packet, output, live):
+def _has_space(const, state, packet, output, live):
     """Tell whether some VC of an output that a packet may take has room or will have it.
 
     live: bool [input VCs].
     """
     first = np.int64(const.net.ports.out_input[output]) * const.vcs
-    low, high = vcs_of(const, state, packet, output)
-    opens = False
-    for other in range(low, high):
-        has_room = live[first + other] or room_of(const, state, output, other) >= state.pool.packet[packet].flits
-        opens |= has_room and not is_kept(const.reserved_vcs, low, other)
-    return opens
+    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    has_space = False
+    for other in range(first_vc, end_vc):
+        has_space_now = (
+            live[first + other] or free_flits(const, state, output, other) >= state.pool.packet[packet].flits
+        )
+        has_space |= has_space_now and not is_kept(const.reserved_vcs, first_vc, other)
+    return has_space

@@ -25,36 +25,36 @@ from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import count_ejection
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, record_remote_delivery
-from flitlab.sim.engines.compiled.vct.credits import give_back, skip
+from flitlab.sim.engines.compiled.vct.credits import collect_skipped, return_credits
 
-SOON = 6
+PREFETCH_DISTANCE = 6
 """A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
 
 
 @inner
-def crosses(state, vc):
+def is_remote(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
     return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
 @inner
-def post_room(state, vc, back, flits):
-    """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
-    _note(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit, back, flits)
+def send_credits(state, vc, usable_at, flits):
+    """Let room of an input VC return to the region that feeds it, where it is usable from tick ``usable_at`` on."""
+    _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
 
 
 @inner
-def _note(state, lane, what, tick, flits):
+def _send_control(state, remote_partition, subject, tick, flits):
     """Post a note to region ``remote_partition`` - 1."""
-    notes = state.mailboxes.control
-    entry = append_entry(state.mailboxes, notes, lane, CONTROL)
-    notes[entry, 0] = what
-    notes[entry, 1] = tick
-    notes[entry, 2] = flits
+    control = state.mailboxes.control
+    entry = append_entry(state.mailboxes, control, remote_partition, CONTROL)
+    control[entry, 0] = subject
+    control[entry, 1] = tick
+    control[entry, 2] = flits
 
 
 @inner
-def post_delivery(program, state, packet, tick):
+def send_completion(program, state, packet, tick):
     """Let the sender of a message whose last packet is delivered at ``tick`` know it, if it waits in another region.
 
     program: ``state.program``.
@@ -63,22 +63,22 @@ def post_delivery(program, state, packet, tick):
         return
     if state.mailboxes.partitions > 1:
         send = np.int64(state.pool.packet[packet].send)
-        lane = awaiting_partition(program.ranks, send)
-        if lane > 0 and count_ejection(program, send):
-            _note(state, lane, send, tick, np.int64(0))
+        remote_partition = awaiting_partition(program.ranks, send)
+        if remote_partition > 0 and count_ejection(program, send):
+            _send_control(state, remote_partition, send, tick, np.int64(0))
 
 
 @inner
-def post_packet(state, packet, twin, comes):
-    """Let a packet go to another region, where it is ready to be routed at tick ``comes``.
+def send_packet(state, packet, remote_vc, ready_at):
+    """Let a packet go to another region, where it is ready to be routed at tick ``ready_at``.
 
     twin: of the input VC that it goes to, the record in this region.
     """
     packets = state.mailboxes.packets
-    entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[twin]), PACKETS)
+    entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[remote_vc]), PACKETS)
     packets[entry] = state.pool.packet[packet]
-    packets[entry].input_vc = state.vc[twin].twin
-    packets[entry].next = comes
+    packets[entry].input_vc = state.vc[remote_vc].remote_copy
+    packets[entry].next = ready_at
     free_record(state.pool, packet)
 
 
@@ -88,36 +88,36 @@ def exchange(const, state, tick, until):
 
     Returns the tick at which to go on: a later one if there are no packets until then, ``until`` if that is called off.
     """
-    _sum_up(state.program, state)
+    _publish_status(state.program, state)
     if not synchronize(state.mailboxes):
         return until
-    end, tick = tick, _next_tick(state.program, state, tick, until)
-    for region in range(state.mailboxes.partitions):
-        box = mailbox_from(state.mailboxes, region)
-        first = first_entry(state.mailboxes, state.mailboxes.packets, box)
-        for entry in range(first, first + state.mailboxes.count[box, PACKETS]):
-            _take_in(state, entry)
-        first = first_entry(state.mailboxes, state.mailboxes.control, box)
-        for entry in range(first, first + state.mailboxes.count[box, CONTROL]):
-            _take_note(state.program, state, entry)
+    window_end, tick = tick, _next_window(state.program, state, tick, until)
+    for partition in range(state.mailboxes.partitions):
+        mailbox = mailbox_from(state.mailboxes, partition)
+        first = first_entry(state.mailboxes, state.mailboxes.packets, mailbox)
+        for entry in range(first, first + state.mailboxes.count[mailbox, PACKETS]):
+            _receive_packet(state, entry)
+        first = first_entry(state.mailboxes, state.mailboxes.control, mailbox)
+        for entry in range(first, first + state.mailboxes.count[mailbox, CONTROL]):
+            _receive_control(state.program, state, entry)
     swap_mailboxes(state.mailboxes)
-    skip(state.program, const, state, end, tick)
+    collect_skipped(state.program, const, state, window_end, tick)
     return tick
 
 
 @inner
-def _sum_up(program, state):
+def _publish_status(program, state):
     """Tell the other regions whether there are packets in this one, and when its program goes on."""
     if program is None:
         return
     scalars, free = state.counters.scalars, state.pool.free
-    waiting = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
-    active = waiting or free[len(free) - 1] < len(free) - 1
+    has_unsent = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
+    active = has_unsent or free[len(free) - 1] < len(free) - 1
     publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
 
 
 @inner
-def _next_tick(program, state, tick, until):
+def _next_window(program, state, tick, until):
     """Find the tick at which to go on after a window: that of the next event if there are no packets."""
     if program is None:
         return tick
@@ -125,20 +125,20 @@ def _next_tick(program, state, tick, until):
 
 
 @inner
-def _take_note(program, state, entry):
+def _receive_control(program, state, entry):
     """Take in what another region has to say: of room, or of a message that will have been delivered there."""
-    what, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
+    subject, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
     flits = np.int64(
         state.mailboxes.control[entry, 2]
     )  # an int64, as elsewhere: of other types there would be another copy
     if flits > 0:
-        give_back(state, what, tick, flits)
+        return_credits(state, subject, tick, flits)
     else:
-        _complete(program, what, tick)
+        _record_completion(program, subject, tick)
 
 
 @inner
-def _complete(program, send, tick):
+def _record_completion(program, send, tick):
     """Note that all of the message of a send will have been delivered at ``tick``."""
     if program is None:
         return
@@ -146,10 +146,10 @@ def _complete(program, send, tick):
 
 
 @inner
-def _take_in(state, entry):
+def _receive_packet(state, entry):
     """Put a packet from another region among those that come to switches."""
     packets = state.mailboxes.packets
-    prefetch(packets, entry + SOON)
+    prefetch(packets, entry + PREFETCH_DISTANCE)
     packet = allocate_record(state.pool)
     state.pool.packet[packet] = packets[entry]
     schedule_event(state.arriving, packet, np.int64(packets[entry].next))

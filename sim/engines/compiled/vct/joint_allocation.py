@@ -16,146 +16,153 @@ from flitlab.models.rules.vc import is_last_resort
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
 from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
-from flitlab.sim.engines.compiled.vct.credits import used_behind, wait_for_room
+from flitlab.sim.engines.compiled.vct.allocation import grant, prefetch_requests
+from flitlab.sim.engines.compiled.vct.credits import await_credits, credits_in_use
 from flitlab.sim.engines.compiled.vct.requests import (
+    allowed_ports,
     channel_of,
-    dequeue,
-    eligible_from,
-    entry_of,
-    first_not_before,
-    key_at,
-    ports_of,
+    count_preceding,
+    downstream_input,
+    eligible_tick,
     precedes,
-    room_for,
-    vcs_in,
-    want_at,
-    withdraw,
+    remove_request,
+    request_at,
+    request_key,
+    requested_vcs,
+    select_requested_vc,
+    withdraw_request,
 )
-from flitlab.sim.engines.compiled.vct.state import COST, VC_OFFERED
+from flitlab.sim.engines.compiled.vct.state import COST, OUT_VC
 
 _ONE = np.uint64(1)
 
 
 @inner
-def _first_eligible(const, state, output, place, tick):
-    """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
-    while place < state.rows[output].waiting:
-        eligible = eligible_from(const, state, key_at(const, state, output, place))
+def _first_eligible(const, state, output, index, tick):
+    """Find the first place from ``index`` on in an output's row whose head is eligible; it is woken for the others."""
+    while index < state.output[output].requests_waiting:
+        eligible = eligible_tick(const, state, request_key(const, state, output, index))
         if eligible <= tick:
             break
-        schedule(state.outputs, output, eligible)
-        place += 1
-    return place
+        schedule(state.output_wheel, output, eligible)
+        index += 1
+    return index
 
 
 @inner
-def _used(const, state, output, tick):
+def _cached_credits_in_use(const, state, output, tick):
     """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
-    if state.used[output, 1] != tick:
-        state.used[output, 0], state.used[output, 1] = used_behind(const, state, output), tick
-    return state.used[output, 0]
+    if state.in_use_cache[output, 1] != tick:
+        state.in_use_cache[output, 0], state.in_use_cache[output, 1] = credits_in_use(const, state, output), tick
+    return state.in_use_cache[output, 0]
 
 
 @inner
-def _word(const, state, packet):
+def _routing_draw(const, state, packet):
     """Make the draw that belongs to the decision of a packet at the switch where it is."""
     record = state.pool.packet[packet]
     return route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
 
 
 @inner
-def _cheapest(const, state, packet, here, tick):
+def _least_cost_output(const, state, packet, switch, tick):
     """Find the output of least cost to a polarized packet (ties are drawn), of those that it may take at a switch.
 
     The cost is in flits: the credit in use on the channel, and what its detour is put back by.
     """
     record = state.pool.packet[packet]
-    target = np.int64(const.net.host_switch[record.dst_host])
-    origin, flits = np.int64(record.route), np.int64(record.flits)
-    ports, base = ports_of(const, state, packet, here), np.int64(const.net.ports.out_base[here])
-    least, tied = NEVER, np.uint64(0)
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    src_switch, flits = np.int64(record.route), np.int64(record.flits)
+    ports, base = allowed_ports(const, state, packet, switch), np.int64(const.net.ports.out_base[switch])
+    least, ties = NEVER, np.uint64(0)
     while ports:
         port = lowest(ports)
         ports &= ports - _ONE
-        there = np.int64(const.routes.dst[channel_of(state, base + port)])
-        cost = _used(const, state, base + port, tick) + detour(const.routes, origin, target, here, there, flits)
+        next_switch = np.int64(const.routes.dst[channel_of(state, base + port)])
+        cost = _cached_credits_in_use(const, state, base + port, tick) + detour(
+            const.routes, src_switch, dst_switch, switch, next_switch, flits
+        )
         if cost < least:
-            least, tied = cost, np.uint64(0)
+            least, ties = cost, np.uint64(0)
         if cost == least:
-            tied |= _ONE << np.uint64(port)
-    if popcount(tied) == 1:
-        return base + lowest(tied)
-    return base + drawn_tie(tied, _word(const, state, packet))
+            ties |= _ONE << np.uint64(port)
+    if popcount(ties) == 1:
+        return base + lowest(ties)
+    return base + drawn_tie(ties, _routing_draw(const, state, packet))
 
 
 @inner
-def _offer(const, state, place, output, next_vc, worth, tick):
+def _record_candidate(const, state, index, output, next_vc, score, tick):
     """Note that an output that is served has room for the head that is visited, in a VC, and at which cost.
 
     place: of the output among those that are served. worth: appeal of the VC.
     """
-    state.offer[place, VC_OFFERED] = next_vc
-    last_resort = const.reserved_vcs > 0 and is_last_resort(worth)
-    state.offer[place, COST] = channel_cost(_used(const, state, output, tick), last_resort)
+    state.candidate[index, OUT_VC] = next_vc
+    last_resort = const.reserved_vcs > 0 and is_last_resort(score)
+    state.candidate[index, COST] = channel_cost(_cached_credits_in_use(const, state, output, tick), last_resort)
 
 
 @inner
-def _defer(const, state, awake, offers, tick):
+def _schedule_retry(const, state, outputs, candidates, tick):
     """Have a head visited at a tick, and when credits return, for the outputs that have room for it.
 
     awake, offers: see :func:`_choose`.
     """
-    while offers:
-        output = np.int64(awake[lowest(offers)])
-        offers &= offers - _ONE
-        schedule(state.outputs, output, tick)
-        wait_for_room(const, state, output, np.int64(0), const.vcs)
+    while candidates:
+        output = np.int64(outputs[lowest(candidates)])
+        candidates &= candidates - _ONE
+        schedule(state.output_wheel, output, tick)
+        await_credits(const, state, output, np.int64(0), const.vcs)
 
 
 @routine
-def _choose(const, state, awake, offers, key, since, tick):
+def _select_output(const, state, outputs, candidates, age, since, tick):
     """Choose one of the outputs that have room for an adaptive head (see ``rules.adaptive``).
 
-    awake: uint32, outputs of the switch, ascending. offers: uint64, places in ``awake`` of those that have room, a bit
+    awake: uint32, outputs of the switch, ascending. offers: uint64, places in ``outputs`` of those that have room, a
+    bit
     each. key: of the head. since: tick from which on it could have been granted an idle output. Returns the place in
-    ``awake``, or NOBODY if the head waits for its drawn channel.
+    ``outputs``, or NOBODY if the head waits for its drawn channel.
     """
-    vc = key & 0xFFFFFFFF
-    packet, here = np.int64(state.vc[vc].front), np.int64(state.vc[vc].switch)
-    ports, flits = ports_of(const, state, packet, here), np.int64(state.pool.packet[packet].flits)
+    vc = age & 0xFFFFFFFF
+    packet, switch = np.int64(state.vc[vc].head_packet), np.int64(state.vc[vc].switch)
+    ports, flits = allowed_ports(const, state, packet, switch), np.int64(state.pool.packet[packet].flits)
     if popcount(ports) == 1:
-        return lowest(offers)
-    least, tied, left = NEVER, np.uint64(0), offers
-    while left:
-        k = lowest(left)
-        left &= left - _ONE
-        cost = state.offer[k, COST]
+        return lowest(candidates)
+    least, ties, remaining = NEVER, np.uint64(0), candidates
+    while remaining:
+        k = lowest(remaining)
+        remaining &= remaining - _ONE
+        cost = state.candidate[k, COST]
         if cost < least:
-            least, tied = cost, np.uint64(0)
+            least, ties = cost, np.uint64(0)
         if cost == least:
-            tied |= _ONE << np.uint64(k)
-    word = _word(const, state, packet)
-    drawn = np.int64(const.net.ports.out_base[here]) + drawn_channel(ports, word)
-    busy = np.int64(state.rows[drawn].busy)
+            ties |= _ONE << np.uint64(k)
+    draw = _routing_draw(const, state, packet)
+    drawn = np.int64(const.net.ports.out_base[switch]) + drawn_channel(ports, draw)
+    busy = np.int64(state.output[drawn].busy_until)
     if busy <= tick:
-        for k in range(len(awake)):
-            if awake[k] == drawn and offers >> np.uint64(k) & _ONE and keeps_drawn(state.offer[k, COST], least, flits):
+        for k in range(len(outputs)):
+            if (
+                outputs[k] == drawn
+                and candidates >> np.uint64(k) & _ONE
+                and keeps_drawn(state.candidate[k, COST], least, flits)
+            ):
                 return k
     elif waits_for_drawn(busy, since, flits):
-        want = want_at(const, state, drawn, first_not_before(const, state, drawn, key))
-        next_vc, worth = room_for(const, state, drawn, want)
+        request = request_at(const, state, drawn, count_preceding(const, state, drawn, age))
+        next_vc, score = select_requested_vc(const, state, drawn, request)
         if next_vc != NONE:
-            last_resort = const.reserved_vcs > 0 and is_last_resort(worth)
-            cost = channel_cost(_used(const, state, drawn, tick), last_resort)
+            last_resort = const.reserved_vcs > 0 and is_last_resort(score)
+            cost = channel_cost(_cached_credits_in_use(const, state, drawn, tick), last_resort)
             if keeps_drawn(cost, least, flits):
-                _defer(const, state, awake, offers, busy)
+                _schedule_retry(const, state, outputs, candidates, busy)
                 return NONE
-    return drawn_tie(tied, word)
+    return drawn_tie(ties, draw)
 
 
 @inner
-def _serve_switch(const, state, awake, count, tick):
+def _allocate_switch(const, state, outputs, count, tick):
     """Serve ``count`` outputs, all of one switch, visiting heads across them in the order in which they are served.
 
     awake: uint32, the outputs, ascending.
@@ -163,94 +170,99 @@ def _serve_switch(const, state, awake, count, tick):
     cursor = state.cursor
     for k in range(count):
         cursor[k] = 0
-        output = np.int64(awake[k])
-        if state.rows[output].busy > tick:
+        output = np.int64(outputs[k])
+        if state.output[output].busy_until > tick:
             cursor[k] = TICK_LIMIT
     while True:
         oldest = np.int64(TICK_LIMIT) << 32
         for k in range(count):
             if const.oldest_first:
-                cursor[k] = _first_eligible(const, state, np.int64(awake[k]), cursor[k], tick)
-            if cursor[k] < state.rows[awake[k]].waiting:
-                key = key_at(const, state, np.int64(awake[k]), cursor[k])
-                oldest = key if precedes(const, state, key, oldest) else oldest
+                cursor[k] = _first_eligible(const, state, np.int64(outputs[k]), cursor[k], tick)
+            if cursor[k] < state.output[outputs[k]].requests_waiting:
+                age = request_key(const, state, np.int64(outputs[k]), cursor[k])
+                oldest = age if precedes(const, state, age, oldest) else oldest
         if oldest >> 32 > tick:
             break
         vc = oldest & 0xFFFFFFFF
-        packet = np.int64(state.vc[vc].front)
+        packet = np.int64(state.vc[vc].head_packet)
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
-        best, best_vc, offers, wanted = NONE, NONE, np.uint64(0), NONE
-        chooses = const.rule == ADAPTIVE and state.pool.packet[packet].output == NONE
-        if const.routes.form == POLARIZED and chooses:
-            wanted = _cheapest(const, state, packet, np.int64(state.vc[vc].switch), tick)
+        best, best_vc, candidates, required_output = NONE, NONE, np.uint64(0), NONE
+        is_adaptive = const.rule == ADAPTIVE and state.pool.packet[packet].output == NONE
+        if const.routes.form == POLARIZED and is_adaptive:
+            required_output = _least_cost_output(const, state, packet, np.int64(state.vc[vc].switch), tick)
         for k in range(count):
-            output = np.int64(awake[k])
-            if cursor[k] >= state.rows[output].waiting or key_at(const, state, output, cursor[k]) != oldest:
+            output = np.int64(outputs[k])
+            if (
+                cursor[k] >= state.output[output].requests_waiting
+                or request_key(const, state, output, cursor[k]) != oldest
+            ):
                 continue
             cursor[k] += 1
-            if wanted != NONE:
-                schedule(state.outputs, output, tick + 1)  # what an output costs changes with every grant
-            if wanted != NONE and output != wanted:
+            if required_output != NONE:
+                schedule(state.output_wheel, output, tick + 1)  # what an output costs changes with every grant
+            if required_output != NONE and output != required_output:
                 continue
             if blocked_until > tick:
-                schedule(state.outputs, output, blocked_until)
-            elif entry_of(state, output) == NONE:
+                schedule(state.output_wheel, output, blocked_until)
+            elif downstream_input(state, output) == NONE:
                 best = k
             else:
-                next_vc, worth = room_for(const, state, output, want_at(const, state, output, cursor[k] - 1))
+                next_vc, score = select_requested_vc(
+                    const, state, output, request_at(const, state, output, cursor[k] - 1)
+                )
                 if next_vc != NONE:
                     best, best_vc = k, next_vc
-                    if chooses and wanted == NONE:
-                        offers |= _ONE << np.uint64(k)
-                        _offer(const, state, k, output, next_vc, worth, tick)
+                    if is_adaptive and required_output == NONE:
+                        candidates |= _ONE << np.uint64(k)
+                        _record_candidate(const, state, k, output, next_vc, score, tick)
                     continue
-                low, high = vcs_in(want_at(const, state, output, cursor[k] - 1))
-                wait_for_room(const, state, output, low, high)
-        if offers:
-            since = max(eligible_from(const, state, oldest), blocked_until)
-            best = _choose(const, state, awake[:count], offers, oldest, since, tick)
-            best_vc = state.offer[best, VC_OFFERED] if best != NONE else NONE
+                first_vc, end_vc = requested_vcs(request_at(const, state, output, cursor[k] - 1))
+                await_credits(const, state, output, first_vc, end_vc)
+        if candidates:
+            since = max(eligible_tick(const, state, oldest), blocked_until)
+            best = _select_output(const, state, outputs[:count], candidates, oldest, since, tick)
+            best_vc = state.candidate[best, OUT_VC] if best != NONE else NONE
         if best == NONE:
             continue
-        granted = np.int64(awake[best])
-        if chooses:
-            here = np.int64(state.vc[vc].switch)
-            ports = ports_of(const, state, packet, here)
+        granted_output = np.int64(outputs[best])
+        if is_adaptive:
+            switch = np.int64(state.vc[vc].switch)
+            ports = allowed_ports(const, state, packet, switch)
             while ports:
-                withdraw(const, state, const.net.ports.out_base[here] + lowest(ports), oldest)
+                withdraw_request(const, state, const.net.ports.out_base[switch] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)
             for k in range(count):  # rows from which it went have moved up by one
                 if cursor[k] < TICK_LIMIT and cursor[k] > 0:
-                    cursor[k] = first_not_before(const, state, np.int64(awake[k]), oldest)
+                    cursor[k] = count_preceding(const, state, np.int64(outputs[k]), oldest)
         else:
-            dequeue(const, state, granted, cursor[best] - 1)
+            remove_request(const, state, granted_output, cursor[best] - 1)
         cursor[best] = TICK_LIMIT
-        if chooses:
-            state.used[granted, 0] += np.int64(state.pool.packet[packet].flits)
-        grant(const, state, packet, vc, granted, best_vc, tick)
+        if is_adaptive:
+            state.in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
+        grant(const, state, packet, vc, granted_output, best_vc, tick)
     for k in range(count):
-        output = np.int64(awake[k])
-        if cursor[k] < state.rows[output].waiting:
-            schedule(state.outputs, output, key_at(const, state, output, cursor[k]) >> 32)
+        output = np.int64(outputs[k])
+        if cursor[k] < state.output[output].requests_waiting:
+            schedule(state.output_wheel, output, request_key(const, state, output, cursor[k]) >> 32)
 
 
 @inner
-def serve_together(const, state, outputs, count, tick):
+def allocate_jointly(const, state, outputs, count, tick):
     """Serve the first ``count`` of some outputs, which are ascending and so come switch by switch.
 
     outputs: uint32.
     """
     first = np.int64(0)
-    here = np.int64(0)
-    asked = np.int64(0)
+    switch = np.int64(0)
+    prefetched = np.int64(0)
     while first < count:
-        if unlikely(first >= asked and count - first > MIN_BATCH):
-            asked = min(count, first + PREFETCH_BATCH)
-            ask_for_heads(const, state, outputs[first:asked], tick)
-        while outputs[first] >= const.net.ports.out_base[here + 1]:
-            here += 1
+        if unlikely(first >= prefetched and count - first > MIN_BATCH):
+            prefetched = min(count, first + PREFETCH_BATCH)
+            prefetch_requests(const, state, outputs[first:prefetched], tick)
+        while outputs[first] >= const.net.ports.out_base[switch + 1]:
+            switch += 1
         last = first + 1
-        while last < count and outputs[last] < const.net.ports.out_base[here + 1]:
+        while last < count and outputs[last] < const.net.ports.out_base[switch + 1]:
             last += 1
-        _serve_switch(const, state, outputs[first:last], last - first, tick)
+        _allocate_switch(const, state, outputs[first:last], last - first, tick)
         first = last

@@ -25,15 +25,15 @@ from flitlab.sim.engines.compiled.timing_wheel import make_timing_wheel, schedul
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
     VctState,
-    make_credits,
-    make_vcs,
-    most_leaving,
-    set_ends,
+    make_credit_queue,
+    make_vc_records,
+    max_ejecting,
+    set_downstream,
 )
 from flitlab.sim.engines.regions import ahead
 
 
-class _Cut(NamedTuple):
+class _PartitionMap(NamedTuple):
     """Where a network is cut.
 
     switch, input, output, host: int64, the region of each. crossing: outputs that lead to another region.
@@ -43,139 +43,151 @@ class _Cut(NamedTuple):
     input: Ints
     output: Ints
     host: Ints
-    crossing: Ints
+    cut_outputs: Ints
 
 
-def _cut(const: VctConstants, regions: int) -> _Cut:
+def _map_partitions(const: VctConstants, partitions: int) -> _PartitionMap:
     """Cut switches, in their order, into regions with about as many outputs each.
 
     Families number switches such that neighbours in a grid, a group or a pod stand together.
     """
     ports = const.net.ports
     outputs = len(ports.out_input)
-    first = np.searchsorted(ports.out_base[:-1], outputs * np.arange(1, regions) / regions)
-    switch = np.searchsorted(first, np.arange(const.net.switches), side="right").astype(np.int64)
+    first_switch = np.searchsorted(ports.out_base[:-1], outputs * np.arange(1, partitions) / partitions)
+    switch = np.searchsorted(first_switch, np.arange(const.net.switches), side="right").astype(np.int64)
     of_input = switch[ports.in_switch]
     of_output = np.repeat(switch, np.diff(ports.out_base).astype(np.int64))
     network = np.flatnonzero(ports.out_input != NONE)
-    crossing = network[of_output[network] != of_input[ports.out_input[network]]]
+    cut_outputs = network[of_output[network] != of_input[ports.out_input[network]]]
     host = switch[const.net.host_switch]
-    return _Cut(switch=switch, input=of_input, output=of_output, host=host, crossing=crossing)
+    return _PartitionMap(switch=switch, input=of_input, output=of_output, host=host, cut_outputs=cut_outputs)
 
 
-def split(
-    scenario: Scenario[Vct], const: VctConstants, whole: VctState, regions: int
+def make_partitions(
+    scenario: Scenario[Vct], const: VctConstants, merged: VctState, partitions: int
 ) -> tuple[VctConstants, VctState, list[VctState]]:
     """Cut a run at tick 0 into regions: (their constants, the state of all, the state of each).
 
     The arrays that the regions share are those of the state of all.
     """
-    cut = _cut(const, regions)
-    vc, lane = _with_twins(const, whole.vc, cut)
-    together = whole._replace(vc=vc[: len(whole.vc)], remote_partition=lane[: len(whole.vc)])
-    mails = _mails(const, cut, regions, ahead(scenario))
-    pools = _pools(const, whole.pool, cut, regions)
-    const = _with_borders(const, cut)
-    set_ends(whole.rows, const.net.ports)
-    programs = [None] * regions if whole.program is None else _programs(whole.program, cut, regions)
-    ticks, records = whole.outputs.mask + 1, len(whole.pool.packet)
+    partition_map = _map_partitions(const, partitions)
+    vc, remote_partition = _add_remote_copies(const, merged.vc, partition_map)
+    shared_state = merged._replace(vc=vc[: len(merged.vc)], remote_partition=remote_partition[: len(merged.vc)])
+    mailboxes = _make_mailboxes(const, partition_map, partitions, ahead(scenario))
+    pools = _split_pool(const, merged.pool, partition_map, partitions)
+    const = _redirect_cut_outputs(const, partition_map)
+    set_downstream(merged.output, const.net.ports)
+    programs = (
+        [None] * partitions if merged.program is None else _split_program(merged.program, partition_map, partitions)
+    )
+    ticks, records = merged.output_wheel.mask + 1, len(merged.pool.packet)
     states = []
-    for region in range(regions):
-        state = whole._replace(
-            pool=pools[region],
+    for partition in range(partitions):
+        state = merged._replace(
+            pool=pools[partition],
             vc=vc,
-            remote_partition=lane,
-            credits=make_credits(ticks, len(whole.credits.free) * int(BLOCK_ENTRIES)),
+            remote_partition=remote_partition,
+            returning_credits=make_credit_queue(ticks, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)),
             arriving=make_calendar_queue(ticks, records),
-            leaving=make_calendar_queue(ticks, records),
-            members=np.zeros_like(whole.members),
-            cursor=np.zeros_like(whole.cursor),
-            offer=np.zeros_like(whole.offer),
-            outputs=make_timing_wheel(len(cut.output), whole.outputs.mask + 1),
-            senders=make_timing_wheel(len(cut.host), whole.senders.mask + 1),
-            mailboxes=mails[region],
-            program=programs[region],
-            counters=_tally(whole.counters),
+            ejecting=make_calendar_queue(ticks, records),
+            members=np.zeros_like(merged.members),
+            cursor=np.zeros_like(merged.cursor),
+            candidate=np.zeros_like(merged.candidate),
+            output_wheel=make_timing_wheel(len(partition_map.output), merged.output_wheel.mask + 1),
+            host_wheel=make_timing_wheel(len(partition_map.host), merged.host_wheel.mask + 1),
+            mailboxes=mailboxes[partition],
+            program=programs[partition],
+            counters=_partition_counters(merged.counters),
         )
-        schedule_all(state.senders, np.flatnonzero(cut.host == region), 0)
+        schedule_all(state.host_wheel, np.flatnonzero(partition_map.host == partition), 0)
         states.append(state)
-    return const, together, states
+    return const, shared_state, states
 
 
-def _with_borders(const: VctConstants, cut: _Cut) -> VctConstants:
+def _redirect_cut_outputs(const: VctConstants, partition_map: _PartitionMap) -> VctConstants:
     """Return the constants with outputs that lead to another region leading to the twins."""
     ports = const.net.ports
     inputs = len(ports.in_switch)
     out_input = ports.out_input.copy()
-    out_input[cut.crossing] = inputs + np.arange(len(cut.crossing))
-    in_switch = np.concatenate([ports.in_switch, ports.in_switch[ports.out_input[cut.crossing]]])
+    out_input[partition_map.cut_outputs] = inputs + np.arange(len(partition_map.cut_outputs))
+    in_switch = np.concatenate([ports.in_switch, ports.in_switch[ports.out_input[partition_map.cut_outputs]]])
     return const._replace(net=const.net._replace(ports=ports._replace(out_input=out_input, in_switch=in_switch)))
 
 
-def _twins(const: VctConstants, cut: _Cut) -> tuple[Ints, Ints]:
+def _remote_copies(const: VctConstants, partition_map: _PartitionMap) -> tuple[Ints, Ints]:
     """List the two records of every VC between regions: (at its switch, where it is fed); int64."""
-    entry = const.net.ports.out_input[cut.crossing].astype(np.int64)
-    own = (entry[:, None] * const.vcs + np.arange(const.vcs)).ravel()
-    return own, len(const.net.ports.in_switch) * const.vcs + np.arange(len(own))
+    entry = const.net.ports.out_input[partition_map.cut_outputs].astype(np.int64)
+    local = (entry[:, None] * const.vcs + np.arange(const.vcs)).ravel()
+    return local, len(const.net.ports.in_switch) * const.vcs + np.arange(len(local))
 
 
-def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> tuple[np.ndarray, np.ndarray]:
+def _add_remote_copies(
+    const: VctConstants, records: np.ndarray, partition_map: _PartitionMap
+) -> tuple[np.ndarray, np.ndarray]:
     """Copy the records of all input VCs, and add the twins of those between regions: (VC, uint8, their lanes)."""
-    own, twin = _twins(const, cut)
-    vc = make_vcs(len(records) + len(twin))
-    lane = np.zeros(len(vc), np.uint8)
+    local, remote = _remote_copies(const, partition_map)
+    vc = make_vc_records(len(records) + len(remote))
+    remote_partition = np.zeros(len(vc), np.uint8)
     vc[: len(records)] = records
-    vc["switch"][twin] = vc["switch"][own]
-    feeding = np.repeat(cut.output[cut.crossing], const.vcs)
-    lane[twin], vc["twin"][twin] = cut.input[own // const.vcs] + 1, own
-    lane[own], vc["twin"][own] = feeding + 1, twin
-    return vc, lane
+    vc["switch"][remote] = vc["switch"][local]
+    feeding_partition = np.repeat(partition_map.output[partition_map.cut_outputs], const.vcs)
+    remote_partition[remote], vc["remote_copy"][remote] = partition_map.input[local // const.vcs] + 1, local
+    remote_partition[local], vc["remote_copy"][local] = feeding_partition + 1, remote
+    return vc, remote_partition
 
 
-def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Mailboxes]:
+def _make_mailboxes(const: VctConstants, partition_map: _PartitionMap, partitions: int, window: int) -> list[Mailboxes]:
     """Make the boxes between regions, with room for all that can be granted in ``window`` ticks."""
     shortest = int(const.net.packets.flits.min())
-    slots = const.buffer_flits // shortest
-    ends = cut.output[cut.crossing] * regions + cut.input[const.net.ports.out_input[cut.crossing]]
-    channels = int(np.bincount(ends, minlength=1).max())
+    packets_per_vc = const.buffer_flits // shortest
+    mailbox_of_channel = (
+        partition_map.output[partition_map.cut_outputs] * partitions
+        + partition_map.input[const.net.ports.out_input[partition_map.cut_outputs]]
+    )
+    channels = int(np.bincount(mailbox_of_channel, minlength=1).max())
     grants = -(-window // shortest)
-    rooms, deliveries = channels * const.vcs * min(grants, slots), int(np.bincount(cut.host).max()) * grants
-    return make_mailboxes(regions, window, channels * min(grants, const.vcs * slots), rooms + deliveries)
+    credits, deliveries = (
+        channels * const.vcs * min(grants, packets_per_vc),
+        int(np.bincount(partition_map.host).max()) * grants,
+    )
+    return make_mailboxes(partitions, window, channels * min(grants, const.vcs * packets_per_vc), credits + deliveries)
 
 
-def _pools(const: VctConstants, pool: Pool, cut: _Cut, regions: int) -> list[Pool]:
+def _split_pool(const: VctConstants, pool: Pool, partition_map: _PartitionMap, partitions: int) -> list[Pool]:
     """Give each region its share of the records: what its buffers hold, and what is leaving to its hosts."""
-    slots = const.buffer_flits // int(const.net.packets.flits.min())
-    share = np.bincount(cut.input, minlength=regions) * const.vcs * slots
-    share += np.bincount(cut.host, most_leaving(const), regions).astype(np.int64)
+    packets_per_vc = const.buffer_flits // int(const.net.packets.flits.min())
+    share = np.bincount(partition_map.input, minlength=partitions) * const.vcs * packets_per_vc
+    share += np.bincount(partition_map.host, max_ejecting(const), partitions).astype(np.int64)
     last = np.cumsum(share)
     free = [np.append(np.arange(end - 1, end - size - 1, -1), size) for end, size in zip(last, share, strict=True)]
     return [pool._replace(free=unused.astype(np.uint32)) for unused in free]
 
 
-def _programs(program: Program, cut: _Cut, regions: int) -> list[Program]:
+def _split_program(program: Program, partition_map: _PartitionMap, partitions: int) -> list[Program]:
     """Give each region the ranks whose hosts are in it."""
-    parts = partition_ranks(program.ranks, cut.host[program.host], regions)
-    return [program._replace(ranks=ranks, last_active=np.zeros_like(program.last_active)) for ranks in parts]
+    rank_parts = partition_ranks(program.ranks, partition_map.host[program.host], partitions)
+    return [program._replace(ranks=ranks, last_active=np.zeros_like(program.last_active)) for ranks in rank_parts]
 
 
-def _tally(shared: RunCounters) -> RunCounters:
+def _partition_counters(merged_counters: RunCounters) -> RunCounters:
     """Make the tally of a region: it shares what each entry of which one region counts."""
-    return shared._replace(
+    return merged_counters._replace(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
         hops=np.zeros(LONG, np.int64),
         deflections=np.zeros(LONG, np.int64),
-        by_src_host=np.zeros_like(shared.by_src_host),
-        log=np.zeros_like(shared.log),
+        by_src_host=np.zeros_like(merged_counters.by_src_host),
+        log=np.zeros_like(merged_counters.log),
     )
 
 
-def fold(const: VctConstants, whole: VctState, states: list[VctState]) -> VctState:
+def merge_partitions(const: VctConstants, merged: VctState, states: list[VctState]) -> VctState:
     """Return the state of all regions between ticks, with the packets of each, and the room that returns."""
-    credits = make_credits(whole.credits.mask + 1, len(whole.credits.free) * int(BLOCK_ENTRIES))
+    credits = make_credit_queue(
+        merged.returning_credits.mask + 1, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)
+    )
     for state in states:
-        schedule_events(credits, *list_events(state.credits))
+        schedule_events(credits, *list_events(state.returning_credits))
     unused = [state.pool.free[: state.pool.free[-1]] for state in states]
     free = np.concatenate([*unused, np.array([sum(map(len, unused))], np.uint32)])
-    return whole._replace(pool=whole.pool._replace(free=free), credits=credits)
+    return merged._replace(pool=merged.pool._replace(free=free), returning_credits=credits)

@@ -17,195 +17,215 @@ from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.vct.credits import preferred
+from flitlab.sim.engines.compiled.vct.credits import select_vc
 from flitlab.sim.engines.compiled.vct.state import (
-    HEADS_AT,
-    INLINE,
+    INLINE_REQUESTS,
     OUTPUT_WORDS,
+    REQUESTS_WORD,
 )
 
 # What a head in an output's row wants, packed: its first VC in the input downstream, how many VCs, its flits.
-_COUNT_AT, _FLITS_AT = 32, 40
-_LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
+_VC_COUNT_SHIFT, _FLITS_SHIFT = 32, 40
+_VC_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
 _ONE = np.uint64(1)
 
 
 @inner
-def entry_of(state, output):
+def downstream_input(state, output):
     """Return the input at the end of an output; NOBODY if it ejects."""
-    return np.int64(state.rows[output].entry)
+    return np.int64(state.output[output].downstream_input)
 
 
 @inner
 def channel_of(state, output):
     """Return the channel of an output between switches."""
-    return np.int64(state.rows[output].channel)
+    return np.int64(state.output[output].channel)
 
 
 @inner
-def vcs_of(const, state, packet, output):
+def allowed_vc_range(const, state, packet, output):
     """Find the VCs at the far end of a network output that a packet may take: (first, one past the last).
 
     Both are numbers in the input there.
     """
     record = state.pool.packet[packet]
     channel = channel_of(state, output)
-    source = const.net.host_switch[record.src_host]
-    target = const.net.host_switch[record.dst_host]
+    src_host = const.net.host_switch[record.src_host]
+    dst_switch = const.net.host_switch[record.dst_host]
     input_vc = np.int64(record.input_vc)
-    here = np.int64(state.vc[input_vc].switch)
-    way, hop = np.int64(record.route), np.int64(record.hop)
-    port = output - const.net.ports.out_base[here]
-    held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
+    switch = np.int64(state.vc[input_vc].switch)
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    port = output - const.net.ports.out_base[switch]
+    held_vc = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
     return allowed_vcs(
-        const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port, held
+        const.routes,
+        route,
+        const.policy,
+        const.vcs,
+        hop,
+        const.rings,
+        src_host,
+        dst_switch,
+        channel,
+        switch,
+        port,
+        held_vc,
     )
 
 
 @inner
-def ports_of(const, state, packet, here):
+def allowed_ports(const, state, packet, switch):
     """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
     record = state.pool.packet[packet]
-    target = np.int64(const.net.host_switch[record.dst_host])
-    way, hop = np.int64(record.route), np.int64(record.hop)
-    return usable_ports(const.routes, way, hop, here, target)
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    return usable_ports(const.routes, route, hop, switch, dst_switch)
 
 
 @inner
-def _want(const, state, packet, output):
+def _pack_request(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
-    flits = np.int64(state.pool.packet[packet].flits) << _FLITS_AT
-    if entry_of(state, output) == NONE:
+    flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
+    if downstream_input(state, output) == NONE:
         return flits
-    low, high = vcs_of(const, state, packet, output)
-    return flits | ((high - low) << _COUNT_AT) | low
+    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    return flits | ((end_vc - first_vc) << _VC_COUNT_SHIFT) | first_vc
 
 
 @inner
-def room_for(const, state, output, want):
+def select_requested_vc(const, state, output, request):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
-    low, high = vcs_in(want)
-    return preferred(const, state, const.reserved_vcs, output, low, high, flits_of(want))
+    first_vc, end_vc = requested_vcs(request)
+    return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
 
 
 @inner
-def vcs_in(want):
+def requested_vcs(request):
     """Unpack the VCs of a packed want: (first, one past the last)."""
-    low = want & _LOW_MASK
-    return low, low + ((want >> _COUNT_AT) & _COUNT_MASK)
+    first_vc = request & _VC_MASK
+    return first_vc, first_vc + ((request >> _VC_COUNT_SHIFT) & _COUNT_MASK)
 
 
 @inner
-def flits_of(want):
+def requested_flits(request):
     """Unpack the length of the owner of a packed want, in flits."""
-    return want >> _FLITS_AT
+    return request >> _FLITS_SHIFT
 
 
 @inner
-def head_at(const, output, i):
-    """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it.
+def request_index(const, output, i):
+    """Find in ``VctState.requests`` the key of the head at place ``i`` of an output's row; what it wants is behind it.
 
     Which of the two places it is depends on what nobody foresees, so both are calculated, and there is no branch.
     """
-    near, far = output * OUTPUT_WORDS + HEADS_AT, output * const.behind_words + const.behind_at
-    return np.uint64((near if i < INLINE else far) + 2 * i)
+    inline_index, overflow_index = (
+        output * OUTPUT_WORDS + REQUESTS_WORD,
+        output * const.overflow_words + const.overflow_start,
+    )
+    return np.uint64((inline_index if i < INLINE_REQUESTS else overflow_index) + 2 * i)
 
 
 @inner
-def key_at(const, state, output, i):
+def request_key(const, state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
-    return state.heads[head_at(const, output, i)]
+    return state.requests[request_index(const, output, i)]
 
 
 @inner
-def want_at(const, state, output, i):
+def request_at(const, state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
-    return state.heads[head_at(const, output, i) + _ONE]
+    return state.requests[request_index(const, output, i) + _ONE]
 
 
 @inner
-def _put(const, state, output, i, key, want):
+def _write_request(const, state, output, i, age, request):
     """Write the key and the want of the head at place ``i`` of an output's row."""
-    at = head_at(const, output, i)
-    state.heads[at] = key
-    state.heads[at + _ONE] = want
+    index = request_index(const, output, i)
+    state.requests[index] = age
+    state.requests[index + _ONE] = request
 
 
 @inner
-def eligible_from(const, state, key):
+def eligible_tick(const, state, age):
     """Return the tick from which on the head with a key may be granted."""
-    return np.int64(state.vc[key & _LOW_MASK].eligible_at) if const.oldest_first else key >> 32
+    return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
 
 
 @inner
-def precedes(const, state, key, other):
+def precedes(const, state, age, other_age):
     """Tell whether the head with a key goes before that with another one."""
-    if const.oldest_first and key >> 32 == other >> 32:
-        vc, other_vc = key & _LOW_MASK, other & _LOW_MASK
-        return age_key(eligible_from(const, state, key), vc) < age_key(eligible_from(const, state, other), other_vc)
-    return key < other
+    if const.oldest_first and age >> 32 == other_age >> 32:
+        vc, other_vc = age & _VC_MASK, other_age & _VC_MASK
+        return age_key(eligible_tick(const, state, age), vc) < age_key(eligible_tick(const, state, other_age), other_vc)
+    return age < other_age
 
 
 @inner
-def enqueue(const, state, packet, output, eligible, key):
+def add_request(const, state, packet, output, eligible_at, age):
     """Insert a head into an output's row, which is sorted, and see that the output is looked at.
 
     eligible: tick from which on the packet may be granted. key: of the head.
     """
-    i = np.int64(state.rows[output].waiting)
-    state.rows[output].waiting = i + 1
-    while i > 0 and precedes(const, state, key, key_at(const, state, output, i - 1)):
-        _put(const, state, output, i, key_at(const, state, output, i - 1), want_at(const, state, output, i - 1))
+    i = np.int64(state.output[output].requests_waiting)
+    state.output[output].requests_waiting = i + 1
+    while i > 0 and precedes(const, state, age, request_key(const, state, output, i - 1)):
+        _write_request(
+            const, state, output, i, request_key(const, state, output, i - 1), request_at(const, state, output, i - 1)
+        )
         i -= 1
-    _put(const, state, output, i, key, _want(const, state, packet, output))
-    schedule(state.outputs, output, max(eligible, np.int64(state.rows[output].busy)))
+    _write_request(const, state, output, i, age, _pack_request(const, state, packet, output))
+    schedule(state.output_wheel, output, max(eligible_at, np.int64(state.output[output].busy_until)))
 
 
 @inner
-def dequeue(const, state, output, i):
+def remove_request(const, state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
-    count = np.int64(state.rows[output].waiting) - 1
-    state.rows[output].waiting = count
+    count = np.int64(state.output[output].requests_waiting) - 1
+    state.output[output].requests_waiting = count
     while i < count:
-        _put(const, state, output, i, key_at(const, state, output, i + 1), want_at(const, state, output, i + 1))
+        _write_request(
+            const, state, output, i, request_key(const, state, output, i + 1), request_at(const, state, output, i + 1)
+        )
         i += 1
 
 
 @inner
-def withdraw(const, state, output, key):
+def withdraw_request(const, state, output, age):
     """Remove the head with a key from an output's row."""
-    for i in range(np.int64(state.rows[output].waiting)):
-        if key_at(const, state, output, i) == key:
-            dequeue(const, state, output, i)
+    for i in range(np.int64(state.output[output].requests_waiting)):
+        if request_key(const, state, output, i) == age:
+            remove_request(const, state, output, i)
             return
 
 
 @inner
-def first_not_before(const, state, output, key):
-    """Count the heads of an output's row that go before ``key``."""
+def count_preceding(const, state, output, age):
+    """Count the heads of an output's row that go before ``age``."""
     i = 0
-    while i < state.rows[output].waiting and precedes(const, state, key_at(const, state, output, i), key):
+    while i < state.output[output].requests_waiting and precedes(
+        const, state, request_key(const, state, output, i), age
+    ):
         i += 1
     return i
 
 
 @inner
-def present(const, state, vc, packet, eligible):
+def request_outputs(const, state, vc, packet, eligible_at):
     """Let the packet at the front of an input VC ask for its output, or if it is adaptive for all it may take.
 
     eligible: tick from which on it may be granted.
     """
     record = state.pool.packet[packet]
-    state.vc[vc].eligible_at = eligible
-    key = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
+    state.vc[vc].eligible_at = eligible_at
+    age = age_key(np.int64(record.created_at) if const.oldest_first else eligible_at, vc)
     if const.rule == ADAPTIVE and record.output == NONE:
-        here = np.int64(state.vc[vc].switch)
-        base = const.net.ports.out_base[here]
-        ports = ports_of(const, state, packet, here)
+        switch = np.int64(state.vc[vc].switch)
+        base = const.net.ports.out_base[switch]
+        ports = allowed_ports(const, state, packet, switch)
         while ports:
             output = base + lowest(ports)
             ports &= ports - np.uint64(1)
-            enqueue(const, state, packet, output, eligible, key)
+            add_request(const, state, packet, output, eligible_at, age)
     else:
-        enqueue(const, state, packet, np.int64(record.output), eligible, key)
+        add_request(const, state, packet, np.int64(record.output), eligible_at, age)

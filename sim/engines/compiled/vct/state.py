@@ -27,31 +27,37 @@ from flitlab.sim.engines.compiled.ugal import uses_congestion
 # An input VC, half a cache line.
 VC = np.dtype(
     [
-        ("front", np.uint32),  # the packet that is first in it
-        ("back", np.uint32),  # and the last one
-        ("left", np.uint32),  # tick at which the packet before them has left it
-        ("credit", np.uint32),  # where its room is counted (see ``room``)
+        ("head_packet", np.uint32),  # the packet that is first in it
+        ("last_packet", np.uint32),  # and the last one
+        ("predecessor_left_at", np.uint32),  # tick at which the packet before them has left it
+        ("credit_index", np.uint32),  # where its room is counted (see ``free_flits``)
         ("switch", np.uint32),
-        ("queued", np.uint32),  # flits of the packets in it that are routed and not granted, if congestion decides
+        (
+            "queued_flits",
+            np.uint32,
+        ),  # flits of the packets in it that are routed and not granted, if congestion decides
         ("eligible_at", np.uint32),  # tick from which on its first packet may be granted
-        ("twin", np.uint32),  # of a VC between regions (see ``exchange``): the record that it has in the other one
+        (
+            "remote_copy",
+            np.uint32,
+        ),  # of a VC between regions (see ``exchange``): the record that it has in the other one
     ]
 )
 
 # An output, a cache line.
 OUTPUT = np.dtype(
     [
-        ("busy", np.uint32),  # tick until which it is held
-        ("waiting", np.uint32),  # how many heads wait for it
-        ("entry", np.uint32),  # the input at its end,
+        ("busy_until", np.uint32),  # tick until which it is held
+        ("requests_waiting", np.uint32),  # how many heads wait for it
+        ("downstream_input", np.uint32),  # the input at its end,
         ("channel", np.uint32),  # and its channel, both NOBODY if it ejects
-        ("heads", np.int64, 6),  # key and want of the first INLINE heads that wait, in order (see ``rows``)
+        ("first_requests", np.int64, 6),  # key and want of the first INLINE heads that wait, in order (see ``output``)
     ]
 )
-OUTPUT_WORDS, HEADS_AT, INLINE = 8, 2, 3
+OUTPUT_WORDS, REQUESTS_WORD, INLINE_REQUESTS = 8, 2, 3
 
 # What an output offers the adaptive head that is visited: a VC, and its cost (``rules.adaptive``).
-VC_OFFERED, COST = range(2)
+OUT_VC, COST = range(2)
 
 
 class VctConstants(NamedTuple):
@@ -62,7 +68,7 @@ class VctConstants(NamedTuple):
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
     reserved_vcs: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
-    compares: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
+    congestion_aware: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
     shared_input: bool  # whether an input sends one packet at a time
     oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
     buffer_flits: int  # room of an input VC
@@ -72,9 +78,11 @@ class VctConstants(NamedTuple):
     injection: int
     ejection: int
     credit: int
-    vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.room``
-    behind_at: int  # index in ``VctState.heads`` of the first word of the heads behind the first ones of output 0
-    behind_words: int  # and words from there to those of the next output
+    vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.free_flits``
+    overflow_start: (
+        int  # index in ``VctState.requests`` of the first word of the heads behind the first ones of output 0
+    )
+    overflow_words: int  # and words from there to those of the next output
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
@@ -92,20 +100,20 @@ class VctState(NamedTuple):
     remote_partition: (
         np.ndarray
     )  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
-    room: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
-    credits: CalendarQueue  # room on its way back, by the tick from which on it is usable
+    free_flits: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
+    returning_credits: CalendarQueue  # room on its way back, by the tick from which on it is usable
     input_busy: np.ndarray  # uint32 [inputs]
-    rows: np.ndarray  # OUTPUT [outputs]
-    heads: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
+    output: np.ndarray  # OUTPUT [outputs]
+    requests: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
     host: np.ndarray  # HOST [hosts]
     arriving: CalendarQueue  # packets by the tick at which they are ready to be routed
-    leaving: CalendarQueue  # packets by the tick at which their tail is delivered
+    ejecting: CalendarQueue  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
-    offer: Ints  # int64 [outputs of a switch, 2]: scratch, see ``VC_OFFERED``
-    used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
-    outputs: TimingWheel
-    senders: TimingWheel
+    candidate: Ints  # int64 [outputs of a switch, 2]: scratch, see ``OUT_VC``
+    in_use_cache: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
+    output_wheel: TimingWheel
+    host_wheel: TimingWheel
     mailboxes: Mailboxes
     program: Program | None
     counters: RunCounters
@@ -120,12 +128,12 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     ports = make_ports(topology)
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
-    slots = model.buffer_flits // shortest
+    packets_per_vc = model.buffer_flits // shortest
     horizon = longest + model.credit + model.switch + model.header + topology.longest_delay
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
-    row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
-    behind_words = round_to_cache_lines(2 * max(row - INLINE, 1), np.int64)
+    max_requests = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
+    overflow_words = round_to_cache_lines(2 * max(max_requests - INLINE_REQUESTS, 1), np.int64)
     vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
     credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
@@ -135,7 +143,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         policy=model.vc_policy,
         reserved_vcs=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
-        compares=True if interpreted(uses_congestion)(scenario.routes.select) else None,
+        congestion_aware=True if interpreted(uses_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
@@ -146,8 +154,8 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         ejection=model.ejection,
         credit=model.credit,
         vc_bits=vc_bits,
-        behind_at=outputs * OUTPUT_WORDS - 2 * INLINE,
-        behind_words=behind_words,
+        overflow_start=outputs * OUTPUT_WORDS - 2 * INLINE_REQUESTS,
+        overflow_words=overflow_words,
         routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
@@ -157,77 +165,77 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         rings=make_rings(topology),
     )
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
-    pool = make_pool(inputs * model.vcs * slots + int(most_leaving(constants).sum()), PACKET)
-    vc = make_vcs(inputs * model.vcs)
-    _set_places(vc, ports, model.vcs, vc_bits)
-    heads = aligned(1, outputs * (OUTPUT_WORDS + behind_words), np.int64)[0]
-    rows = heads[: outputs * OUTPUT_WORDS].view(OUTPUT)
-    set_ends(rows, ports)
+    pool = make_pool(inputs * model.vcs * packets_per_vc + int(max_ejecting(constants).sum()), PACKET)
+    vc = make_vc_records(inputs * model.vcs)
+    _set_upstream(vc, ports, model.vcs, vc_bits)
+    requests = aligned(1, outputs * (OUTPUT_WORDS + overflow_words), np.int64)[0]
+    outputs_view = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
+    set_downstream(outputs_view, ports)
     state = VctState(
         pool=pool,
         vc=vc,
         remote_partition=np.zeros(len(vc), np.uint8),
-        room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
-        credits=make_credits(ticks, _most_returning(model, ports, credit_delay, shortest, longest)),
+        free_flits=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
+        returning_credits=make_credit_queue(ticks, _max_returning(model, ports, credit_delay, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
-        rows=rows,
-        heads=heads,
+        output=outputs_view,
+        requests=requests,
         host=aligned_records(hosts, HOST),
         arriving=make_calendar_queue(ticks, len(pool.packet)),
-        leaving=make_calendar_queue(ticks, len(pool.packet)),
+        ejecting=make_calendar_queue(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
-        offer=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
-        used=np.full((outputs, 2), -1, np.int64),
-        outputs=make_timing_wheel(outputs, ticks),
-        senders=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
+        candidate=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
+        in_use_cache=np.full((outputs, 2), -1, np.int64),
+        output_wheel=make_timing_wheel(outputs, ticks),
+        host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         mailboxes=no_mailboxes(),
         program=make_program(scenario),
         counters=records.make_counters(topology),
     )
     records.draw_first_packets(constants, state)
-    schedule_all(state.senders, np.arange(hosts), 0)
+    schedule_all(state.host_wheel, np.arange(hosts), 0)
     return constants, state
 
 
-def set_ends(rows: np.ndarray, ports: Ports) -> None:
+def set_downstream(outputs_view: np.ndarray, ports: Ports) -> None:
     """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
-    rows["entry"], rows["channel"] = ports.out_input, ports.out_channel
+    outputs_view["downstream_input"], outputs_view["channel"] = ports.out_input, ports.out_channel
 
 
-def make_credits(ticks: int, returns: int) -> CalendarQueue:
+def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:
     """Make empty lists of returning room, for so many packets' room in all."""
-    return make_calendar_queue(ticks, returns, np.uint64)
+    return make_calendar_queue(ticks, packets, np.uint64)
 
 
-def _most_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
+def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
     """Bound how many packets have room that is still on its way back.
 
     An output sends one packet at a time, and no more can be on their way to a sender than fit into the buffers. Packets
     have ``shortest`` to ``longest`` flits. credit_delay: of each input, as in the constants.
     """
-    usual = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
-    held = model.vcs * (model.buffer_flits // shortest)
-    late = credit_delay > 0
-    return usual + int(np.minimum(model.vcs * (credit_delay[late] // shortest + 1), held).sum())
+    typical = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
+    per_input = model.vcs * (model.buffer_flits // shortest)
+    delayed = credit_delay > 0
+    return typical + int(np.minimum(model.vcs * (credit_delay[delayed] // shortest + 1), per_input).sum())
 
 
-def most_leaving(const: VctConstants) -> Ints:
+def max_ejecting(const: VctConstants) -> Ints:
     """Bound how many packets are on their way from its switch to each host, int64 [hosts]."""
     flits = const.net.packets.flits
-    found: Ints = (int(flits.max()) + const.switch + const.ejection + const.access) // int(flits.min()) + 2
-    return found
+    bound: Ints = (int(flits.max()) + const.switch + const.ejection + const.access) // int(flits.min()) + 2
+    return bound
 
 
-def make_vcs(count: int) -> np.ndarray:
+def make_vc_records(count: int) -> np.ndarray:
     """Make the records of so many input VCs, in which nothing is: VC [count]."""
     vc = aligned_records(count, VC)
-    vc["front"] = vc["back"] = NONE
+    vc["head_packet"] = vc["last_packet"] = NONE
     return vc
 
 
-def _set_places(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
+def _set_upstream(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
     """Fill in where the input VCs of a network are, and where their room is counted."""
     vc["switch"] = np.repeat(ports.in_switch, vcs)
-    sender = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
-    vc["credit"] = ((sender[:, None] << vc_bits) + np.arange(vcs)).ravel()
+    upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
+    vc["credit_index"] = ((upstream[:, None] << vc_bits) + np.arange(vcs)).ravel()

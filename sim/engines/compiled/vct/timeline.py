@@ -26,100 +26,100 @@ from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
 from flitlab.sim.engines.compiled.timeline_run import DrainingTimelineRun, drop_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.ugal import uses_congestion
-from flitlab.sim.engines.compiled.vct.requests import ports_of, present, withdraw
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_outputs, withdraw_request
 
 
 @kernel
-def _lose_on_links(const, state, dead, failed_switches, tick, dropped_flits):
+def _drop_on_links(const, state, dead_link, failed_switches, tick, dropped_flits):
     """Lose the packets whose head has not come over a dead link by ``tick``, and those that a dead switch reads.
 
     dead, gone: bool [inputs], those behind dead links and those of dead switches. lost: int64 [hosts].
     """
-    for ahead in range(state.outputs.mask + 1):
-        block, count = take_bucket(state.arriving, tick + ahead)
+    for delay in range(state.output_wheel.mask + 1):
+        block, count = take_bucket(state.arriving, tick + delay)
         while block != NONE:
             for i in range(count):
                 packet = entry_in(state.arriving, block, i)
                 vc = np.int64(state.pool.packet[packet].input_vc)
-                if failed_switches[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
-                    state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
+                if failed_switches[vc // const.vcs] or (dead_link[vc // const.vcs] and delay >= const.header):
+                    state.free_flits[state.vc[vc].credit_index] += np.uint32(state.pool.packet[packet].flits)
                     drop_packet(state, packet, dropped_flits)
                 else:
-                    schedule_event(state.arriving, packet, tick + ahead)
+                    schedule_event(state.arriving, packet, tick + delay)
             block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @kernel
-def _empty(const, state, failed_switches, outputs, dropped_flits):
+def _drop_in_switches(const, state, failed_switches, outputs, dropped_flits):
     """Lose the packets in the buffers of dead switches.
 
     gone: bool [inputs], outputs: bool [outputs], those of dead switches. lost: int64 [hosts].
     """
     for vc in range(len(state.vc)):
         if failed_switches[vc // const.vcs]:
-            packet = np.int64(state.vc[vc].front)
+            packet = np.int64(state.vc[vc].head_packet)
             while packet != NONE:
-                following = np.int64(state.pool.packet[packet].next)
-                state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
+                next_packet = np.int64(state.pool.packet[packet].next)
+                state.free_flits[state.vc[vc].credit_index] += np.uint32(state.pool.packet[packet].flits)
                 drop_packet(state, packet, dropped_flits)
-                packet = following
-            state.vc[vc].front = state.vc[vc].back = NONE
-            state.vc[vc].queued = 0
+                packet = next_packet
+            state.vc[vc].head_packet = state.vc[vc].last_packet = NONE
+            state.vc[vc].queued_flits = 0
     for output in range(len(outputs)):
         if outputs[output]:
-            state.rows[output].waiting = 0
+            state.output[output].requests_waiting = 0
 
 
 @inner
-def _take_away(const, state, vc, packet, dead):
+def _withdraw_from_dead(const, state, vc, packet, dead_link):
     """Take a head out of the rows that it waits in if one of them is that of a dead output; whether it is.
 
     dead: bool [outputs].
     """
     record = state.pool.packet[packet]
     eligible = np.int64(state.vc[vc].eligible_at)
-    key = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
+    age = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
     output = np.int64(record.output)
     if const.rule != ADAPTIVE or output != NONE:
-        if dead[output]:
-            withdraw(const, state, output, key)
-        return dead[output]
-    here = np.int64(state.vc[vc].switch)
-    base, found = np.int64(const.net.ports.out_base[here]), False
-    ports = left = ports_of(const, state, packet, here)
-    while left:
-        found |= dead[base + lowest(left)]
-        left &= left - np.uint64(1)
-    while found and ports:
-        withdraw(const, state, base + lowest(ports), key)
+        if dead_link[output]:
+            withdraw_request(const, state, output, age)
+        return dead_link[output]
+    switch = np.int64(state.vc[vc].switch)
+    base, is_dead = np.int64(const.net.ports.out_base[switch]), False
+    ports = remaining = allowed_ports(const, state, packet, switch)
+    while remaining:
+        is_dead |= dead_link[base + lowest(remaining)]
+        remaining &= remaining - np.uint64(1)
+    while is_dead and ports:
+        withdraw_request(const, state, base + lowest(ports), age)
         ports &= ports - np.uint64(1)
-    return found
+    return is_dead
 
 
 @kernel
-def _lose_waiting(const, state, dead, tick, dropped_flits):
+def _drop_blocked(const, state, dead_link, tick, dropped_flits):
     """Lose the heads that ask for a dead output since before ``tick``; those behind them come to the front.
 
     dead: bool [outputs]. lost: int64 [hosts].
     """
     for vc in range(len(state.vc)):
-        packet = np.int64(state.vc[vc].front)
+        packet = np.int64(state.vc[vc].head_packet)
         if packet == NONE or np.int64(state.vc[vc].eligible_at) >= tick:
             continue
-        if not _take_away(const, state, vc, packet, dead):
+        if not _withdraw_from_dead(const, state, vc, packet, dead_link):
             continue
-        flits, behind = np.int64(state.pool.packet[packet].flits), np.int64(state.pool.packet[packet].next)
-        state.room[state.vc[vc].credit] += np.uint32(flits)
-        state.vc[vc].left = tick
-        state.vc[vc].front = behind
+        flits, next_packet = np.int64(state.pool.packet[packet].flits), np.int64(state.pool.packet[packet].next)
+        state.free_flits[state.vc[vc].credit_index] += np.uint32(flits)
+        state.vc[vc].predecessor_left_at = tick
+        state.vc[vc].head_packet = next_packet
         if uses_congestion(const.rule):
-            state.vc[vc].queued -= np.uint32(flits)
+            state.vc[vc].queued_flits -= np.uint32(flits)
         drop_packet(state, packet, dropped_flits)
-        if behind != NONE:
-            present(const, state, vc, behind, tick)
-        sender = np.int64(state.vc[vc].credit) >> const.vc_bits
-        if sender < len(state.rows):
-            schedule(state.outputs, sender, tick)
+        if next_packet != NONE:
+            request_outputs(const, state, vc, next_packet, tick)
+        sender = np.int64(state.vc[vc].credit_index) >> const.vc_bits
+        if sender < len(state.output):
+            schedule(state.output_wheel, sender, tick)
 
 
 class VctTimelineRun(DrainingTimelineRun):
@@ -130,19 +130,19 @@ class VctTimelineRun(DrainingTimelineRun):
 
     def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
         state = self._state
-        of_gone = failed_switches[self._constants.net.ports.in_switch]
-        _lose_on_links(self._constants, state, self._inputs_behind(failed), of_gone, tick, self._dropped_flits)
+        dead_inputs = failed_switches[self._constants.net.ports.in_switch]
+        _drop_on_links(self._constants, state, self._inputs_behind(failed), dead_inputs, tick, self._dropped_flits)
         outputs = np.repeat(failed_switches, np.diff(self._constants.net.ports.out_base).astype(np.int64))
-        _empty(self._constants, state, of_gone, outputs, self._dropped_flits)
-        self._free_at[failed] = state.rows["busy"][self._output_of_channel[failed]]
-        state.rows["busy"][self._output_of_channel[failed]] = TICK_LIMIT
-        state.rows["busy"][self._output_of_channel[restored]] = self._free_at[restored]
+        _drop_in_switches(self._constants, state, dead_inputs, outputs, self._dropped_flits)
+        self._free_at[failed] = state.output["busy_until"][self._output_of_channel[failed]]
+        state.output["busy_until"][self._output_of_channel[failed]] = TICK_LIMIT
+        state.output["busy_until"][self._output_of_channel[restored]] = self._free_at[restored]
         for channel in np.flatnonzero(restored):
-            schedule(state.outputs, self._output_of_channel[channel], max(tick, int(self._free_at[channel])))
+            schedule(state.output_wheel, self._output_of_channel[channel], max(tick, int(self._free_at[channel])))
         base = self._constants.net.ports.out_base
         for switch in np.unique(self._topology.src[failed]):  # no head waits for a drawn channel that has failed
             for output in range(base[switch], base[switch + 1]):
-                schedule(state.outputs, output, tick)
+                schedule(state.output_wheel, output, tick)
 
     def _drop_blocked(self, tick: int) -> None:
-        _lose_waiting(self._constants, self._state, self._as_outputs(~self._channel_up), tick, self._dropped_flits)
+        _drop_blocked(self._constants, self._state, self._as_outputs(~self._channel_up), tick, self._dropped_flits)

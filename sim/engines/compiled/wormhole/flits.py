@@ -120,7 +120,7 @@ def _wake_sender(const, state, vc, tick, ready):
     """
     holder, feeder = U(state.vc[vc].holder), U(state.vc[vc].feeder)
     if feeder >= const.lines:
-        schedule(state.senders, feeder - const.lines, tick)
+        schedule(state.host_wheel, feeder - const.lines, tick)
     elif holder != _NONE:
         return unblock(state, holder, NO_CREDIT, ready)
     elif const.rule == ADAPTIVE:

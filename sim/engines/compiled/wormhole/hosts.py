@@ -12,7 +12,7 @@ from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TAIL, U
-from flitlab.sim.engines.compiled.wormhole.ugal import ahead
+from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
 @inner
@@ -42,7 +42,7 @@ def _send(const, state, host, tick):
     if sending.packet == NONE:
         if state.host[host].created_at > tick:
             if state.host[host].created_at < TICK_LIMIT:
-                schedule(state.senders, host, min(state.host[host].created_at, tick + state.senders.mask))
+                schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
             return
         vc = _next_vc(const, state, host)
         if vc == U(NONE):
@@ -50,7 +50,7 @@ def _send(const, state, host, tick):
         sending.left = state.host[host].flits
         packet = inject_packet(const, state, np.int64(host), tick)
         _note_target(const, state, packet)
-        choose_route(const, state, packet, ahead, tick)
+        choose_route(const, state, packet, queue_estimate, tick)
         sending.packet = packet
         sending.vc = vc
         flit = HEAD
@@ -66,21 +66,21 @@ def _send(const, state, host, tick):
         flit |= TAIL
         record_injection(state.program, state.pool.packet[sending.packet].send, tick + 1)
         sending.packet = NONE
-        following = min(max(state.host[host].created_at, following), tick + state.senders.mask)
+        following = min(max(state.host[host].created_at, following), tick + state.host_wheel.mask)
     push(state, U(sending.queue), flit, vc)
-    schedule(state.senders, host, following)
+    schedule(state.host_wheel, host, following)
 
 
 @inner
 def notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
-    schedule(state.senders, host, tick)
+    schedule(state.host_wheel, host, tick)
 
 
 @inner
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
-    count = drain(state.senders, tick, state.sender)
+    count = drain(state.host_wheel, tick, state.sender)
     for i in range(count):
         _send(const, state, U(state.sender[i]), tick)
     state.counters.scalars[EVENTS] += count

@@ -192,7 +192,7 @@ class WormholeState(NamedTuple):
     host: np.ndarray  # HOST [hosts]
     sending: np.ndarray  # records of what the hosts are sending
     sender: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    senders: TimingWheel
+    host_wheel: TimingWheel
     program: Program | None
     counters: RunCounters
 
@@ -209,7 +209,7 @@ def build(
     constants = _constants(scenario, arrivals, packets, seed, ports, queues)
     state = _state(scenario, constants, ports, queues)
     draw_first_packets(constants, state)
-    schedule_all(state.senders, np.arange(scenario.topology.hosts), 0)
+    schedule_all(state.host_wheel, np.arange(scenario.topology.hosts), 0)
     return constants, state
 
 
@@ -284,7 +284,7 @@ def _state(
         host=aligned_records(hosts, HOST),
         sending=sending,
         sender=np.zeros(hosts + 1, np.int64),
-        senders=make_timing_wheel(hosts, 256),
+        host_wheel=make_timing_wheel(hosts, 256),
         program=make_program(scenario),
         counters=make_counters(scenario.topology),
     )

@@ -198,7 +198,7 @@ class WormholeTimelineRun(DrainingTimelineRun):
         state.sending["packet"][halted] = NONE
         with_room = credited[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
         for host in {*halted.tolist(), *np.flatnonzero(with_room).tolist()}:
-            schedule(state.senders, host, tick)
+            schedule(state.host_wheel, host, tick)
         self._count_lost(np.flatnonzero(cut))
         self._ask_again()
 

@@ -9,7 +9,7 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
 @inner
-def ahead(const, state, here, port, tick):
+def queue_estimate(const, state, here, port, tick):
     """Measure what is ahead on a channel: (flits, the switch at its end).
 
     Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
