@@ -15,7 +15,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
-from flitlab.sim.engines.compiled.wormhole.state import ENDLESS
+from flitlab.sim.engines.compiled.wormhole.state import UNLIMITED_CREDITS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
 from tests.scenarios import TIMES, build, line, scenario, some_delays
@@ -106,8 +106,8 @@ def assert_credits_complete(run) -> None:
     found[:inputs] += (state.vc["landed"] - state.vc["front"])[:inputs]
     for which in range(len(state.queue)):
         if which != 1:  # headers
-            np.add.at(found, run._entries(which)[2], 1)
-    assert (found[:inputs] == room).all() and (found[inputs:] == ENDLESS).all()
+            np.add.at(found, run._queue_entries(which)[2], 1)
+    assert (found[:inputs] == room).all() and (found[inputs:] == UNLIMITED_CREDITS).all()
 
 
 @given(st.integers(0, 10**6), LOADS)

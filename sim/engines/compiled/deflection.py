@@ -62,7 +62,7 @@ from flitlab.sim.engines.compiled.timing_wheel import (
 
 # A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
 # looks at a switch touch neither its packets nor its hosts.
-_SWITCH = np.dtype(
+_SWITCH_RECORD = np.dtype(
     [
         ("resident", np.uint32),  # packets in it
         ("inbound", np.uint32),  # on their way from its hosts
@@ -88,7 +88,7 @@ class DeflectionConstants(NamedTuple):
     """The constants of a run of hot-potato deflection; times are in ticks."""
 
     net: Net
-    hold: int  # packets that a switch holds without sending some on any free output
+    hold_packets: int  # packets that a switch holds without sending some on any free output
     slot: int  # decisions are made at multiples of this
     flits: int  # of every packet
     header: int
@@ -113,11 +113,11 @@ class DeflectionState(NamedTuple):
     ranked: np.ndarray  # records [switches, bound] of eligible packets, first in rank first
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     host: np.ndarray  # HOST [hosts]
-    asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
+    host_scheduled_at: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: CalendarQueue  # packets by the tick at which their head arrives
     ejecting: CalendarQueue  # packets by the tick at which their tail is delivered
     members: Words  # uint32 [switches + 1]: scratch, who is looked at
-    awake: TimingWheel
+    switch_wheel: TimingWheel
     program: Program | None
     counters: RunCounters
 
@@ -131,8 +131,8 @@ def build(
     """
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
-    access, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
-    np.maximum.at(slowest_access, topology.host_switch, access)
+    access_delay, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
+    np.maximum.at(slowest_access, topology.host_switch, access_delay)
     each = zip(topology.in_degree.tolist(), topology.host_count.tolist(), slowest_access.tolist(), strict=True)
     bound = np.array(
         [
@@ -144,12 +144,12 @@ def build(
         np.int64,
     )
     slowest = int(topology.delay.max(initial=0)) + model.link
-    at_hosts = max(model.ejection, model.injection) + int(access.max(initial=0))
+    at_hosts = max(model.ejection, model.injection) + int(access_delay.max(initial=0))
     horizon = 2 * flits + model.switch + max(slowest, at_hosts, model.header) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     constants = DeflectionConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
-        hold=model.hold_packets,
+        hold_packets=model.hold_packets,
         slot=flits if model.slotted else 1,
         flits=flits,
         header=model.header,
@@ -162,43 +162,43 @@ def build(
         out_start=topology.out_start,
         dst=topology.dst,
         delay=topology.delay,
-        access=access,
+        access=access_delay,
         host_start=topology.host_start,
     )
     on_channel = (model.switch + slowest) // flits + 2
-    at_host = (flits + model.switch + model.ejection + model.injection + 2 * access) // flits + 3
+    at_host = (flits + model.switch + model.ejection + model.injection + 2 * access_delay) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
-    place = aligned_records(topology.switches, _SWITCH)
-    place["reading"] = place["last_reading"] = NONE
+    position = aligned_records(topology.switches, _SWITCH_RECORD)
+    position["reading"] = position["last_reading"] = NONE
     state = DeflectionState(
         pool=make_pool(records, PACKET),
-        place=place,
+        place=position,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
         host=aligned_records(hosts, HOST),
-        asked=np.full(hosts, -1, np.int64),
+        host_scheduled_at=np.full(hosts, -1, np.int64),
         arriving=make_calendar_queue(ticks, records),
         ejecting=make_calendar_queue(ticks, records),
         members=np.zeros(topology.switches + 1, np.uint32),
-        awake=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
+        switch_wheel=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
         counters=make_counters(topology),
     )
     draw_first_packets(constants, state)
-    schedule_all(state.awake, np.arange(topology.switches), 0)
+    schedule_all(state.switch_wheel, np.arange(topology.switches), 0)
     return constants, state
 
 
 @inner
-def _look(const, state, switch, tick):
+def _schedule_switch(const, state, switch, tick):
     """Have a switch decide at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
         tick = (tick + const.slot - 1) // const.slot * const.slot
-    schedule(state.awake, switch, tick)
+    schedule(state.switch_wheel, switch, tick)
 
 
 @inner
-def _arrive(const, state, packet, tick):
+def _receive_packet(const, state, packet, tick):
     """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
     switch = np.int64(record.switch)
@@ -215,51 +215,51 @@ def _arrive(const, state, packet, tick):
     else:
         state.pool.packet[state.place[switch].last_reading].next = packet
     state.place[switch].last_reading = packet
-    _look(const, state, switch, tick + const.header)
-    if resident > const.hold:
-        _look(const, state, switch, tick)
+    _schedule_switch(const, state, switch, tick + const.header)
+    if resident > const.hold_packets:
+        _schedule_switch(const, state, switch, tick)
 
 
 @inner
-def set_ranked(const, state, switch, place, packet):
+def set_ranked(const, state, switch, position, packet):
     """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
-    destination, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, place]
-    target = const.net.host_switch[destination]
+    dst_host, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, position]
+    dst_switch = const.net.host_switch[dst_host]
     ranked.packet = packet
-    ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
-    ranked.output = const.net.ports.eject[destination] if target == switch else NONE
+    ranked.ports = np.uint64(0) if dst_switch == switch else ports_towards(const.routes, dst_switch, switch)
+    ranked.output = const.net.ports.eject[dst_host] if dst_switch == switch else NONE
 
 
 @inner
-def _keep(state, switch, place, ranked):
+def _copy_ranked(state, switch, position, ranked):
     """Copy the record of an eligible packet to a place among those of its switch."""
-    there = state.ranked[switch, place]
-    there.packet = ranked.packet
-    there.ports = ranked.ports
-    there.output = ranked.output
+    copy = state.ranked[switch, position]
+    copy.packet = ranked.packet
+    copy.ports = ranked.ports
+    copy.output = ranked.output
 
 
 @inner
-def _rank(const, state, switch, packet):
+def _insert_ranked(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
     record = state.pool.packet[packet]
-    hops, born = record.hop, record.created_at
+    hops, created_at = record.hop, record.created_at
     identity = np.int64(record.sequence) * const.net.hosts + record.src_host
     i = state.place[switch].ranked
     state.place[switch].ranked = i + 1
     while i > 0:
-        before = state.ranked[switch, i - 1]
-        other = state.pool.packet[before.packet]
+        predecessor = state.ranked[switch, i - 1]
+        other = state.pool.packet[predecessor.packet]
         other_identity = np.int64(other.sequence) * const.net.hosts + other.src_host
-        if outranks(other.hop, other.created_at, other_identity, hops, born, identity):
+        if outranks(other.hop, other.created_at, other_identity, hops, created_at, identity):
             break
-        _keep(state, switch, i, before)
+        _copy_ranked(state, switch, i, predecessor)
         i -= 1
     set_ranked(const, state, switch, i, packet)
 
 
 @inner
-def _admit(const, state, switch, tick):
+def _rank_read_headers(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
     switch_record = state.place[switch]
     if switch_record.next_read > tick:
@@ -269,15 +269,15 @@ def _admit(const, state, switch, tick):
         eligible = np.int64(state.pool.packet[packet].eligible_at)
         if eligible > tick:
             break
-        following = np.int64(state.pool.packet[packet].next)
-        _rank(const, state, switch, packet)
-        packet = following
+        next_packet = np.int64(state.pool.packet[packet].next)
+        _insert_ranked(const, state, switch, packet)
+        packet = next_packet
     switch_record.reading = packet
     switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
 
 
 @inner
-def _choose(const, state, packet, ports):
+def _draw_port(const, state, packet, ports):
     """Draw one of a non-empty set of ports; the draw belongs to the packet's decision at its switch.
 
     ports: uint64, a bit each.
@@ -285,8 +285,8 @@ def _choose(const, state, packet, ports):
     record = state.pool.packet[packet]
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(record.src_host), np.int64(record.sequence)
-    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(record.hop)))
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    return pick(ports, route_word(const.net.seed, src_host, sequence, np.int64(record.hop)))
 
 
 @inner
@@ -295,7 +295,7 @@ def _hold_output(const, state, switch, output, tick):
     state.busy[output] = tick + const.flits
     state.place[switch].resident -= 1
     state.counters.scalars[GRANTS] += 1
-    _look(const, state, switch, tick + const.flits)
+    _schedule_switch(const, state, switch, tick + const.flits)
 
 
 @inner
@@ -322,8 +322,8 @@ def _eject(const, state, switch, packet, output, tick):
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    access = const.access[state.pool.packet[packet].dst_host]
-    schedule_event(state.ejecting, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
+    access_delay = const.access[state.pool.packet[packet].dst_host]
+    schedule_event(state.ejecting, packet, tick + const.flits - 1 + const.switch + const.ejection + access_delay)
     return True
 
 
@@ -341,11 +341,11 @@ def _free_ports(const, state, switch, tick):
 @inner
 def _allocate(const, state, switch, tick):
     """Make the decisions of one switch in one tick."""
-    _admit(const, state, switch, tick)
+    _rank_read_headers(const, state, switch, tick)
     if state.place[switch].ranked > 0:
         _send_ranked(const, state, switch, tick)
     if state.place[switch].next_sender <= tick:
-        _let_hosts_send(const, state, switch, tick)
+        _inject_from_hosts(const, state, switch, tick)
 
 
 @inner
@@ -353,125 +353,125 @@ def _send_ranked(const, state, switch, tick):
     """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
     switch_record = state.place[switch]
     free = _free_ports(const, state, switch, tick)
-    kept = 0
+    remaining = 0
     for i in range(np.int64(switch_record.ranked)):
         ranked = state.ranked[switch, i]
         packet, ports = np.int64(ranked.packet), free & ranked.ports
         if ports:
-            port = _choose(const, state, packet, ports)
+            port = _draw_port(const, state, packet, ports)
             free &= ~(np.uint64(1) << np.uint64(port))
             _forward(const, state, switch, packet, ranked.ports, port, tick)
         elif ranked.output == NONE or not _eject(const, state, switch, packet, ranked.output, tick):
-            _keep(state, switch, kept, ranked)
-            kept += 1
-    while switch_record.resident > const.hold and free and kept > 0:
-        kept -= 1
-        ranked = state.ranked[switch, kept]
+            _copy_ranked(state, switch, remaining, ranked)
+            remaining += 1
+    while switch_record.resident > const.hold_packets and free and remaining > 0:
+        remaining -= 1
+        ranked = state.ranked[switch, remaining]
         packet = np.int64(ranked.packet)
-        port = _choose(const, state, packet, free)
+        port = _draw_port(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
         _forward(const, state, switch, packet, ranked.ports, port, tick)
-    switch_record.ranked = kept
+    switch_record.ranked = remaining
 
 
 @inner
-def _let_send(const, state, switch, host, tick):
+def _inject(const, state, switch, host, tick):
     """Let a host of a switch start a packet if it has one, and the switch has room for it."""
     switch_record = state.place[switch]
     if max(state.host[host].created_at, state.host[host].free_at) > tick:
-        if state.asked[host] <= tick:
-            notice(const, state, host, tick)
+        if state.host_scheduled_at[host] <= tick:
+            schedule_host(const, state, host, tick)
         return
-    if switch_record.resident + switch_record.inbound >= const.hold:
+    if switch_record.resident + switch_record.inbound >= const.hold_packets:
         return
     packet = inject_packet(const, state, host, tick)
     record_injection(state.program, state.pool.packet[packet].send, tick + const.flits)
     switch_record.inbound += 1
-    following = host + 1 - const.host_start[switch]
-    switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
+    next_packet = host + 1 - const.host_start[switch]
+    switch_record.next_host = next_packet if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].switch = switch
     schedule_event(state.arriving, packet, tick + const.injection + const.access[host])
-    notice(const, state, host, tick)
+    schedule_host(const, state, host, tick)
 
 
 @inner
-def _next_look(state, host, tick):
+def _next_evaluation(state, host, tick):
     """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
     if max(state.host[host].created_at, state.host[host].free_at) <= tick:
         return tick
-    return state.asked[host] if state.asked[host] > tick else TICK_LIMIT
+    return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else TICK_LIMIT
 
 
 @inner
-def _let_hosts_send(const, state, switch, tick):
+def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
-    first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, following = first + np.int64(state.place[switch].next_host), TICK_LIMIT
+    first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
+    host, next_packet = first_host + np.int64(state.place[switch].next_host), TICK_LIMIT
     for _ in range(count):
-        _let_send(const, state, switch, host, tick)
-        following = min(following, _next_look(state, host, tick))
-        host = host + 1 if host + 1 < first + count else first
-    state.place[switch].next_sender = following
+        _inject(const, state, switch, host, tick)
+        next_packet = min(next_packet, _next_evaluation(state, host, tick))
+        host = host + 1 if host + 1 < first_host + count else first_host
+    state.place[switch].next_sender = next_packet
 
 
 @inner
-def notice(const, state, host, tick):
+def schedule_host(const, state, host, tick):
     """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
     ready = max(state.host[host].created_at, state.host[host].free_at, tick)
     if ready < TICK_LIMIT:
         switch = np.int64(const.net.host_switch[host])
-        state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
-        state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.asked[host])
-        _look(const, state, switch, state.asked[host])
+        state.host_scheduled_at[host] = min(ready, tick + state.switch_wheel.mask - const.slot)
+        state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.host_scheduled_at[host])
+        _schedule_switch(const, state, switch, state.host_scheduled_at[host])
 
 
 @routine
-def _ask_for_places(arriving, pool, place, block):
+def _prefetch_switches(arriving, pool, position, block):
     """Begin to load the packets of a full chunk, and the switches to which they come."""
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(arriving, block, i))
     for i in range(BLOCK_ENTRIES):
-        prefetch(place, pool.packet[entry_in(arriving, block, i)].switch)
+        prefetch(position, pool.packet[entry_in(arriving, block, i)].switch)
 
 
 @inner
-def _arrive_all(const, state, tick):
+def _receive_packets(const, state, tick):
     """Take in the packets whose head arrives now.
 
     Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
     """
-    arriving, within = state.arriving, True
+    arriving, within_bound = state.arriving, True
     block, count = take_bucket(arriving, tick)
     while block != NONE:
         prefetch_next_block(arriving, block)
         if unlikely(count == BLOCK_ENTRIES):
-            _ask_for_places(arriving, state.pool, state.place, block)
+            _prefetch_switches(arriving, state.pool, state.place, block)
         for i in range(count):
             packet = entry_in(arriving, block, i)
-            _arrive(const, state, packet, tick)
+            _receive_packet(const, state, packet, tick)
             switch = state.pool.packet[packet].switch
-            within &= state.place[switch].resident <= const.bound[switch]
+            within_bound &= state.place[switch].resident <= const.bound[switch]
         state.counters.scalars[EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
-    return within
+    return within_bound
 
 
 @routine
-def _ask_for_packets(net, routes, state, switches):
+def _prefetch_packets(net, routes, state, switches):
     """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
-    pool, place, ranked, busy = state.pool, state.place, state.ranked, state.busy
+    pool, position, ranked, busy = state.pool, state.place, state.ranked, state.busy
     for switch in switches:
-        prefetch(place, switch)
+        prefetch(position, switch)
         prefetch(ranked, switch)
         prefetch(busy, net.ports.out_base[switch])
     for switch in switches:
-        if place[switch].reading != NONE:
-            prefetch(pool.packet, place[switch].reading)
+        if position[switch].reading != NONE:
+            prefetch(pool.packet, position[switch].reading)
     for switch in switches:
-        if place[switch].reading != NONE:
-            target = np.int64(net.host_switch[pool.packet[place[switch].reading].dst_host])
-            prefetch(routes.bytes, place_of(routes, target, switch))
-        if place[switch].ranked > 0:
+        if position[switch].reading != NONE:
+            dst_switch = np.int64(net.host_switch[pool.packet[position[switch].reading].dst_host])
+            prefetch(routes.bytes, place_of(routes, dst_switch, switch))
+        if position[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
 
 
@@ -486,19 +486,19 @@ def advance(const, state, now, until):
     while tick < until:
         if log_is_full(const, state):
             return tick
-        if not _arrive_all(const, state, tick):
+        if not _receive_packets(const, state, tick):
             return -1
         deliver_packets(const, state, tick)
-        run_program(state.program, const, state, tick, notice)
-        count = drain(state.awake, tick, state.members)
+        run_program(state.program, const, state, tick, schedule_host)
+        count = drain(state.switch_wheel, tick, state.members)
         for begin in range(0, count, PREFETCH_BATCH):
             end = min(count, begin + PREFETCH_BATCH)
             if unlikely(count > MIN_BATCH):
-                _ask_for_packets(const.net, const.routes, state, state.members[begin:end])
+                _prefetch_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)
         state.counters.scalars[EVENTS] += count
-        tick = next_active_tick(state.program, state, tick, until, state.awake.mask)
+        tick = next_active_tick(state.program, state, tick, until, state.switch_wheel.mask)
     return tick
 
 

@@ -27,14 +27,14 @@ from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 @inner
-def _is_stranded(const, state, packet, here):
-    """Tell whether no next hop leads a packet from switch ``here`` to its target."""
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
-    return leads_nowhere(const.routes, target, here)
+def _is_stranded(const, state, packet, switch):
+    """Tell whether no next hop leads a packet from switch ``switch`` to its target."""
+    dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+    return leads_nowhere(const.routes, dst_switch, switch)
 
 
 @kernel
-def _lose_on_links(const, state, dead, stranded, dropped_flits):
+def _drop_on_links(const, state, dead_output, stranded, dropped_flits):
     """Lose the packets whose head is on a dead link, or, ``stranded``, on one that leads to where none leads on.
 
     dead: bool [outputs]. lost: int64 [hosts], flits by source.
@@ -44,10 +44,11 @@ def _lose_on_links(const, state, dead, stranded, dropped_flits):
         while block != NONE:
             for i in range(count):
                 packet = entry_in(state.arriving, block, i)
-                there = np.int64(state.pool.packet[packet].switch)
+                next_switch = np.int64(state.pool.packet[packet].switch)
                 on_link = state.pool.packet[packet].hop > 0
                 if on_link and (
-                    dead[state.pool.packet[packet].output] or (stranded and _is_stranded(const, state, packet, there))
+                    dead_output[state.pool.packet[packet].output]
+                    or (stranded and _is_stranded(const, state, packet, next_switch))
                 ):
                     drop_packet(state, packet, dropped_flits)
                 else:
@@ -56,16 +57,16 @@ def _lose_on_links(const, state, dead, stranded, dropped_flits):
 
 
 @kernel
-def _lose_in_switches(const, state, failed_switches, stranded, dropped_flits):
+def _drop_in_switches(const, state, failed_switches, stranded, dropped_flits):
     """Lose the packets in dead switches, or, ``stranded``, in those from which no next hop leads to their target.
 
     gone: bool [switches]. lost: int64 [hosts], flits by source.
     """
     for switch in range(len(failed_switches)):
-        packet, kept = np.int64(state.place[switch].reading), 0
+        packet, remaining = np.int64(state.place[switch].reading), 0
         state.place[switch].reading = state.place[switch].last_reading = NONE
         while packet != NONE:
-            following = np.int64(state.pool.packet[packet].next)
+            next_packet = np.int64(state.pool.packet[packet].next)
             state.pool.packet[packet].next = NONE
             if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 drop_packet(state, packet, dropped_flits)
@@ -75,16 +76,16 @@ def _lose_in_switches(const, state, failed_switches, stranded, dropped_flits):
             else:
                 state.pool.packet[state.place[switch].last_reading].next = packet
                 state.place[switch].last_reading = packet
-            packet = following
+            packet = next_packet
         for i in range(np.int64(state.place[switch].ranked)):
             packet = np.int64(state.ranked[switch, i].packet)
             if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 drop_packet(state, packet, dropped_flits)
                 state.place[switch].resident -= 1
             else:
-                set_ranked(const, state, switch, kept, packet)  # routes may have changed
-                kept += 1
-        state.place[switch].ranked = kept
+                set_ranked(const, state, switch, remaining, packet)  # routes may have changed
+                remaining += 1
+        state.place[switch].ranked = remaining
 
 
 class DeflectionTimelineRun(TimelineRun):
@@ -111,12 +112,12 @@ class DeflectionTimelineRun(TimelineRun):
 
     def _drop_stranded(self, failed: Bools, failed_switches: Bools, stranded: bool) -> None:
         """Lose what is on channels that fail and in switches, and, ``stranded``, what can get no further."""
-        dead = np.zeros(len(self._state.busy), bool)
-        dead[self._output_of_channel[failed]] = True
-        _lose_on_links(self._constants, self._state, dead, stranded, self._dropped_flits)
-        _lose_in_switches(self._constants, self._state, failed_switches, stranded, self._dropped_flits)
+        dead_output = np.zeros(len(self._state.busy), bool)
+        dead_output[self._output_of_channel[failed]] = True
+        _drop_on_links(self._constants, self._state, dead_output, stranded, self._dropped_flits)
+        _drop_in_switches(self._constants, self._state, failed_switches, stranded, self._dropped_flits)
 
     def _schedule_switch(self, switch: int, tick: int) -> None:
         """Have a switch decide at a tick, or at the next slot boundary."""
         slot = self._constants.slot
-        schedule(self._state.awake, switch, -(-tick // slot) * slot)
+        schedule(self._state.switch_wheel, switch, -(-tick // slot) * slot)

@@ -67,7 +67,9 @@ class IdealConstants(NamedTuple):
     rule: int  # how one of several ways is chosen: RANDOM ...
     inputs: int
     header: int
-    crossing: Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
+    transit_ticks: (
+        Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
+    )
     injection: Ints  # int64 [hosts]: from a host until the header has been read
     routes: Tables
     in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
@@ -77,12 +79,14 @@ class IdealState(NamedTuple):
     """The state of a run of ideal switches: all that changes."""
 
     pool: Pool
-    line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
+    delivery_queue: (
+        np.ndarray
+    )  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
     free_at: Ints  # int64 [outputs]: tick in which all of the queue is sent
     host: np.ndarray  # HOST [hosts]
-    coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
+    due_queues: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
     members: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    lines: TimingWheel
+    queue_wheel: TimingWheel
     host_wheel: TimingWheel
     program: Program | None
     counters: RunCounters
@@ -102,10 +106,10 @@ def build(
     extra = np.zeros(len(ejects), np.int64)
     extra[~ejects] = topology.delay[ports.out_channel[~ejects]]
     extra[ports.eject] = topology.access_delay
-    crossing = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
+    transit_ticks = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
     injection = model.injection + model.header + topology.access_delay
     longest = int(packets.flits.max())
-    horizon = longest + max(int(crossing.max(initial=0)), int(injection.max(initial=0))) + 2
+    horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     fed = ports.in_output >= 0
     constants = IdealConstants(
@@ -113,19 +117,19 @@ def build(
         rule=scenario.routes.select,
         inputs=inputs,
         header=model.header,
-        crossing=crossing,
+        transit_ticks=transit_ticks,
         injection=injection,
         routes=model.tables(topology, scenario.routes),
         in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
     )
     state = IdealState(
         pool=make_pool(4 * (inputs + hosts), PACKET),
-        line=np.full((inputs + hosts, 2), NONE, np.uint32),
+        delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
         free_at=np.zeros(len(ejects), np.int64),
         host=aligned_records(hosts, HOST),
-        coming=np.zeros(inputs + hosts + 1, np.int64),
+        due_queues=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
-        lines=make_timing_wheel(inputs + hosts, ticks),
+        queue_wheel=make_timing_wheel(inputs + hosts, ticks),
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
         counters=make_counters(topology),
@@ -136,137 +140,137 @@ def build(
 
 
 @inner
-def _queue(state, packet, line, due):
+def _enqueue(state, packet, queue, arrives_at):
     """Put a packet at the end of a line, at whose end it will be in tick ``arrives_at``."""
     record = state.pool.packet[packet]
-    record.arrives_at = due
+    record.arrives_at = arrives_at
     record.next = NONE
-    if state.line[line, FRONT] == NONE:
-        state.line[line, FRONT] = packet
-        schedule(state.lines, line, due)
+    if state.delivery_queue[queue, FRONT] == NONE:
+        state.delivery_queue[queue, FRONT] = packet
+        schedule(state.queue_wheel, queue, arrives_at)
     else:
-        state.pool.packet[state.line[line, BACK]].next = packet
-    state.line[line, BACK] = packet
+        state.pool.packet[state.delivery_queue[queue, BACK]].next = packet
+    state.delivery_queue[queue, BACK] = packet
 
 
 @inner
-def _take(state, line):
+def _dequeue(state, queue):
     """Take the first packet out of a line, and return it."""
-    packet = np.int64(state.line[line, FRONT])
-    behind = np.int64(state.pool.packet[packet].next)
-    state.line[line, FRONT] = behind
-    if behind != NONE:
-        schedule(state.lines, line, np.int64(state.pool.packet[behind].arrives_at))
+    packet = np.int64(state.delivery_queue[queue, FRONT])
+    next_packet = np.int64(state.pool.packet[packet].next)
+    state.delivery_queue[queue, FRONT] = next_packet
+    if next_packet != NONE:
+        schedule(state.queue_wheel, queue, np.int64(state.pool.packet[next_packet].arrives_at))
     return packet
 
 
 @inner
-def _unsent(state, output, tick):
+def _backlog_flits(state, output, tick):
     """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
     return max(state.free_at[output] - tick, np.int64(0))
 
 
 @inner
-def queue_estimate(const, state, here, port, tick):
+def queue_estimate(const, state, switch, port, tick):
     """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
 
     here, port: the channel, by its switch and its port there.
     """
-    output = const.net.ports.out_base[here] + port
-    entry = np.int64(const.net.ports.out_input[output])
-    return _unsent(state, output, tick), np.int64(const.net.ports.in_switch[entry])
+    output = const.net.ports.out_base[switch] + port
+    input_port = np.int64(const.net.ports.out_input[output])
+    return _backlog_flits(state, output, tick), np.int64(const.net.ports.in_switch[input_port])
 
 
 @inner
-def _cost(const, state, packet, here, target, port, tick):
+def _cost(const, state, packet, switch, dst_switch, port, tick):
     """Count the flits that an output has still to send, with those of a polarized packet's detour.
 
     here, target: switches, that of the output and that of the packet's destination. port: of the output.
     """
-    output = np.int64(const.net.ports.out_base[here]) + port
-    cost = _unsent(state, output, tick)
+    output = np.int64(const.net.ports.out_base[switch]) + port
+    cost = _backlog_flits(state, output, tick)
     if const.routes.form == POLARIZED:
-        record, there = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
-        cost += detour(const.routes, np.int64(record.route), target, here, there, np.int64(record.flits))
+        record, next_switch = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+        cost += detour(const.routes, np.int64(record.route), dst_switch, switch, next_switch, np.int64(record.flits))
     return cost
 
 
 @inner
-def _choose(const, state, packet, ports, here, target, tick):
-    """Choose one of the ports of switch ``here`` that an adaptive packet may take (see ``rules.adaptive``).
+def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
+    """Choose one of the ports of switch ``switch`` that an adaptive packet may take (see ``rules.adaptive``).
 
     A polarized packet takes that of least cost. ports: uint64, a bit each. target: as in :func:`_cost`.
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    record, least, tied, left = state.pool.packet[packet], NEVER, np.uint64(0), ports
-    while left:
-        port = lowest(left)
-        left &= left - _ONE
-        cost = _cost(const, state, packet, here, target, port, tick)
+    record, least, ties, remaining = state.pool.packet[packet], NEVER, np.uint64(0), ports
+    while remaining:
+        port = lowest(remaining)
+        remaining &= remaining - _ONE
+        cost = _cost(const, state, packet, switch, dst_switch, port, tick)
         if cost < least:
-            least, tied = cost, np.uint64(0)
+            least, ties = cost, np.uint64(0)
         if cost == least:
-            tied |= _ONE << np.uint64(port)
-    word = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
-    drawn = drawn_channel(ports, word)
+            ties |= _ONE << np.uint64(port)
+    draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
+    drawn = drawn_channel(ports, draw)
     if const.routes.form != POLARIZED:
-        unsent = _unsent(state, np.int64(const.net.ports.out_base[here]) + drawn, tick)
+        unsent = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
         if keeps_drawn(unsent, least, np.int64(record.flits)):
             return drawn
-    return drawn_tie(tied, word)
+    return drawn_tie(ties, draw)
 
 
 @inner
-def _output(const, state, packet, here, tick):
-    """Choose the output of a packet at switch ``here``."""
+def _choose_output(const, state, packet, switch, tick):
+    """Choose the output of a packet at switch ``switch``."""
     record = state.pool.packet[packet]
-    destination = np.int64(record.dst_host)
-    target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.route), np.int64(record.hop)
-    if at_target(const.routes, way, hop, here, target):
-        return np.int64(const.net.ports.eject[destination])
+    dst_host = np.int64(record.dst_host)
+    dst_switch = np.int64(const.net.host_switch[dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_target(const.routes, route, hop, switch, dst_switch):
+        return np.int64(const.net.ports.eject[dst_host])
     if const.rule == ADAPTIVE:
-        ports = usable_ports(const.routes, way, hop, here, target)
-        port = _choose(const, state, packet, ports, here, target, tick)
-        return np.int64(const.net.ports.out_base[here]) + port
-    source, sequence = np.int64(record.src_host), np.int64(record.sequence)
+        ports = usable_ports(const.routes, route, hop, switch, dst_switch)
+        port = _choose_port(const, state, packet, ports, switch, dst_switch, tick)
+        return np.int64(const.net.ports.out_base[switch]) + port
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
     port = next_port(
-        const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
     )
-    return np.int64(const.net.ports.out_base[here]) + port
+    return np.int64(const.net.ports.out_base[switch]) + port
 
 
 @inner
-def _switch(const, state, entry, tick):
+def _forward(const, state, input_port, tick):
     """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
-    packet = _take(state, entry)
+    packet = _dequeue(state, input_port)
     flits = np.int64(state.pool.packet[packet].flits)
-    if const.in_channel[entry] >= 0:
-        state.counters.channel_flits[const.in_channel[entry]] += flits
+    if const.in_channel[input_port] >= 0:
+        state.counters.channel_flits[const.in_channel[input_port]] += flits
         state.pool.packet[packet].hop += 1
     state.counters.scalars[GRANTS] += 1
-    join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
+    join_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
 
 
 @inner
-def join(const, state, packet, here, tick):
-    """Let a packet at switch ``here`` join the queue of its output."""
+def join_output(const, state, packet, switch, tick):
+    """Let a packet at switch ``switch`` join the queue of its output."""
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
-    output = _output(const, state, packet, here, tick)
+    output = _choose_output(const, state, packet, switch, tick)
     start = max(state.free_at[output], tick)
     state.free_at[output] = start + flits
-    end = np.int64(const.net.ports.out_input[output])
-    if end == NONE:
+    next_input = np.int64(const.net.ports.out_input[output])
+    if next_input == NONE:
         host = np.int64(record.dst_host)
-        _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
+        _enqueue(state, packet, const.inputs + host, start + flits + const.transit_ticks[output])
     else:
-        _queue(state, packet, end, start + const.crossing[output])
+        _enqueue(state, packet, next_input, start + const.transit_ticks[output])
 
 
 @inner
-def _send(const, state, host, tick):
+def _inject(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when it may be."""
     record = state.host[host]
     ready = max(record.created_at, record.free_at)
@@ -274,14 +278,14 @@ def _send(const, state, host, tick):
         packet = inject_packet(const, state, host, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
         choose_route(const, state, packet, queue_estimate, tick)
-        _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
+        _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
         ready = max(record.created_at, record.free_at)
     if ready < TICK_LIMIT:
         schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
 
 
 @inner
-def _notice(const, state, host, tick):
+def _schedule_host(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
     schedule(state.host_wheel, host, tick)
 
@@ -296,18 +300,18 @@ def advance(const, state, now, until):
     while tick < until:
         if log_is_full(const, state) or pool_is_low(const, state):
             return tick
-        coming = drain(state.lines, tick, state.coming)
-        last = coming
-        while last > 0 and state.coming[last - 1] >= const.inputs:
-            last -= 1
-            deliver_packet(const, state, _take(state, state.coming[last]), tick)
-        run_program(state.program, const, state, tick, _notice)
+        arriving = drain(state.queue_wheel, tick, state.due_queues)
+        network_queues = arriving
+        while network_queues > 0 and state.due_queues[network_queues - 1] >= const.inputs:
+            network_queues -= 1
+            deliver_packet(const, state, _dequeue(state, state.due_queues[network_queues]), tick)
+        run_program(state.program, const, state, tick, _schedule_host)
         sending = drain(state.host_wheel, tick, state.members)
         for i in range(sending):
-            _send(const, state, state.members[i], tick)
-        for i in range(last):
-            _switch(const, state, state.coming[i], tick)
-        state.counters.scalars[EVENTS] += coming + sending
+            _inject(const, state, state.members[i], tick)
+        for i in range(network_queues):
+            _forward(const, state, state.due_queues[i], tick)
+        state.counters.scalars[EVENTS] += arriving + sending
         tick = next_active_tick(state.program, state, tick, until, 0)
     return tick
 

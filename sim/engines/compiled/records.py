@@ -76,7 +76,7 @@ HOST = np.dtype(
         ("sequence", np.int64),  # of its next packet
         ("created_at", np.int64),  # tick of the creation of that
         ("flits", np.int64),  # length of that
-        ("free", np.int64),  # tick from which on it may send
+        ("free_at", np.int64),  # tick from which on it may send
         ("sent_flits", np.int64),
         ("unused", np.int64),
     ]
@@ -190,7 +190,7 @@ def inject_packet(const, state, host, tick):
     record.created_at, record.injected_at = host_record.created_at, tick
     record.hop = record.deflections = 0
     state.counters.scalars[SENT_PACKETS] += 1
-    host_record.free = tick + host_record.flits
+    host_record.free_at = tick + host_record.flits
     host_record.sent_flits += host_record.flits
     host_record.sequence += 1
     _set_destination(state.program, const, state, host, packet)

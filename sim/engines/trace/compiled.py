@@ -144,7 +144,7 @@ class WormholeWatch(CompiledWatch):
         self.ejecting = False
 
     def first_place(self) -> int:
-        return int(self._state.sending["vc"][self.source])
+        return int(self._state.injecting["vc"][self.source])
 
     def next_place(self) -> int:
         next_vc = self._vc(self.place, "next_vc")
@@ -154,7 +154,7 @@ class WormholeWatch(CompiledWatch):
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
-            return now + int(self._state.queue["delay"][self._state.sending["queue"][self.source]])
+            return now + int(self._state.queue["delay"][self._state.injecting["queue"][self.source]])
         queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
         return now + int(self._state.queue["delay"][queue])
 
@@ -181,15 +181,15 @@ class WormholeWatch(CompiledWatch):
 
     def _came_to_front(self) -> bool:
         """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""
-        asking = self._state.asking
+        asking = self._state.new_heads
         return self.place in asking[: asking[-1]] & np.uint64(0xFFFFFFFF)
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
         c, flit = self._constants, self._vc(self.place, "flit")
         if number != self._vc(self.place, "front"):
-            flit = int(self._state.flits[(number & int(c.ring)) * int(c.inputs) + self.place])
-        return flit >> int(wormhole.PACKET_AT) == self.record and bool(flit & int(wormhole.HEAD))
+            flit = int(self._state.flits[(number & int(c.buffer_mask)) * int(c.inputs) + self.place])
+        return flit >> int(wormhole.PACKET_SHIFT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
         """Whether the packet's head is among the flits that have arrived where it is."""

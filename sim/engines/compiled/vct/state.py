@@ -169,8 +169,8 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     vc = make_vc_records(inputs * model.vcs)
     _set_upstream(vc, ports, model.vcs, vc_bits)
     requests = aligned(1, outputs * (OUTPUT_WORDS + overflow_words), np.int64)[0]
-    outputs_view = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
-    set_downstream(outputs_view, ports)
+    output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
+    set_downstream(output_records, ports)
     state = VctState(
         pool=pool,
         vc=vc,
@@ -178,7 +178,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         free_flits=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
         returning_credits=make_credit_queue(ticks, _max_returning(model, ports, credit_delay, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
-        output=outputs_view,
+        output=output_records,
         requests=requests,
         host=aligned_records(hosts, HOST),
         arriving=make_calendar_queue(ticks, len(pool.packet)),
@@ -198,9 +198,9 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     return constants, state
 
 
-def set_downstream(outputs_view: np.ndarray, ports: Ports) -> None:
+def set_downstream(output_records: np.ndarray, ports: Ports) -> None:
     """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
-    outputs_view["downstream_input"], outputs_view["channel"] = ports.out_input, ports.out_channel
+    output_records["downstream_input"], output_records["channel"] = ports.out_input, ports.out_channel
 
 
 def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both allocations have in common: who asks for something, and who comes first.
 
-A record of what is asked for has one number, ``best``: the time, and below it either whether one has asked for it at
+A record of what is asked for has one number, ``best_bid``: the time, and below it either whether one has asked for it
+at
 that time or several have, 1 or 2, or the highest bid made. A time is greater than all before, so nothing has to be
 cleared. Every step of a tick has its own: each iteration of VC allocation, the count of who asks for the crossbar, each
 iteration of its allocation, and one at which nobody bids. Where mostly nobody else asks, all bids can be spared.
@@ -10,7 +11,7 @@ iteration of its allocation, and one at which nobody bids. Where mostly nobody e
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
 
-TIME_AT = U(VC_BITS)
+TIME_SHIFT = U(VC_BITS)
 """Bits below the time, enough for the number of an input VC."""
 
 
@@ -18,10 +19,10 @@ TIME_AT = U(VC_BITS)
 def time_of(const, tick, step):
     """Return the time of a step of a tick."""
     iterations = U(const.iterations)
-    return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_AT
+    return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
 
 
 @inner
-def ask_for(record, time):
+def add_request(record, time):
     """Note that one more asks for something."""
-    record.best = time + ONE + U(U(record.best) >= time)
+    record.best_bid = time + ONE + U(U(record.best_bid) >= time)

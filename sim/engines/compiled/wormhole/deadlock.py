@@ -7,7 +7,7 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
+from flitlab.sim.engines.compiled.wormhole.routing import allowed_outputs, allowed_vcs_at, front_packet
 from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
@@ -30,30 +30,30 @@ def is_deadlocked(const, state, now):
 
 
 @njit
-def _drains(const, state, to, live):
+def _drains(const, state, next_vc, live):
     """Tell whether the buffer at the end of an output VC will take a flit.
 
     to: the VC. live: bool [input VCs].
     """
-    if to >= const.inputs or live[to]:
+    if next_vc >= const.inputs or live[next_vc]:
         return True
-    return np.int64(state.vc[to].landed) - np.int64(state.vc[to].front) < const.buffer_flits
+    return np.int64(state.vc[next_vc].landed) - np.int64(state.vc[next_vc].front) < const.buffer_flits
 
 
 @njit
-def _comes_free(const, state, output, choices, live):
+def _will_get_vc(const, state, output, allowed, live):
     """Tell whether a packet will get one of some VCs of an output.
 
     choices: the VCs, a bit each. live: bool [input VCs].
     """
-    while choices:
-        to = U(state.stock[output].first) + U(lowest(choices))
-        choices &= choices - ONE
-        holder = U(state.vc[to].holder)
+    while allowed:
+        next_vc = U(state.vc_set[output].first) + U(lowest(allowed))
+        allowed &= allowed - ONE
+        holder = U(state.vc[next_vc].holder)
         if holder != U(NONE):
             if live[holder]:
                 return True
-        elif const.rule != ADAPTIVE or _drains(const, state, to, live):
+        elif const.rule != ADAPTIVE or _drains(const, state, next_vc, live):
             return True
     return False
 
@@ -68,12 +68,12 @@ def _can_move(const, state, vc, live):
     if not U(vc_record.blocked) & NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)
     if const.rule != ADAPTIVE:
-        return _comes_free(const, state, U(vc_record.output), U(vc_record.choices), live)
+        return _will_get_vc(const, state, U(vc_record.output), U(vc_record.allowed_vcs), live)
     packet = front_packet(state, vc)
-    base, ports = outputs_of(const, state, vc, packet)
+    base, ports = allowed_outputs(const, state, vc, packet)
     while ports:
         output = base + U(lowest(ports))
         ports &= ports - ONE
-        if _comes_free(const, state, output, choices_at(const, state, vc, packet, output), live):
+        if _will_get_vc(const, state, output, allowed_vcs_at(const, state, vc, packet, output), live):
             return True
     return False

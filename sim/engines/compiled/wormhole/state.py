@@ -37,35 +37,35 @@ from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_w
 U = np.uint64
 ONE = U(1)
 
-AHEAD = U(12)
+PREFETCH_DISTANCE = U(12)
 """How many entries of a list ahead memory is asked for; whatever stands behind the last one was an entry before."""
 
-FAR_AHEAD = U(32)
-"""The same, where what is asked for says what to ask for ``AHEAD`` entries ahead."""
+FAR_PREFETCH_DISTANCE = U(32)
+"""The same, where what is asked for says what to ask for ``PREFETCH_DISTANCE`` entries ahead."""
 
 # Why the front flit of an input VC cannot be sent: there is none, its packet has no output VC, that has no credit,
 # its header has not been read.
 EMPTY, NO_VC, NO_CREDIT, UNREAD = U(1), U(2), U(4), U(8)
 
 # Requests: an input VC and, above, the output that its front packet goes to.
-OUTPUT_AT, VC_OF = U(32), U(0xFFFFFFFF)
+OUTPUT_SHIFT, VC_MASK = U(32), U(0xFFFFFFFF)
 
 # Flits: the packet, and whether this is its first or last flit.
-TAIL, HEAD, PACKET_AT = U(1), U(2), U(2)
+TAIL, HEAD, PACKET_SHIFT = U(1), U(2), U(2)
 
 VC_BITS = 26
 """Bits of the number of an input VC: the records of more would take 4 GiB."""
 
-ENTRIES_AT = U(VC_BITS + 8)
+CROSSBAR_SHIFT = U(VC_BITS + 8)
 """Bits to drop of the product that gives the input of the crossbar; no more than 64 VCs share one, so it is exact."""
 
-_NEAR = 1 << 19
+_NEAR_CACHE_BYTES = 1 << 19
 """Bytes of VCs' records up to which a network is taken to fit into a cache near the core."""
 
-ENDLESS = 1 << 30
+UNLIMITED_CREDITS = 1 << 30
 """Credits for a host."""
 
-SEVERAL = U(255)
+MULTIPLE_PORTS = U(255)
 """Instead of a port, where routes allow several."""
 
 # Queues of what happens after a fixed delay: credits that return, headers that are read, flits on their way to hosts,
@@ -84,36 +84,39 @@ _VC = np.dtype(
         ("next_vc", np.uint32),  # the VC there that it has been given
         ("credits", np.uint32),  # flits that may be sent here
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
-        ("asker", np.uint32),  # the input VC that it was last given to; if routing is adaptive, ``carried`` when the
+        (
+            "last_requester",
+            np.uint32,
+        ),  # the input VC that it was last given to; if routing is adaptive, ``carried`` when the
         # packet that it was last given to has been sent
-        ("given", np.uint32),  # the VC that was last given to the packet at its front
+        ("last_granted", np.uint32),  # the VC that was last given to the packet at its front
         ("switch", np.uint32),  # whose input it is
-        ("feeder", np.uint32),  # the line in which packets wait for it, or ``lines`` + its host
-        ("choices", np.uint64),  # VCs of the output that the front packet may take
+        ("upstream", np.uint32),  # the line in which packets wait for it, or ``wait_queues`` + its host
+        ("allowed_vcs", np.uint64),  # VCs of the output that the front packet may take
         ("carried", np.uint32),  # flits sent here so far
-        ("base", np.uint32),  # first output of its switch
+        ("first_output", np.uint32),  # first output of its switch
     ]
 )
 _OUTPUT = np.dtype(
     [
-        ("best", np.uint64),  # who asks for it, or the best bid (see ``bids``)
-        ("turn", np.uint32),  # the input that was served last
+        ("best_bid", np.uint64),  # who asks for it, or the best bid (see ``bids``)
+        ("last_input", np.uint32),  # the input that was served last
         ("queue", np.uint32),  # of flits that are sent through it
     ]
 )
-_STOCK = np.dtype(
+_VC_SET = np.dtype(
     [
         ("free", np.uint64),  # VCs of the output that no packet has
-        ("best", np.uint64),  # who asks for them (see ``bids``)
+        ("best_bid", np.uint64),  # who asks for them (see ``bids``)
         ("first", np.uint32),  # the first VC of all
-        ("waiting", np.uint32),  # the first in the line of the same number of those who wait for a VC, or NOBODY
+        ("first_waiting", np.uint32),  # the first in the line of the same number of those who wait for a VC, or NOBODY
         ("last", np.uint32),  # and the last, if there is one
         ("unused", np.uint32),
     ]
 )
-_ENTRY = np.dtype(
+_CROSSBAR_INPUT = np.dtype(
     [
-        ("best", np.uint64),  # who asks, or the best bid (see ``bids``)
+        ("best_bid", np.uint64),  # who asks, or the best bid (see ``bids``)
         ("vc", np.uint32),  # that was served last
         ("output", np.uint32),  # the same
     ]
@@ -127,10 +130,10 @@ _QUEUE = np.dtype(
         ("delay", np.int64),
     ]
 )
-_SENDING = np.dtype(
+_INJECTING = np.dtype(
     [
         ("packet", np.uint32),
-        ("left", np.uint32),
+        ("flits_left", np.uint32),
         ("vc", np.uint32),  # also that of the last packet
         ("queue", np.uint32),  # of the flits that are sent
     ]
@@ -152,14 +155,16 @@ class WormholeConstants(NamedTuple):
     ejected: np.uint64  # the first queue behind those of flits on their way to switches,
     returned: np.uint64  # and behind those of flits on their way to hosts
     inputs: np.uint64  # input VCs
-    ring: np.uint64  # places in a buffer, less 1
+    buffer_mask: np.uint64  # places in a buffer, less 1
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
-    lines: np.uint64  # in which packets wait for a VC, as many as outputs
-    spare: np.uint64  # places in each part of ``WormholeState.ready``, enough for all input VCs
+    wait_queues: np.uint64  # in which packets wait for a VC, as many as outputs
+    ready_capacity: np.uint64  # places in each part of ``WormholeState.ready``, enough for all input VCs
     entries: np.uint64  # inputs of crossbars in 2**ENTRIES_AT input VCs, rounded up
-    large: bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
+    exceeds_cache: (
+        bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
+    )
     routes: Tables
-    only_port: np.ndarray  # uint8 [switches * switches]: at v * switches + t, the port of v towards t, or SEVERAL
+    single_port: np.ndarray  # uint8 [switches * switches]: at v * switches + t, the port of v towards t, or SEVERAL
     switch: np.ndarray  # uint32 [input VCs]
     rings: Rings
 
@@ -170,28 +175,28 @@ class WormholeState(NamedTuple):
     pool: Pool
     vc: np.ndarray  # records of all VCs
     output: np.ndarray  # records of all outputs, as the crossbar sees them
-    stock: np.ndarray  # records of the VCs of all outputs, as packets that want one see them
-    entry: np.ndarray  # records of all inputs of crossbars
+    vc_set: np.ndarray  # records of the VCs of all outputs, as packets that want one see them
+    crossbar_input: np.ndarray  # records of all inputs of crossbars
     flits: np.ndarray  # uint32 [places * input VCs]: buffers but for front flits; the first places, mostly in use,
     # together
-    offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
+    best_offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
     ready: np.ndarray  # uint64 [3 * const.spare]: requests of those whose front flit can be sent in this tick, in the
     # next (the first two parts, in turn), and scratch; how many, in the last entry
-    bid: np.ndarray  # uint64 [input VCs]: scratch, of those of them who ask for the same as another
-    asking: np.ndarray  # uint64 [more than input VCs]: head << 32 | the VC to whose front it has come; how many, in
+    bids: np.ndarray  # uint64 [input VCs]: scratch, of those of them who ask for the same as another
+    new_heads: np.ndarray  # uint64 [more than input VCs]: head << 32 | the VC to whose front it has come; how many, in
     # the last entry
-    contender: np.ndarray  # uint64 [input VCs + 1]: requests of who asks for VCs, some of them free; how many, in the
+    contenders: np.ndarray  # uint64 [input VCs + 1]: requests of who asks for VCs, some of them free; how many, in the
     # last entry
-    following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
+    next_waiting: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
     to_retry: np.ndarray  # uint64: bitmap of lines in which a packet may be given a VC
-    member: np.ndarray  # uint64: scratch, a bitmap of input VCs
+    member_bits: np.ndarray  # uint64: scratch, a bitmap of input VCs
     members: np.ndarray  # uint32 [more than VCs, lines or hosts]: scratch, a bitmap as a list
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64: flit << 32 | VC; those of a queue together, and those of a tick in a row
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
     host: np.ndarray  # HOST [hosts]
-    sending: np.ndarray  # records of what the hosts are sending
-    sender: Ints  # int64 [hosts + 1]: scratch, who is looked at
+    injecting: np.ndarray  # records of what the hosts are sending
+    active_hosts: Ints  # int64 [hosts + 1]: scratch, who is looked at
     host_wheel: TimingWheel
     program: Program | None
     counters: RunCounters
@@ -234,14 +239,14 @@ def _constants(
         ejected=U(queues.ejected),
         returned=U(queues.returned),
         inputs=U(inputs),
-        ring=U((1 << _bits(model.buffer_flits)) - 1),
+        buffer_mask=U((1 << _bits(model.buffer_flits)) - 1),
         ticks=U(_bits(int(queues.delay.max()) + 1)),
-        lines=U(outputs),
-        spare=U(inputs) + FAR_AHEAD + ONE,
-        entries=U(-(-(1 << int(ENTRIES_AT)) // (model.vcs if model.shared_input else 1))),
-        large=inputs * _VC.itemsize > _NEAR,
+        wait_queues=U(outputs),
+        ready_capacity=U(inputs) + FAR_PREFETCH_DISTANCE + ONE,
+        entries=U(-(-(1 << int(CROSSBAR_SHIFT)) // (model.vcs if model.shared_input else 1))),
+        exceeds_cache=inputs * _VC.itemsize > _NEAR_CACHE_BYTES,
         routes=tables,
-        only_port=only_ports(scenario.routes),
+        single_port=single_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
         rings=make_rings(topology),
     )
@@ -253,37 +258,37 @@ def _state(
     """Make the state of a run in which no host has sent anything."""
     model, hosts = scenario.switching, scenario.topology.hosts
     inputs, outputs = int(constants.inputs), len(ports.out_input)
-    queue, places = _queue_records(model, queues)
+    queue, entry_count = _queue_records(model, queues)
     width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer or on its way to one or to a host, or is being sent.
-    tails = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
+    packets_per_vc = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
     to_host = queues.delay[queues.of_output[ports.eject]]
-    records = inputs * tails + int((to_host + 2).sum())
-    sending = np.zeros(hosts, _SENDING)
-    sending["packet"], sending["vc"] = NONE, (ports.inject + 1) * model.vcs - 1
-    sending["queue"] = queues.of_host
+    records = inputs * packets_per_vc + int((to_host + 2).sum())
+    injecting = np.zeros(hosts, _INJECTING)
+    injecting["packet"], injecting["vc"] = NONE, (ports.inject + 1) * model.vcs - 1
+    injecting["queue"] = queues.of_host
     return WormholeState(
         pool=make_pool(records, PACKET),
         vc=_vc_records(scenario, ports),
         output=_output_records(queues.of_output),
-        stock=_stock_records(ports, model.vcs, hosts),
-        entry=_entry_records(ports, width, model.vcs),
-        flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
-        offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
-        ready=np.zeros(3 * int(constants.spare), np.uint64),
-        bid=np.zeros(inputs, np.uint64),
-        asking=np.zeros(inputs + 2 + int(FAR_AHEAD), np.uint64),
-        contender=np.zeros(inputs + 1, np.uint64),
-        following=np.zeros(inputs, np.uint32),
+        vc_set=_vc_set_records(ports, model.vcs, hosts),
+        crossbar_input=_crossbar_input_records(ports, width, model.vcs),
+        flits=np.zeros(inputs * (int(constants.buffer_mask) + 1), np.uint32),
+        best_offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
+        ready=np.zeros(3 * int(constants.ready_capacity), np.uint64),
+        bids=np.zeros(inputs, np.uint64),
+        new_heads=np.zeros(inputs + 2 + int(FAR_PREFETCH_DISTANCE), np.uint64),
+        contenders=np.zeros(inputs + 1, np.uint64),
+        next_waiting=np.zeros(inputs, np.uint32),
         to_retry=np.zeros(-(-outputs // 64), np.uint64),
-        member=np.zeros(-(-inputs // 64), np.uint64),
+        member_bits=np.zeros(-(-inputs // 64), np.uint64),
         members=np.zeros(max(inputs, outputs) + 4, np.uint32),
         queue=queue,
-        entries=np.zeros(places, np.uint64),
+        entries=np.zeros(entry_count, np.uint64),
         due=np.zeros(len(queues.delay) << int(constants.ticks), np.uint64),
         host=aligned_records(hosts, HOST),
-        sending=sending,
-        sender=np.zeros(hosts + 1, np.int64),
+        injecting=injecting,
+        active_hosts=np.zeros(hosts + 1, np.int64),
         host_wheel=make_timing_wheel(hosts, 256),
         program=make_program(scenario),
         counters=make_counters(scenario.topology),
@@ -315,36 +320,38 @@ def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
     ejected = int(NETWORK) + len(extra)
-    longer, of_access = _further(topology.access_delay)
-    ejected += len(longer)
-    returned = ejected + len(longer)
-    slower, of_credit = _further(input_delays(ports, model.credit_delays(topology), topology.access_delay))
+    access_delays, of_access = _distinct_delays(topology.access_delay)
+    ejected += len(access_delays)
+    returned = ejected + len(access_delays)
+    credit_delays, of_credit = _distinct_delays(
+        input_delays(ports, model.credit_delays(topology), topology.access_delay)
+    )
     of_output = np.full(len(ports.out_channel), int(EJECTED))
-    leads_on = ports.out_channel >= 0
-    of_output[leads_on] = int(NETWORK) + kind[ports.out_channel[leads_on]]
+    network_outputs = ports.out_channel >= 0
+    of_output[network_outputs] = int(NETWORK) + kind[ports.out_channel[network_outputs]]
     of_output[ports.eject] = np.where(of_access < 0, int(EJECTED), ejected + of_access)
     return _Queues(
         delay=np.concatenate(
             [
                 fixed,
                 model.switch + model.link + extra,
-                model.injection + longer,
-                fixed[2] + longer,
-                model.credit + slower,
+                model.injection + access_delays,
+                fixed[2] + access_delays,
+                model.credit + credit_delays,
             ]
         ).astype(np.int64),
         of_output=of_output,
-        of_host=np.where(of_access < 0, int(INJECTED), ejected - len(longer) + of_access),
+        of_host=np.where(of_access < 0, int(INJECTED), ejected - len(access_delays) + of_access),
         of_credit=np.where(of_credit < 0, int(RETURNED), returned + of_credit),
         ejected=ejected,
         returned=returned,
     )
 
 
-def _further(delays: Ints) -> tuple[Ints, Ints]:
+def _distinct_delays(delays: Ints) -> tuple[Ints, Ints]:
     """List the delays above 0, and where in that list each is, -1 for 0; int64."""
-    longer = np.unique(delays[delays > 0])
-    return longer, np.where(delays > 0, np.searchsorted(longer, delays), -1)
+    access_delays = np.unique(delays[delays > 0])
+    return access_delays, np.where(delays > 0, np.searchsorted(access_delays, delays), -1)
 
 
 def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
@@ -356,39 +363,39 @@ def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
     """
     delays, kinds = queues.delay, len(queues.delay)
     outputs, inputs = len(queues.of_output), len(queues.of_credit) * model.vcs
-    most = np.bincount(queues.of_output, minlength=kinds) + np.bincount(queues.of_host, minlength=kinds)
-    most += np.minimum(np.bincount(queues.of_credit, minlength=kinds) * model.vcs, outputs)
-    most[int(HEADERS)] = inputs if model.header > 1 else 0
-    longest = most * (delays + 1)
+    per_tick = np.bincount(queues.of_output, minlength=kinds) + np.bincount(queues.of_host, minlength=kinds)
+    per_tick += np.minimum(np.bincount(queues.of_credit, minlength=kinds) * model.vcs, outputs)
+    per_tick[int(HEADERS)] = inputs if model.header > 1 else 0
+    longest = per_tick * (delays + 1)
     credited = np.ones(kinds, bool)
     credited[[int(EJECTED), *range(queues.ejected, queues.returned)]] = False
     longest[credited] = np.minimum(longest, inputs * model.buffer_flits)[credited]
-    longest[int(HEADERS)] = most[int(HEADERS)]
-    end = np.cumsum(longest + 2 * most + int(FAR_AHEAD) + 2)
+    longest[int(HEADERS)] = per_tick[int(HEADERS)]
+    end = np.cumsum(longest + 2 * per_tick + int(FAR_PREFETCH_DISTANCE) + 2)
     queue = np.zeros(kinds, _QUEUE)
     queue["begun"][1:] = queue["end"][1:] = queue["first"][1:] = end[:-1]
-    queue["last"], queue["delay"] = queue["first"] + longest + most, delays
+    queue["last"], queue["delay"] = queue["first"] + longest + per_tick, delays
     return queue, int(end[-1])
 
 
-def only_ports(routes: Routes) -> np.ndarray:
-    """Find the ``only_port`` of :class:`WormholeConstants`; it is empty if routes are not a table."""
+def single_ports(routes: Routes) -> np.ndarray:
+    """Find the ``single_port`` of :class:`WormholeConstants`; it is empty if routes are not a table."""
     if routes.form != TABLE:
         return np.zeros(0, np.uint8)
     ports = np.zeros(routes.ports.shape, np.uint8)
-    for only, allowed in zip(ports, routes.ports, strict=True):
-        only[:] = np.maximum(np.frexp(allowed.astype(np.float64))[1] - 1, 0)  # exact for powers of two
-        only[allowed & (allowed - ONE) != 0] = SEVERAL
+    for single, port_set in zip(ports, routes.ports, strict=True):
+        single[:] = np.maximum(np.frexp(port_set.astype(np.float64))[1] - 1, 0)  # exact for powers of two
+        single[port_set & (port_set - ONE) != 0] = MULTIPLE_PORTS
     return ports.T.ravel()
 
 
-def _feeders(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
+def _upstream_of(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
     """Find who sends to each input: the line in which packets wait for it, or as many as outputs + its host."""
     outputs = len(ports.out_input)
-    line = np.arange(outputs)
+    wait_queue = np.arange(outputs)
     if scenario.routes.select == ADAPTIVE:
-        line = np.repeat(np.arange(scenario.topology.switches), np.diff(ports.out_base))
-    return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, line[ports.in_output])
+        wait_queue = np.repeat(np.arange(scenario.topology.switches), np.diff(ports.out_base))
+    return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, wait_queue[ports.in_output])
 
 
 def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
@@ -397,43 +404,43 @@ def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
     inputs = len(ports.in_switch) * model.vcs
     vc = aligned_records(inputs + scenario.topology.hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
-    vc["holder"] = vc["asker"] = vc["given"] = NONE
+    vc["holder"] = vc["last_requester"] = vc["last_granted"] = NONE
     if scenario.routes.select == ADAPTIVE:
-        vc["asker"] = 0
-    vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
+        vc["last_requester"] = 0
+    vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, UNLIMITED_CREDITS
     vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
-    vc["feeder"][:inputs] = np.repeat(_feeders(scenario, ports), model.vcs)
-    vc["choices"] = 2**model.vcs - 1
-    vc["base"][:inputs] = np.repeat(ports.out_base[ports.in_switch], model.vcs)
+    vc["upstream"][:inputs] = np.repeat(_upstream_of(scenario, ports), model.vcs)
+    vc["allowed_vcs"] = 2**model.vcs - 1
+    vc["first_output"][:inputs] = np.repeat(ports.out_base[ports.in_switch], model.vcs)
     return vc
 
 
 def _output_records(queue_of: Ints) -> np.ndarray:
     """Make the records of all outputs as the crossbar sees them; queue_of: of each."""
     output = aligned_records(len(queue_of), _OUTPUT)
-    output["best"] = 1
-    output["turn"] = NONE
+    output["best_bid"] = 1
+    output["last_input"] = NONE
     output["queue"] = queue_of
     return output
 
 
-def _stock_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
+def _vc_set_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
     """Make the records of the VCs of all outputs, which are all free."""
-    stock = aligned_records(len(ports.out_input), _STOCK)
+    vc_set = aligned_records(len(ports.out_input), _VC_SET)
     first = ports.out_input * vcs
     first[ports.eject] = (len(ports.in_switch) + np.arange(hosts)) * vcs
-    stock["free"] = 2**vcs - 1
-    stock["best"] = 1
-    stock["first"] = first
-    stock["waiting"] = NONE
-    return stock
+    vc_set["free"] = 2**vcs - 1
+    vc_set["best_bid"] = 1
+    vc_set["first"] = first
+    vc_set["first_waiting"] = NONE
+    return vc_set
 
 
-def _entry_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
+def _crossbar_input_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
     """Make the records of the inputs of crossbars; width: VCs that share one."""
-    each = vcs // width
-    entry = aligned_records(len(ports.in_switch) * each, _ENTRY)
-    entry["best"] = 1
-    entry["vc"] = np.arange(len(entry)) * width - 1
-    entry["output"] = ports.out_base[np.repeat(ports.in_switch, each)] - 1
-    return entry
+    inputs_per_port = vcs // width
+    crossbar_input = aligned_records(len(ports.in_switch) * inputs_per_port, _CROSSBAR_INPUT)
+    crossbar_input["best_bid"] = 1
+    crossbar_input["vc"] = np.arange(len(crossbar_input)) * width - 1
+    crossbar_input["output"] = ports.out_base[np.repeat(ports.in_switch, inputs_per_port)] - 1
+    return crossbar_input

@@ -30,11 +30,11 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     NO_CREDIT,
     NO_VC,
     ONE,
-    OUTPUT_AT,
-    PACKET_AT,
-    VC_OF,
+    OUTPUT_SHIFT,
+    PACKET_SHIFT,
+    VC_MASK,
     U,
-    only_ports,
+    single_ports,
 )
 
 
@@ -44,33 +44,33 @@ class WormholeTimelineRun(DrainingTimelineRun):
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool):
         super().__init__(wormhole, scenario, load, seed, log)
         self._vcs = int(self._constants.vcs)
-        self._every_vc = ~U(0) >> U(64 - self._vcs)
+        self._all_vcs = ~U(0) >> U(64 - self._vcs)
 
     def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
-        cut = self._none_cut()
-        self._cut_on_links(failed, cut)
-        self._cut_in_switches(failed_switches, cut)
-        self._cut(cut, tick)
-        self._state.stock["free"][self._output_of_channel[failed]] = 0
-        self._state.stock["free"][self._output_of_channel[restored]] = self._every_vc
-        self._ask_again()
+        dropped = self._no_packets()
+        self._mark_on_links(failed, dropped)
+        self._mark_in_switches(failed_switches, dropped)
+        self._drop_packets(dropped, tick)
+        self._state.vc_set["free"][self._output_of_channel[failed]] = 0
+        self._state.vc_set["free"][self._output_of_channel[restored]] = self._all_vcs
+        self._retry_all()
 
     def _drop_blocked(self, tick: int) -> None:
         if self._channel_up.all():
             return
-        cut = self._none_cut()
-        vcs = np.flatnonzero((self._blocked() & (EMPTY | NO_VC) == NO_VC) & ~self._asking())
+        dropped = self._no_packets()
+        vcs = np.flatnonzero((self._blocked_reasons() & (EMPTY | NO_VC) == NO_VC) & ~self._has_new_head())
         dead = self._as_outputs(~self._channel_up)
-        cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
-        self._cut(cut, tick)
+        dropped[self._head_packets(vcs[self._requests_dead_output(vcs, dead)])] = True
+        self._drop_packets(dropped, tick)
 
     def _adopt_routes(self, change: Change, tick: int) -> None:
         super()._adopt_routes(change, tick)
         assert change.step.routes is not None
-        self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
-        self._state.vc["choices"] = self._every_vc  # as where packets may take any
+        self._constants = self._constants._replace(single_port=single_ports(change.step.routes))
+        self._state.vc["allowed_vcs"] = self._all_vcs  # as where packets may take any
 
-    def _none_cut(self) -> Bools:
+    def _no_packets(self) -> Bools:
         """Whether each record of a packet is that of one to be cut, bool [records]: none so far."""
         return np.zeros(len(self._state.pool.packet), bool)
 
@@ -79,204 +79,216 @@ class WormholeTimelineRun(DrainingTimelineRun):
         """Input VCs."""
         return int(self._constants.inputs)
 
-    def _blocked(self) -> np.ndarray:
+    def _blocked_reasons(self) -> np.ndarray:
         """Why the front flit of each input VC cannot be sent, uint32 [input VCs]."""
         blocked: np.ndarray = self._state.vc["blocked"][: self._inputs]
         return blocked
 
-    def _asking(self) -> Bools:
+    def _has_new_head(self) -> Bools:
         """Whether a packet has come to the front of each input VC that has not asked for a VC, bool [input VCs]."""
-        asking = np.zeros(self._inputs, bool)
-        asking[self._state.asking[: self._state.asking[-1]] & U(0xFFFFFFFF)] = True
-        return asking
+        new_heads = np.zeros(self._inputs, bool)
+        new_heads[self._state.new_heads[: self._state.new_heads[-1]] & U(0xFFFFFFFF)] = True
+        return new_heads
 
-    def _front(self, vcs: Ints) -> Ints:
+    def _head_packets(self, vcs: Ints) -> Ints:
         """The packet at the front of each of some input VCs, none of which is empty."""
-        packets: Ints = self._state.vc["flit"][vcs].astype(np.int64) >> int(PACKET_AT)
+        packets: Ints = self._state.vc["flit"][vcs].astype(np.int64) >> int(PACKET_SHIFT)
         return packets
 
-    def _asks_for(self, vcs: Ints, dead: Bools) -> Bools:
+    def _requests_dead_output(self, vcs: Ints, dead: Bools) -> Bools:
         """Whether the packet at the front of each of some input VCs asks for a dead output; dead: bool [outputs]."""
         const, packet = self._constants, self._state.pool.packet
         if const.rule != ADAPTIVE:
             of_dead: Bools = dead[self._state.vc["output"][vcs]]
             return of_dead
-        asks = np.zeros(len(vcs), bool)
-        for place, (vc, one) in enumerate(zip(vcs, self._front(vcs).tolist(), strict=True)):
-            here, way, hop = int(const.switch[vc]), np.int64(packet["route"][one]), np.int64(packet["hop"][one])
-            base, end = const.net.ports.out_base[here : here + 2]
-            target = int(const.net.host_switch[packet["dst_host"][one]])
-            if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
-                ports = int(usable_ports(const.routes, way, hop, here, target))
-                asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
-        return asks
+        requests = np.zeros(len(vcs), bool)
+        for index, (vc, record) in enumerate(zip(vcs, self._head_packets(vcs).tolist(), strict=True)):
+            switch, route, hop = (
+                int(const.switch[vc]),
+                np.int64(packet["route"][record]),
+                np.int64(packet["hop"][record]),
+            )
+            base, end = const.net.ports.out_base[switch : switch + 2]
+            dst_switch = int(const.net.host_switch[packet["dst_host"][record]])
+            if dead[base:end].any() and not at_target(const.routes, route, hop, switch, dst_switch):
+                ports = int(usable_ports(const.routes, route, hop, switch, dst_switch))
+                requests[index] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
+        return requests
 
-    def _entries(self, which: int) -> tuple[Ints, Ints, Ints]:
+    def _queue_entries(self, queue_index: int) -> tuple[Ints, Ints, Ints]:
         """What is in a queue, in the order in which it comes out: (places in ``state.entries``, packets, VCs)."""
-        batches = [np.arange(first, end) for first, end in self._due(which)[1].tolist()]
-        place = np.concatenate([np.zeros(0, np.int64), *batches])
-        entry = self._state.entries[place]
-        packet = entry >> (U(32) + PACKET_AT)
-        return place, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
+        batches = [np.arange(first, end) for first, end in self._due_ranges(queue_index)[1].tolist()]
+        index = np.concatenate([np.zeros(0, np.int64), *batches])
+        entry = self._state.entries[index]
+        packet = entry >> (U(32) + PACKET_SHIFT)
+        return index, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
 
-    def _to_switches(self) -> range:
+    def _switch_queues(self) -> range:
         """The queues of flits on their way to switches."""
         return range(int(INJECTED), int(self._constants.ejected))
 
-    def _to_hosts(self) -> list[int]:
+    def _host_queues(self) -> list[int]:
         """The queues of flits on their way to hosts."""
         return [int(EJECTED), *range(int(self._constants.ejected), int(self._constants.returned))]
 
-    def _due(self, which: int) -> tuple[Ints, Ints]:
+    def _due_ranges(self, queue_index: int) -> tuple[Ints, Ints]:
         """What comes out of a queue, by tick: (places in ``state.due``, [ticks, 2] those in ``state.entries``)."""
-        ticks, queue = int(self._constants.ticks), self._state.queue[which]
-        slot = (which << ticks) | (self._tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
+        ticks, queue = int(self._constants.ticks), self._state.queue[queue_index]
+        slot = (queue_index << ticks) | (self._tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
         due = self._state.due[slot]
         return slot, np.stack([due >> U(32), due & U(0xFFFFFFFF)], axis=1).astype(np.int64)
 
-    def _keep(self, which: int, kept: Bools) -> None:
+    def _retain(self, queue_index: int, retained: Bools) -> None:
         """Keep some of the entries of a queue, each of which comes out when it would have; kept: bool [entries]."""
-        state, queue = self._state, self._state.queue[which]
-        (slot, due), (place, _, _) = self._due(which), self._entries(which)
-        left = np.append(0, np.cumsum(kept))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(queue["first"])
-        state.entries[left[0] : left[-1]] = state.entries[place[kept]]
-        state.due[slot] = (left[:-1] << 32 | left[1:]).astype(U)
-        queue["begun"] = queue["end"] = left[-1]
+        state, queue = self._state, self._state.queue[queue_index]
+        (slot, due), (index, _, _) = self._due_ranges(queue_index), self._queue_entries(queue_index)
+        unknown = np.append(0, np.cumsum(retained))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(
+            queue["first"]
+        )
+        state.entries[unknown[0] : unknown[-1]] = state.entries[index[retained]]
+        state.due[slot] = (unknown[:-1] << 32 | unknown[1:]).astype(U)
+        queue["begun"] = queue["end"] = unknown[-1]
 
-    def _buffered(self) -> Iterator[tuple[Ints, Ints]]:
+    def _buffered_flits(self) -> Iterator[tuple[Ints, Ints]]:
         """The flits in buffers, the first of all, then the second and so on: (input VCs, places in ``state.flits``)."""
         front, landed = (self._state.vc[name][: self._inputs].astype(np.int64) for name in ("front", "landed"))
-        first = (front & int(self._constants.ring)) * self._inputs + np.arange(self._inputs)
+        first = (front & int(self._constants.buffer_mask)) * self._inputs + np.arange(self._inputs)
         self._state.flits[first] = self._state.vc["flit"][: self._inputs]
-        for turn in range(int((landed - front).max(initial=0))):
-            vcs = np.flatnonzero(front + turn < landed)
-            yield vcs, ((front[vcs] + turn) & int(self._constants.ring)) * self._inputs + vcs
+        for depth in range(int((landed - front).max(initial=0))):
+            vcs = np.flatnonzero(front + depth < landed)
+            yield vcs, ((front[vcs] + depth) & int(self._constants.buffer_mask)) * self._inputs + vcs
 
-    def _owners(self) -> Ints:
+    def _packet_of_vc(self) -> Ints:
         """The packet whose flits are at the front of each input VC, or are the next to come, NOBODY where none is."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        owner = np.full(self._inputs, NONE)
-        for which in self._to_switches():
-            _, packets, vcs = self._entries(which)
-            owner[vcs[::-1]] = packets[::-1]  # of several that of the first stays
+        packet_of_vc = np.full(self._inputs, NONE)
+        for queue_index in self._switch_queues():
+            _, packets, vcs = self._queue_entries(queue_index)
+            packet_of_vc[vcs[::-1]] = packets[::-1]  # of several that of the first stays
         held = np.flatnonzero(vc["landed"] != vc["front"])
-        owner[held] = self._front(held)
-        sending = state.sending[state.sending["packet"] != NONE]
-        none = owner[sending["vc"]] == NONE
-        owner[sending["vc"][none]] = sending["packet"][none]
-        left = np.flatnonzero((self._blocked() & NO_VC == 0) & (owner == NONE))
-        while len(left):  # flits are farther up, in buffers whose packet has the VC that leads here
-            owner[left] = owner[vc["holder"][left]]
-            left = left[owner[left] == NONE]
-        return owner
+        packet_of_vc[held] = self._head_packets(held)
+        sending = state.injecting[state.injecting["packet"] != NONE]
+        none = packet_of_vc[sending["vc"]] == NONE
+        packet_of_vc[sending["vc"][none]] = sending["packet"][none]
+        unknown = np.flatnonzero((self._blocked_reasons() & NO_VC == 0) & (packet_of_vc == NONE))
+        while len(unknown):  # flits are farther up, in buffers whose packet has the VC that leads here
+            packet_of_vc[unknown] = packet_of_vc[vc["holder"][unknown]]
+            unknown = unknown[packet_of_vc[unknown] == NONE]
+        return packet_of_vc
 
-    def _cut_on_links(self, failed: Bools, cut: Bools) -> None:
+    def _mark_on_links(self, failed: Bools, dropped: Bools) -> None:
         """Mark the packets that have flits on channels that fail, bool [channels], or a VC there."""
         dead, behind = self._as_outputs(failed), self._inputs_behind(failed)
-        owner, holds = self._owners(), self._blocked() & NO_VC == 0
-        cut[owner[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
-        for which in self._to_switches():
-            _, packets, vcs = self._entries(which)
-            cut[packets[behind[vcs // self._vcs]]] = True
+        packet_of_vc, holds = self._packet_of_vc(), self._blocked_reasons() & NO_VC == 0
+        dropped[packet_of_vc[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
+        for queue_index in self._switch_queues():
+            _, packets, vcs = self._queue_entries(queue_index)
+            dropped[packets[behind[vcs // self._vcs]]] = True
 
-    def _cut_in_switches(self, failed_switches: Bools, cut: Bools) -> None:
+    def _mark_in_switches(self, failed_switches: Bools, dropped: Bools) -> None:
         """Mark the packets that have flits in switches that fail, bool [switches]."""
-        for vcs, places in self._buffered():
-            cut[self._state.flits[places[failed_switches[self._constants.switch[vcs]]]] >> np.uint32(PACKET_AT)] = True
+        for vcs, indices in self._buffered_flits():
+            dropped[
+                self._state.flits[indices[failed_switches[self._constants.switch[vcs]]]] >> np.uint32(PACKET_SHIFT)
+            ] = True
 
-    def _cut(self, cut: Bools, tick: int) -> None:
+    def _drop_packets(self, dropped: Bools, tick: int) -> None:
         """Lose packets with all their flits, and free the VCs and the credits that they have; cut: bool [records]."""
-        if not cut.any():
+        if not dropped.any():
             return
-        state, owner = self._state, self._owners()
-        fresh: Bools = (owner != NONE) & cut[np.where(owner == NONE, 0, owner)]
-        self._release(fresh)
-        credited = self._drop(cut, tick)
-        self._bring_forward(fresh, tick)
-        sending = np.flatnonzero(state.sending["packet"] != NONE)
-        halted = sending[cut[state.sending["packet"][sending]]]
-        state.sending["packet"][halted] = NONE
-        with_room = credited[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
-        for host in {*halted.tolist(), *np.flatnonzero(with_room).tolist()}:
+        state, packet_of_vc = self._state, self._packet_of_vc()
+        head_dropped: Bools = (packet_of_vc != NONE) & dropped[np.where(packet_of_vc == NONE, 0, packet_of_vc)]
+        self._release_vcs(head_dropped)
+        has_new_credits = self._remove_flits(dropped, tick)
+        self._advance_heads(head_dropped, tick)
+        sending = np.flatnonzero(state.injecting["packet"] != NONE)
+        interrupted = sending[dropped[state.injecting["packet"][sending]]]
+        state.injecting["packet"][interrupted] = NONE
+        can_inject = (
+            has_new_credits[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
+        )
+        for host in {*interrupted.tolist(), *np.flatnonzero(can_inject).tolist()}:
             schedule(state.host_wheel, host, tick)
-        self._count_lost(np.flatnonzero(cut))
-        self._ask_again()
+        self._count_dropped(np.flatnonzero(dropped))
+        self._retry_all()
 
-    def _release(self, fresh: Bools) -> None:
+    def _release_vcs(self, head_dropped: Bools) -> None:
         """Take the output VCs away from the packets at some input VCs; fresh: bool [input VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        holders = np.flatnonzero(fresh & (self._blocked() & NO_VC == 0))
-        output, given = vc["output"][holders], vc["next_vc"][holders]
-        state.vc["holder"][given] = NONE
+        holders = np.flatnonzero(head_dropped & (self._blocked_reasons() & NO_VC == 0))
+        output, granted = vc["output"][holders], vc["next_vc"][holders]
+        state.vc["holder"][granted] = NONE
         if self._constants.rule == ADAPTIVE:
-            state.vc["asker"][given] = state.vc["carried"][given]
-        np.bitwise_or.at(state.stock["free"], output, ONE << (given - state.stock["first"][output]).astype(U))
-        state.stock["free"][self._output_of_channel[~self._channel_up]] = 0
+            state.vc["last_requester"][granted] = state.vc["carried"][granted]
+        np.bitwise_or.at(state.vc_set["free"], output, ONE << (granted - state.vc_set["first"][output]).astype(U))
+        state.vc_set["free"][self._output_of_channel[~self._channel_up]] = 0
 
-    def _drop(self, cut: Bools, tick: int) -> Bools:
+    def _remove_flits(self, dropped: Bools, tick: int) -> Bools:
         """Take the flits of packets out of buffers and queues; the VCs for which credits are given back, bool [VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        restored, kept = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
-        for vcs, places in self._buffered():
-            flits = state.flits[places]
-            failed_switches = cut[flits >> np.uint32(PACKET_AT)]
+        restored, retained = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
+        for vcs, indices in self._buffered_flits():
+            flits = state.flits[indices]
+            failed_switches = dropped[flits >> np.uint32(PACKET_SHIFT)]
             restored[vcs[failed_switches]] += 1
             vcs, flits = vcs[~failed_switches], flits[~failed_switches]
-            state.flits[(kept[vcs] & int(self._constants.ring)) * self._inputs + vcs] = flits
-            first = kept[vcs] == vc["front"][vcs]
+            state.flits[(retained[vcs] & int(self._constants.buffer_mask)) * self._inputs + vcs] = flits
+            first = retained[vcs] == vc["front"][vcs]
             vc["flit"][vcs[first]] = flits[first]
-            kept[vcs] += 1
-        empty = kept == vc["front"]
-        vc["landed"] = np.where(empty, 0, kept)
+            retained[vcs] += 1
+        empty = retained == vc["front"]
+        vc["landed"] = np.where(empty, 0, retained)
         vc["front"][empty] = 0
-        for which in (*self._to_hosts(), *self._to_switches()):
-            _, packets, vcs = self._entries(which)
-            np.add.at(restored, vcs[cut[packets]], 1)
-            self._keep(which, ~cut[packets])
+        for queue_index in (*self._host_queues(), *self._switch_queues()):
+            _, packets, vcs = self._queue_entries(queue_index)
+            np.add.at(restored, vcs[dropped[packets]], 1)
+            self._retain(queue_index, ~dropped[packets])
         state.vc["credits"] += restored.astype(np.uint32)
         return restored > 0
 
-    def _bring_forward(self, fresh: Bools, tick: int) -> None:
+    def _advance_heads(self, head_dropped: Bools, tick: int) -> None:
         """Let the flits behind those that were cut come to the front, and list anew what can be sent.
 
         fresh: bool [input VCs], where the packet at the front was cut.
         """
-        state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked()
+        state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked_reasons()
         empty = vc["landed"] == vc["front"]
-        blocked[fresh] = np.where(empty[fresh], EMPTY | NO_VC, NO_VC)
-        asking = np.flatnonzero(np.where(fresh, ~empty, self._asking()))
-        heads = self._front(asking) << int(PACKET_AT) | int(HEAD)
-        state.asking[: len(asking)], state.asking[-1] = heads << 32 | asking, len(asking)
+        blocked[head_dropped] = np.where(empty[head_dropped], EMPTY | NO_VC, NO_VC)
+        new_heads = np.flatnonzero(np.where(head_dropped, ~empty, self._has_new_head()))
+        heads = self._head_packets(new_heads) << int(PACKET_SHIFT) | int(HEAD)
+        state.new_heads[: len(new_heads)], state.new_heads[-1] = heads << 32 | new_heads, len(new_heads)
         holds = np.flatnonzero(blocked & NO_VC == 0)
-        short = state.vc["credits"][vc["next_vc"][holds]] == 0
-        blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(short, NO_CREDIT, 0).astype(np.uint32)
+        lacks_credit = state.vc["credits"][vc["next_vc"][holds]] == 0
+        blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(lacks_credit, NO_CREDIT, 0).astype(np.uint32)
         ready = np.flatnonzero(blocked == 0)
-        state.ready[: len(ready)] = vc["output"][ready].astype(U) << OUTPUT_AT | ready.astype(U)
+        state.ready[: len(ready)] = vc["output"][ready].astype(U) << OUTPUT_SHIFT | ready.astype(U)
         state.ready[-1] = len(ready)
-        _, _, reading = self._entries(int(HEADERS))
-        self._keep(int(HEADERS), ~fresh[reading])
-        asking = state.contender[: state.contender[-1]]
-        asking = asking[~fresh[(asking & VC_OF).astype(np.int64)]]
-        state.contender[: len(asking)], state.contender[-1] = asking, len(asking)
-        for line in np.flatnonzero(state.stock["waiting"] != NONE):
-            self._leave_line(int(line), fresh)
+        _, _, reading = self._queue_entries(int(HEADERS))
+        self._retain(int(HEADERS), ~head_dropped[reading])
+        new_heads = state.contenders[: state.contenders[-1]]
+        new_heads = new_heads[~head_dropped[(new_heads & VC_MASK).astype(np.int64)]]
+        state.contenders[: len(new_heads)], state.contenders[-1] = new_heads, len(new_heads)
+        for wait_queue in np.flatnonzero(state.vc_set["first_waiting"] != NONE):
+            self._leave_wait_queue(int(wait_queue), head_dropped)
 
-    def _leave_line(self, line: int, fresh: Bools) -> None:
+    def _leave_wait_queue(self, wait_queue: int, head_dropped: Bools) -> None:
         """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
-        waiting, following, stay = self._state.stock["waiting"], self._state.following, []
-        vc = waiting[line]
+        waiting, following, remaining = self._state.vc_set["first_waiting"], self._state.next_waiting, []
+        vc = waiting[wait_queue]
         while vc != NONE:
-            if not fresh[vc]:
-                stay.append(vc)
+            if not head_dropped[vc]:
+                remaining.append(vc)
             vc = following[vc]
-        following[stay] = [*stay[1:], NONE][: len(stay)]
-        waiting[line], self._state.stock["last"][line] = (stay[0], stay[-1]) if stay else (NONE, NONE)
+        following[remaining] = [*remaining[1:], NONE][: len(remaining)]
+        waiting[wait_queue], self._state.vc_set["last"][wait_queue] = (
+            (remaining[0], remaining[-1]) if remaining else (NONE, NONE)
+        )
 
-    def _ask_again(self) -> None:
+    def _retry_all(self) -> None:
         """Have all who wait for a VC ask in the next tick whether they can have one."""
-        self._state.to_retry[:] = _bitmap(self._state.stock["waiting"] != NONE, len(self._state.to_retry))
+        self._state.to_retry[:] = _bitmap(self._state.vc_set["first_waiting"] != NONE, len(self._state.to_retry))
 
-    def _count_lost(self, records: Ints) -> None:
+    def _count_dropped(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""
         pool, scalars = self._state.pool, self._state.counters.scalars
         flits = pool.packet["flits"][records].astype(np.int64)
