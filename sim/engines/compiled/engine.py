@@ -44,11 +44,11 @@ class CompiledRun:
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool, threads: int = 1):
         self._kernel = kernel
-        source, topology = scenario.source, scenario.topology
-        flits, shares = source.flits, source.shares
+        src_host, topology = scenario.source, scenario.topology
+        flits, shares = src_host.flits, src_host.shares
         if isinstance(scenario.work, Workload):  # hosts draw nothing; what they send has lengths of its own
             load, flits, shares = 0.0, messages.packet_lengths(scenario.work), (1.0, 1.0)
-        arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
+        arrivals = make_arrivals(src_host.arrivals, load, src_host.mean_flits, scenario.traffic.rate, src_host.burst)
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
         self._routes_fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
@@ -97,7 +97,7 @@ class CompiledRun:
 
     def _count_created(self) -> None:
         net = self._constants.net
-        sent = records.sent(self._state)
+        sent = records.first_unsent(self._state)
         sources.count_created(net.arrivals, net.packets, net.seed, self._tick, sent, self._cursor)
 
     def backlog(self) -> Ints:
@@ -114,19 +114,19 @@ class CompiledRun:
 
     def snapshot(self) -> Snapshot:
         state, n = self._merged_state(), self._topology.switches
-        tally, scalars = state.counters, self.scalars()
-        source, destination, flits = records.in_flight_packets(state)
-        place, hosts = self._topology.host_switch, self._topology.hosts
+        counters, scalars = state.counters, self.scalars()
+        src_host, dst_host, flits = records.in_flight_packets(state)
+        host_switch, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
-            PairCounts.of(n, place[source] * n + place[destination], flits),
-            _total(source, flits, hosts),
-            _total(destination, flits, hosts),
+            PairCounts.of(n, host_switch[src_host] * n + host_switch[dst_host], flits),
+            _total(src_host, flits, hosts),
+            _total(dst_host, flits, hosts),
         )
-        pairs = self._pairs + PairCounts.of_table(n, tally.pairs)
-        delivered = Flows(pairs, tally.by_src_host.copy(), tally.by_dst_host.copy())
+        pairs = self._pairs + PairCounts.of_table(n, counters.pairs)
+        delivered = Flows(pairs, counters.by_src_host.copy(), counters.by_dst_host.copy())
         return Snapshot(
-            self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
-            self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
+            self._tick, scalars, counters.histogram.copy(), counters.hops.copy(), counters.deflections.copy(),
+            self._cursor[:, sources.FLITS].copy(), counters.channel_flits.copy(), delivered, present,
             self._outstanding(state) if few_owed(scalars) else None,
         )  # fmt: skip
 
@@ -175,7 +175,9 @@ class CompiledApplicationRun(CompiledRun):
     def standing(self) -> Standing:
         """What there still is to be done at this tick."""
         scalars = self.scalars()
-        created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+        created, sent, delivered = (
+            int(scalars[host_switch]) for host_switch in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS)
+        )
         moved = sent + delivered + self._kernel.count_grants(self._state)
         return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 

@@ -72,9 +72,9 @@ class PartitionedRun:
         """Add up what the regions have counted."""
         counters = [partition.counters for partition in self._partitions]
         for name in SUMMED_COUNTERS:
-            np.sum([getattr(tally, name) for tally in counters], axis=0, out=getattr(self.merged.counters, name))
+            np.sum([getattr(part, name) for part in counters], axis=0, out=getattr(self.merged.counters, name))
         if self.merged.program is not None:
             totals = [partition.program.ranks.totals for partition in self._partitions]
             np.sum(totals, axis=0, out=self.merged.program.ranks.totals)
         for maximum in (HOPS_MAX, OCCUPANCY_MAX):
-            self.merged.counters.scalars[maximum] = max(tally.scalars[maximum] for tally in counters)
+            self.merged.counters.scalars[maximum] = max(part.scalars[maximum] for part in counters)

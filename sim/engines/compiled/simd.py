@@ -12,41 +12,43 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 16
+KEYS_PER_VECTOR = 16
 """Keys that are looked at together."""
 
-RATES = 8
+RATES_PER_VECTOR = 8
 """Rates that are looked at together."""
 
 _INT1, _INT32, _INT64, _DOUBLE = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.DoubleType()
-_KEYS, _NUMBERS = ir.VectorType(_INT64, LANES), ir.VectorType(_DOUBLE, RATES)
+_KEYS, _NUMBERS = ir.VectorType(_INT64, KEYS_PER_VECTOR), ir.VectorType(_DOUBLE, RATES_PER_VECTOR)
 
 
-def _load(context: Any, builder: Any, array_type: Any, array: Any, place: Any, vector: Any) -> Any:
+def _load(context: Any, builder: Any, array_type: Any, array: Any, start: Any, vector: Any) -> Any:
     """Load a vector of the numbers of an array from a place on."""
     view = context.make_array(array_type)(context, builder, array)
-    block = builder.bitcast(builder.gep(view.data, [place]), vector.as_pointer())
+    block = builder.bitcast(builder.gep(view.data, [start]), vector.as_pointer())
     return builder.load(block, align=vector.count * (4 if vector.element == _INT32 else 8))
 
 
-def _all(builder: Any, number: Any, vector: Any) -> Any:
+def _broadcast(builder: Any, number: Any, vector: Any) -> Any:
     """Make a vector of one number."""
-    nothing = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(nothing, number, _INT32(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INT32, vector.count), [0] * vector.count))
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, number, _INT32(0))
+    return builder.shuffle_vector(
+        first, undefined, ir.Constant(ir.VectorType(_INT32, vector.count), [0] * vector.count)
+    )
 
 
-def _reduce(builder: Any, how: str, vector: Any, *start: Any, flags: tuple[str, ...] = ()) -> Any:
+def _reduce(builder: Any, reduction: str, vector: Any, *start: Any, flags: tuple[str, ...] = ()) -> Any:
     """Reduce a vector to a number by one of LLVM's reductions."""
-    kind = ir.FunctionType(vector.type.element, [*(it.type for it in start), vector.type])
+    signature_type = ir.FunctionType(vector.type.element, [*(it.type for it in start), vector.type])
     suffix = f"v{vector.type.count}{'f64' if vector.type.element == _DOUBLE else 'i64'}"
-    function = builder.module.declare_intrinsic(f"llvm.vector.reduce.{how}.{suffix}", (), kind)
+    function = builder.module.declare_intrinsic(f"llvm.vector.reduce.{reduction}.{suffix}", (), signature_type)
     return builder.call(function, [*start, vector], fastmath=flags)
 
 
 @intrinsic
-def least_of(typingctx: Any, array: Any, place: Any) -> Any:
-    """Find the smallest of ``LANES`` numbers of an array of int64, from a place on."""
+def minimum(typingctx: Any, array: Any, start: Any) -> Any:
+    """Find the smallest of ``KEYS_PER_VECTOR`` numbers of an array of int64, from a place on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _reduce(builder, "smin", _load(context, builder, signature.args[0], args[0], args[1], _KEYS))
@@ -55,8 +57,8 @@ def least_of(typingctx: Any, array: Any, place: Any) -> Any:
 
 
 @intrinsic
-def least_with(typingctx: Any, array: Any, place: Any, lane: Any, number: Any) -> Any:
-    """Find what ``least_of`` would if ``number`` were in a lane, which need not be written and waited for."""
+def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: Any) -> Any:
+    """Find what ``minimum`` would if ``number`` were in a lane, which need not be written and waited for."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
@@ -66,70 +68,80 @@ def least_with(typingctx: Any, array: Any, place: Any, lane: Any, number: Any) -
 
 
 @intrinsic
-def place_of(typingctx: Any, array: Any, place: Any, number: Any) -> Any:
-    """Find the first of ``LANES`` numbers of an array of int64 that equals ``number``, which is one of them."""
+def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
+    """Find the first of ``KEYS_PER_VECTOR`` numbers of an array of int64 that equals ``number``, which is one of them."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
-        equal = builder.bitcast(builder.icmp_signed("==", keys, _all(builder, args[2], _KEYS)), ir.IntType(LANES))
+        equal = builder.bitcast(
+            builder.icmp_signed("==", keys, _broadcast(builder, args[2], _KEYS)), ir.IntType(KEYS_PER_VECTOR)
+        )
         return builder.add(args[1], builder.cttz(builder.zext(equal, _INT64), _INT1(1)))
 
     return types.int64(array, types.int64, types.int64), codegen
 
 
-def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any, place: Any) -> Any:
-    """Gather the rates of ``RATES`` members; rate, member: the first two arguments."""
-    members = _load(context, builder, signature.args[1], member, place, ir.VectorType(_INT32, RATES))
+def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any, start: Any) -> Any:
+    """Gather the rates of ``RATES_PER_VECTOR`` members; rate, member: the first two arguments."""
+    members = _load(context, builder, signature.args[1], member, start, ir.VectorType(_INT32, RATES_PER_VECTOR))
     view = context.make_array(signature.args[0])(context, builder, rate)
     rates = ir.Constant(_NUMBERS, ir.Undefined)
-    for lane in range(RATES):
-        which = builder.zext(builder.extract_element(members, _INT32(lane)), _INT64)
-        rates = builder.insert_element(rates, builder.load(builder.gep(view.data, [which])), _INT32(lane))
+    for position in range(RATES_PER_VECTOR):
+        member_index = builder.zext(builder.extract_element(members, _INT32(position)), _INT64)
+        rates = builder.insert_element(rates, builder.load(builder.gep(view.data, [member_index])), _INT32(position))
     return rates
 
 
 @intrinsic
-def faster_than(typingctx: Any, rate: Any, member: Any, place: Any, limit: Any) -> Any:
-    """Find which of ``RATES`` members, int32 from a place on, go faster than ``limit``, as the bits of a number."""
+def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) -> Any:
+    """Find which of ``RATES_PER_VECTOR`` members, int32 from a place on, go faster than ``limit``, as the bits of a number."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rates = _rates_of(context, builder, signature, args[0], args[1], args[2])
-        fast = builder.fcmp_ordered(">", rates, _all(builder, args[3], _NUMBERS))
-        return builder.zext(builder.bitcast(fast, ir.IntType(RATES)), _INT64)
+        fast = builder.fcmp_ordered(">", rates, _broadcast(builder, args[3], _NUMBERS))
+        return builder.zext(builder.bitcast(fast, ir.IntType(RATES_PER_VECTOR)), _INT64)
 
     return types.int64(rate, member, types.int64, types.float64), codegen
 
 
 @intrinsic
-def taken_at(typingctx: Any, rate: Any, member: Any, share: Any, begin: Any, end: Any, reached: Any, level: Any) -> Any:
+def load_at_rate(
+    typingctx: Any, rate: Any, member: Any, share: Any, begin: Any, end: Any, rate_reached: Any, level: Any
+) -> Any:
     """Add up what members have at a rate that has been reached, and what share still rises.
 
     rate: float64. member: int32, share: float64, the members from ``begin`` to ``end``, which are whole blocks of
-    ``RATES``. Those at ``reached`` or less take their rate, those at ``level`` or more rise on. Returns what is taken,
-    the shares of those that rise, and the least rate above ``reached`` and below ``level``, inf if there is none.
+    ``RATES_PER_VECTOR``. Those at ``rate_reached`` or less take their rate, those at ``level`` or more rise on.
+    Returns what is taken,
+    the shares of those that rise, and the least rate above ``rate_reached`` and below ``level``, inf if there is none.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _, _, _, first, last, reached_at, level_at = args
-        none, never = ir.Constant(_NUMBERS, [0.0] * RATES), ir.Constant(_NUMBERS, [float("inf")] * RATES)
-        sums = [cgutils.alloca_once_value(builder, it) for it in (none, none, never)]
-        limits = _all(builder, reached_at, _NUMBERS), _all(builder, level_at, _NUMBERS)
-        with cgutils.for_range_slice(builder, first, last, _INT64(RATES), _INT64) as (place, _):
-            rates = _rates_of(context, builder, signature, args[0], args[1], place)
-            shares = _load(context, builder, signature.args[2], args[2], place, _NUMBERS)
+        zeros, infinities = (
+            ir.Constant(_NUMBERS, [0.0] * RATES_PER_VECTOR),
+            ir.Constant(_NUMBERS, [float("inf")] * RATES_PER_VECTOR),
+        )
+        sums = [cgutils.alloca_once_value(builder, it) for it in (zeros, zeros, infinities)]
+        limits = _broadcast(builder, reached_at, _NUMBERS), _broadcast(builder, level_at, _NUMBERS)
+        with cgutils.for_range_slice(builder, first, last, _INT64(RATES_PER_VECTOR), _INT64) as (start, _):
+            rates = _rates_of(context, builder, signature, args[0], args[1], start)
+            shares = _load(context, builder, signature.args[2], args[2], start, _NUMBERS)
             held = builder.fcmp_ordered("<", rates, limits[1])
             stopped = builder.and_(held, builder.fcmp_ordered("<=", rates, limits[0]))
-            taken, rising, after = (builder.load(it) for it in sums)
-            builder.store(builder.fadd(taken, builder.select(stopped, builder.fmul(shares, rates), none)), sums[0])
-            builder.store(builder.fadd(rising, builder.select(stopped, none, shares)), sums[1])
-            later = builder.and_(builder.not_(stopped), builder.and_(held, builder.fcmp_ordered("<", rates, after)))
-            builder.store(builder.select(later, rates, after), sums[2])
-        taken, rising, after = (builder.load(it) for it in sums)
+            fixed_load, rising_share, next_rate = (builder.load(it) for it in sums)
+            builder.store(
+                builder.fadd(fixed_load, builder.select(stopped, builder.fmul(shares, rates), zeros)), sums[0]
+            )
+            builder.store(builder.fadd(rising_share, builder.select(stopped, zeros, shares)), sums[1])
+            later = builder.and_(builder.not_(stopped), builder.and_(held, builder.fcmp_ordered("<", rates, next_rate)))
+            builder.store(builder.select(later, rates, next_rate), sums[2])
+        fixed_load, rising_share, next_rate = (builder.load(it) for it in sums)
         zero, any_order = ir.Constant(_DOUBLE, 0.0), ("reassoc",)
-        results = [_reduce(builder, "fadd", it, zero, flags=any_order) for it in (taken, rising)]
-        results.append(_reduce(builder, "fmin", after, flags=("nnan", "nsz")))
+        results = [_reduce(builder, "fadd", it, zero, flags=any_order) for it in (fixed_load, rising_share)]
+        results.append(_reduce(builder, "fmin", next_rate, flags=("nnan", "nsz")))
         return context.make_tuple(builder, signature.return_type, results)
 
     numbers = types.UniTuple(types.float64, 3)
-    kind = numbers(rate, member, share, types.int64, types.int64, types.float64, types.float64)
-    return kind, codegen
+    signature_type = numbers(rate, member, share, types.int64, types.int64, types.float64, types.float64)
+    return signature_type, codegen

@@ -8,19 +8,19 @@ first packets when it begins, and from then on what these point to.
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.datagram.links import goes_on
+from flitlab.sim.engines.compiled.datagram.links import is_internal
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
 
-FEW = 2
+MIN_BATCH = 2
 """Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""
 
-AHEAD, SOON = 6, 2
+PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
 """How many arrivals ahead memory is asked for, and then for what that points to."""
 
 
 @inner
-def _ask_for_link(const, state, link):
+def _prefetch_link(const, state, link):
     """Begin to load a link."""
     prefetch(state.link, link)
     if const.mixed:
@@ -28,43 +28,43 @@ def _ask_for_link(const, state, link):
 
 
 @inner
-def foresee_links(const, state, tick):
+def prefetch_links(const, state, tick):
     """Begin to load the links whose first packets arrive in a tick to come."""
     link = np.int64(state.bucket[tick & const.mask])
     while link != NONE:
-        _ask_for_link(const, state, link)
+        _prefetch_link(const, state, link)
         link = np.int64(state.next_link[link])
 
 
 @inner
-def foresee_packet(state, link):
+def prefetch_packet(state, link):
     """Begin to load the first packet of a link."""
     prefetch(state.packet, np.int64(state.link[link].head))
 
 
 @inner
-def foresee(const, state, link):
+def prefetch_arrival(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
     record = state.packet[np.int64(state.link[link].head)]
-    _ask_for_link(const, state, np.int64(record.onto))
-    prefetch(state.path, np.int64(record.at) + 2)
-    if not goes_on(const, link):
+    _prefetch_link(const, state, np.int64(record.onto))
+    prefetch(state.path, np.int64(record.path_index) + 2)
+    if not is_internal(const, link):
         subflow = np.int64(record.subflow)
         prefetch(state.senders.seq, subflow)
         prefetch(state.senders.win, subflow)
         prefetch(state.senders.rtt, subflow)
         prefetch(state.senders.window, subflow)
         prefetch(state.subflow, subflow)
-        prefetch(state.held, subflow)
+        prefetch(state.reorder_bits, subflow)
 
 
 @inner
-def foresee_queue(const, state, link):
+def prefetch_queue(const, state, link):
     """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
     record = state.packet[np.int64(state.link[link].head)]
-    line = state.link[np.int64(record.onto)]
-    prefetch(state.packet, np.int64(line.tail))
+    link_record = state.link[np.int64(record.onto)]
+    prefetch(state.packet, np.int64(link_record.tail))
     if const.mixed:
-        prefetch(state.packet, np.int64(line.serving))
-    if not goes_on(const, link):
+        prefetch(state.packet, np.int64(link_record.serving))
+    if not is_internal(const, link):
         prefetch(state.path, np.int64(state.subflow[np.int64(record.subflow)].start))

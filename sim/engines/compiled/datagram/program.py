@@ -13,24 +13,24 @@ from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_event
 
 
 @inner
-def act(talk, const, state, now):
+def run_program(program, const, state, now):
     """Work through the program's events of this tick; the messages that it sends join their connections."""
-    if talk is not None and next_event(talk.ranks) <= now:
-        process_events(talk.ranks, now)
-        totals = talk.ranks.totals
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
         for k in range(totals[OUTBOX]):
-            message = talk.ranks.outbox[k]
-            flow = talk.back[message] if talk.ranks.stage[message] == CTS else talk.forth[message]
-            add_message(talk, state.left, message, flow)
-            _go_on(const, state, flow, now)
+            message = program.ranks.outbox[k]
+            flow = program.back[message] if program.ranks.stage[message] == CTS else program.forth[message]
+            add_message(program, state.unsent, message, flow)
+            _resume_connection(const, state, flow, now)
         totals[OUTBOX] = 0
 
 
 @routine
-def _go_on(const, state, flow, now):
+def _resume_connection(const, state, flow, now):
     """Let the subflows of a connection take what their windows admit."""
     for subflow in range(const.first[flow], const.first[flow + 1]):
-        if state.left[flow] == 0:
+        if state.unsent[flow] == 0:
             return
         seq = state.senders.seq[subflow]
         if const.paced:

@@ -23,7 +23,7 @@ PACKET = np.dtype(
     [
         ("next", np.uint32),  # behind it on the same link
         ("followed", np.uint32),  # tick at which that one has left the queue, its low 32 bits
-        ("at", np.uint32),  # its link's place in ``DatagramState.path``
+        ("path_index", np.uint32),  # its link's place in ``DatagramState.path``
         ("onto", np.uint32),  # the link behind that place
         ("kind", np.uint32),
         ("subflow", np.uint32),
@@ -35,7 +35,7 @@ PACKET = np.dtype(
 DATA, SYN, MARKED_DATA = np.uint32(0), np.uint32(1), np.uint32(2)
 ACK, SYN_ACK, MARKED_ACK = np.uint32(4), np.uint32(5), np.uint32(6)
 ACK_BIT = np.uint32(4)
-ODD_BITS = np.uint32(5)
+ODD_SIZE_BITS = np.uint32(5)
 """Kinds with one of these bits are not as long as a data packet."""
 
 # A link, two cache lines; nearly all that happens takes the first alone. How much is in its queue follows from
@@ -84,14 +84,14 @@ SUBFLOW = np.dtype(
         ("received", np.int64),
         ("samples", np.int64),
         ("rtt", np.int64),
-        ("again", np.int64),  # packets that arrived, but that the receiver had
-        ("resent", np.int64),
+        ("duplicates", np.int64),  # packets that arrived, but that the receiver had
+        ("retransmissions", np.int64),
         ("dropped", np.int64),
         ("timeouts", np.int64),
         ("unused", np.int64, 4),
     ]
 )
-SUBFLOW_COUNTS = ("sent", "received", "received", "resent", "dropped", "timeouts", "samples", "rtt")
+SUBFLOW_COUNTS = ("sent", "received", "received", "retransmissions", "dropped", "timeouts", "samples", "rtt")
 """Fields of a subflow that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.subflow`.
 
 Of those that arrived the record has only how many more they are than those received.
@@ -114,10 +114,10 @@ class DatagramConstants(NamedTuple):
     packet_bytes: int
     ack_bytes: int
     mixed: bool  # acknowledgements pass the queues, too
-    early: int  # occupancy in bytes from which a queue drops at random
-    mark: int  # occupancy in bytes above which it marks; 0: never
+    early_drop_bytes: int  # occupancy in bytes from which a queue drops at random
+    mark_bytes: int  # occupancy in bytes above which it marks; 0: never
     paced: bool
-    once: bool  # nobody sends a packet again, so that every one that arrives is new
+    no_retransmissions: bool  # nobody sends a packet again, so that every one that arrives is new
     mask: int  # slots of the wheel, less 1
     reserve: int  # packets that may be made in one tick
     rules: Rules
@@ -141,38 +141,40 @@ class DatagramState(NamedTuple):
     # its end gives rise to
     subflow: np.ndarray  # SUBFLOW [subflows]
     senders: Senders
-    left: Ints  # int64 [flows]: packets that have not been sent for the first time
+    unsent: Ints  # int64 [flows]: packets that have not been sent for the first time
     missing: Ints  # int64 [flows]: packets that the receiver lacks
-    held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
+    reorder_bits: (
+        np.ndarray
+    )  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
     # for all that have been sent beyond (:func:`larger_windows`)
     timers: Ints  # int64 [subflows + 1]: a heap of tick << 24 | subflow
     finished: Ints
     trace: Ints  # int64 [entries, 3]
-    wants: Ints  # int64: what has to grow before the next tick
-    talk: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.datagram.messages.Talk`), or None
+    growth_needed: Ints  # int64: what has to grow before the next tick
+    program: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.datagram.messages.Talk`), or None
 
 
-ENDLESS = 1 << 62
+UNLIMITED_PACKETS = 1 << 62
 
 _ONE = np.uint64(1)
 
 
-def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramConstants, DatagramState]:
+def build(session: Session, traced: bool, program: Any = None) -> tuple[DatagramConstants, DatagramState]:
     """Make the constants and the state of a run at tick 0.
 
     traced: whether every arrival is recorded. talk: of a session with a program.
     """
-    constants = _constants(session, talk is None)
-    senders, first = _in_lines(make_senders(session.subflows)), np.minimum(session.start, LATEST)
+    constants = _constants(session, program is None)
+    senders, first = _aligned_senders(make_senders(session.subflows)), np.minimum(session.start, LATEST)
     timers = np.append(np.sort(first << 24 | np.arange(session.subflows)), session.subflows)  # sorted is a heap
-    if talk is not None:
+    if program is not None:
         timers[-1] = 0
         if session.transport.law:
             _connect(constants.rules, senders, first_samples(session))
-    return constants, _state(session, traced, talk, constants, senders, timers)
+    return constants, _state(session, traced, program, constants, senders, timers)
 
 
-def _constants(session: Session, alone: bool) -> DatagramConstants:
+def _constants(session: Session, no_program: bool) -> DatagramConstants:
     """Make the constants of a run of a session; alone: there is no program."""
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
@@ -183,8 +185,8 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     horizon = int(longest) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
-    endless = session.flows.packets == 0
-    packets = np.where(endless, ENDLESS, session.flows.packets)
+    is_long_lived = session.flows.packets == 0
+    packets = np.where(is_long_lived, UNLIMITED_PACKETS, session.flows.packets)
     return DatagramConstants(
         seed=session.seed,
         links=links,
@@ -195,10 +197,12 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
         packet_bytes=queues.packet_bytes,
         mixed=session.back is not None,
         ack_bytes=transport.ack_bytes,
-        early=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
-        mark=transport.mark_packets * queues.packet_bytes,
+        early_drop_bytes=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes
+        if queues.random_drop
+        else UNLIMITED_PACKETS,
+        mark_bytes=transport.mark_packets * queues.packet_bytes,
         paced=transport.law is None,
-        once=transport.law is None and alone,
+        no_retransmissions=transport.law is None and no_program,
         mask=ticks - 1,
         reserve=reserve,
         rules=session.rules or _no_rules(session),
@@ -209,14 +213,14 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
 
 
 def _state(
-    session: Session, traced: bool, talk: Any, constants: DatagramConstants, senders: Senders, timers: Ints
+    session: Session, traced: bool, program: Any, constants: DatagramConstants, senders: Senders, timers: Ints
 ) -> DatagramState:
     """Make the state of a run at tick 0, with its senders and the heap of their timers."""
     subflows, packets = session.subflows, constants.packets
     pool, ticks = 2 * constants.reserve, constants.mask + 1
     link = _links(session, constants)
     most = max(len(link), subflows)
-    path, start, back = _ways(constants, np.arange(subflows), session.paths, session.back)
+    path, start, back = _path_arrays(constants, np.arange(subflows), session.paths, session.back)
     of_flow = np.diff(session.first)
     subflow = aligned_records(subflows, SUBFLOW)
     subflow["start"], subflow["back"] = start, back
@@ -234,14 +238,14 @@ def _state(
         path=path,
         subflow=subflow,
         senders=senders,
-        left=packets.copy() if talk is None else np.zeros_like(packets),
+        unsent=packets.copy() if program is None else np.zeros_like(packets),
         missing=packets.copy(),
-        held=np.zeros((subflows, 1), np.uint64),
+        reorder_bits=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
-        wants=np.zeros(8, np.int64),
-        talk=talk,
+        growth_needed=np.zeros(8, np.int64),
+        program=program,
     )
 
 
@@ -250,38 +254,40 @@ def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     links, queues = constants.links, session.queues
     link = aligned_records(links + constants.pipes, LINK)
     link["delay"] = np.append(session.delay, session.ack_delay[: constants.pipes])
-    line = link[:links]
-    line["ratio"] = session.ratio
-    line["service"] = services(session, queues.packet_bytes)
-    line["limit"] = queues.queue_bytes
-    line["limit"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
-    line["odd"] = constants.mixed
+    link_record = link[:links]
+    link_record["ratio"] = session.ratio
+    link_record["service"] = services(session, queues.packet_bytes)
+    link_record["limit"] = queues.queue_bytes
+    link_record["limit"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
+    link_record["odd"] = constants.mixed
     for end in ("head", "tail", "serving"):
         link[end] = NONE
     return link
 
 
-def _ways(const: DatagramConstants, subflows: Ints, paths: Paths, back: Paths | None) -> tuple[np.ndarray, Ints, Ints]:
+def _path_arrays(
+    const: DatagramConstants, subflows: Ints, paths: Paths, back: Paths | None
+) -> tuple[np.ndarray, Ints, Ints]:
     """Make what ``DatagramState.path`` has of some subflows, and where each begins therein, forwards and backwards.
 
     paths, back: those of these subflows.
     """
     first = paths.link[paths.start[:-1]]
     if back is None:
-        link, start = _closed(paths, const.links + subflows if const.pipes else first)
+        link, start = _paths_with_return(paths, const.links + subflows if const.pipes else first)
         return link, start, start
-    link, start = _closed(paths, back.link[back.start[:-1]])
-    more, after = _closed(back, first)
+    link, start = _paths_with_return(paths, back.link[back.start[:-1]])
+    more, after = _paths_with_return(back, first)
     return np.concatenate([link, more]), start, len(link) + after
 
 
-def _closed(paths: Paths, onto: Integers) -> tuple[np.ndarray, Ints]:
+def _paths_with_return(paths: Paths, next_link: Integers) -> tuple[np.ndarray, Ints]:
     """Paths of which each ends with one more link, and where each begins."""
-    link = np.insert(paths.link, paths.start[1:], onto).astype(np.uint32)
-    return link, paths.start[:-1] + np.arange(len(onto))
+    link = np.insert(paths.link, paths.start[1:], next_link).astype(np.uint32)
+    return link, paths.start[:-1] + np.arange(len(next_link))
 
 
-def _in_lines(senders: Senders) -> Senders:
+def _aligned_senders(senders: Senders) -> Senders:
     """Copy the records of senders so that they begin with a cache line."""
     window, rtt = (copy_aligned(column[:, None]).reshape(-1) for column in (senders.window, senders.rtt))
     return senders._replace(seq=copy_aligned(senders.seq), win=copy_aligned(senders.win), window=window, rtt=rtt)
@@ -313,16 +319,16 @@ def larger_windows(state: DatagramState) -> DatagramState:
     law lets go at once. A packet's place is its number modulo the room, which is doubled at least. Hence what lies
     at or above the place of the first that is lacking goes to one block of the larger room, and the rest to the next.
     """
-    subflows, words = state.held.shape
-    size, larger = 64 * words, 1 << int(state.wants[WINDOW] - 1).bit_length()
+    subflows, words = state.reorder_bits.shape
+    size, larger = 64 * words, 1 << int(state.growth_needed[WINDOW] - 1).bit_length()
     expected, blocks, each = state.subflow["expected"].astype(np.int64), larger // size, np.arange(subflows)
     low = np.clip(expected[:, None] % size - 64 * np.arange(words), 0, 64).astype(np.uint64)
-    wrapped = state.held & np.where(low < 64, (_ONE << (low & np.uint64(63))) - _ONE, ~np.uint64(0))
+    wrapped = state.reorder_bits & np.where(low < 64, (_ONE << (low & np.uint64(63))) - _ONE, ~np.uint64(0))
     held = aligned(subflows, larger // 64, np.uint64)
     parts, block = held.reshape(subflows, blocks, words), expected // size % blocks
-    parts[each, block] = state.held ^ wrapped
+    parts[each, block] = state.reorder_bits ^ wrapped
     parts[each, (block + 1) % blocks] = wrapped
-    return state._replace(held=held)
+    return state._replace(reorder_bits=held)
 
 
 def longer_trace(state: DatagramState) -> DatagramState:
@@ -330,11 +336,11 @@ def longer_trace(state: DatagramState) -> DatagramState:
     return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
-def along(
+def with_paths(
     const: DatagramConstants, state: DatagramState, moved: Ints, paths: Paths, back: Paths | None
 ) -> DatagramState:
     """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
-    path, start, back_start = _ways(const, moved, paths, back)
+    path, start, back_start = _path_arrays(const, moved, paths, back)
     state.subflow["start"][moved] = len(state.path) + start
     state.subflow["back"][moved] = len(state.path) + back_start
     return state._replace(path=np.concatenate([state.path, path]))

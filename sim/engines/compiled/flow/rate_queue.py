@@ -2,7 +2,8 @@
 """The channels whose turn is to come: the one at the lowest rate is found first, and rates change.
 
 There are mostly few of them out of many, so their keys stand one after another in any order, and the smallest is
-searched for, ``LANES`` at a time: for dozens that is faster than a tree, in which no branch can be foreseen. Of every
+searched for, ``KEYS_PER_VECTOR`` at a time: for dozens that is faster than a tree, in which no branch can be foreseen.
+Of every
 block of keys a number is known that is no larger than any of them: where there are hundreds of channels and more, only
 blocks that may have the smallest are searched.
 """
@@ -11,73 +12,73 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.flow.state import KEYS, QUEUE, QUEUED
-from flitlab.sim.engines.compiled.flow.tournament import OUT
-from flitlab.sim.engines.compiled.simd import LANES, least_of, place_of
+from flitlab.sim.engines.compiled.flow.tournament import NO_KEY
+from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, index_of, minimum
 
 
 @inner
-def _give_key(state, place, key):
+def _set_queue_key(state, index, key):
     """Put a key at a place of the queue."""
-    state.keys[place] = key
-    block = place // KEYS
-    state.least[block] = min(state.least[block], key)
+    state.keys[index] = key
+    block = index // KEYS
+    state.block_minimum[block] = min(state.block_minimum[block], key)
 
 
 @inner
-def set_turn(state, channel, rate):
+def schedule_channel(state, channel, rate):
     """Let it be the turn of a channel when a rate is reached."""
-    place = state.channel[channel, QUEUED]
-    if place < 0:
-        place = state.totals[QUEUE]
-        state.totals[QUEUE] = place + 1
-        state.channel[channel, QUEUED] = place
-        state.queue[place] = channel
-    _give_key(state, place, np.float64(rate).view(np.int64))  # in the order of the rates, which are not negative
+    index = state.channel[channel, QUEUED]
+    if index < 0:
+        index = state.totals[QUEUE]
+        state.totals[QUEUE] = index + 1
+        state.channel[channel, QUEUED] = index
+        state.queue[index] = channel
+    _set_queue_key(state, index, np.float64(rate).view(np.int64))  # in the order of the rates, which are not negative
 
 
 @inner
-def turn_of(state, channel):
+def scheduled_rate(state, channel):
     """Return the rate at which it is the turn of a channel."""
     return np.int64(state.keys[state.channel[channel, QUEUED]]).view(np.float64)
 
 
 @inner
-def cancel_turn(state, channel):
+def cancel_channel(state, channel):
     """Take a channel out of the queue."""
-    place, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
+    index, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
     moved = state.queue[last]
     state.totals[QUEUE] = last
-    state.queue[place] = moved
-    state.channel[moved, QUEUED] = place
+    state.queue[index] = moved
+    state.channel[moved, QUEUED] = index
     state.channel[channel, QUEUED] = -1
-    _give_key(state, place, state.keys[last])
-    state.keys[last] = OUT
+    _set_queue_key(state, index, state.keys[last])
+    state.keys[last] = NO_KEY
 
 
 @inner
 def _search(keys, begin, end):
-    """Find the smallest of the keys from ``begin`` to ``end``, and where the ``LANES`` begin that it is one of."""
-    least, at = np.int64(OUT), begin
-    for lanes in range(begin, end, LANES):
-        here = least_of(keys, lanes)
-        if here < least:
-            least, at = here, lanes
-    return least, at
+    """Find the smallest of the keys from ``begin`` to ``end``, and where the ``KEYS_PER_VECTOR`` begin that it is one of."""
+    least, vector_start = np.int64(NO_KEY), begin
+    for vector in range(begin, end, KEYS_PER_VECTOR):
+        smallest = minimum(keys, vector)
+        if smallest < least:
+            least, vector_start = smallest, vector
+    return least, vector_start
 
 
 @inner
-def next_turn(state):
+def next_channel(state):
     """Find the channel whose turn comes first."""
-    size, block, at = state.totals[QUEUE], -1, 0
+    size, block, vector_start = state.totals[QUEUE], -1, 0
     if size == 1:
         return state.queue[0]
     if size <= KEYS:
-        least, at = _search(state.keys, 0, size)
-        return state.queue[place_of(state.keys, at, least)]
+        minimum, vector_start = _search(state.keys, 0, size)
+        return state.queue[index_of(state.keys, vector_start, minimum)]
     while True:
-        least, lanes = _search(state.least, 0, (size + KEYS - 1) // KEYS)
-        first = place_of(state.least, lanes, least)
+        minimum, vector = _search(state.block_minimum, 0, (size + KEYS - 1) // KEYS)
+        first = index_of(state.block_minimum, vector, minimum)
         if first == block:
-            return state.queue[place_of(state.keys, at, least)]
+            return state.queue[index_of(state.keys, vector_start, minimum)]
         block = first
-        state.least[block], at = _search(state.keys, block * KEYS, min(size, (block + 1) * KEYS))
+        state.block_minimum[block], vector_start = _search(state.keys, block * KEYS, min(size, (block + 1) * KEYS))

@@ -7,9 +7,9 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, make_tournament
+from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, make_tournament
 from flitlab.sim.engines.compiled.memory import aligned
-from flitlab.sim.engines.compiled.simd import LANES, RATES
+from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
 from flitlab.sim.engines.flow.model import Network
 
 # Fields of a message under way, in ``message`` (int64) and, from GOING to FLITS, in ``amounts`` (float64), which are
@@ -18,7 +18,7 @@ from flitlab.sim.engines.flow.model import Network
 # SINCE: since when it has gone at its rate. SEND: the operation. LATENCY: from its leaving the source to its delivery.
 # GOING: the rate at which it goes. LEFT: what has not left its
 # source at SINCE, in flits times units of a tick. FLITS: of all its packets.
-BLOCK, COUNT, NECK, TOUCHED_AT, GOING, LEFT, SINCE, SEND, FLITS, LATENCY = range(10)
+BLOCK, COUNT, BOTTLENECK, TOUCHED_AT, SEND_RATE, REMAINING, RATE_SINCE, SEND, FLITS, LATENCY = range(10)
 _MESSAGE = 16
 
 # Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
@@ -27,24 +27,24 @@ _MESSAGE = 16
 # SUSPECT: whether it is to be examined.
 # LEVEL: the rate of those that it holds back, inf if it holds none. HELD: the shares of these.
 # WEIGHT: the shares of all members. LOAD: what it carries of those that have a rate, in flits a tick.
-MEMBERS, SIZE, USED, QUEUED, STALE, SUSPECT = range(6)
-CAPACITY, LEVEL, HELD, WEIGHT, LOAD = range(3, 8)
+MEMBERS, SIZE, USED, QUEUED, STALE, IS_SUSPECT = range(6)
+CAPACITY, LEVEL, LIMITED_SHARE, TOTAL_SHARE, LOAD = range(3, 8)
 _CHANNEL = 8
 
 # Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1
 # if there is none. UNDER_WAY: messages not delivered yet. QUEUE: channels in the queue. SUSPECTS: channels to be
 # examined. TOUCHED: messages whose rate was looked into at this instant. INSTANTS: how many there were. NOW: the
 # present one. PENDING: sends of the outbox that are under way already, -1 if all are. DELIVERED: messages.
-RECORDS, SPARE, UNDER_WAY, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
+RECORDS, FIRST_FREE, IN_FLIGHT, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
 _TOTALS = 10
 
 _SIZES = 48
-_FEW = RATES
-KEYS = 16 * LANES
+_MIN_MEMBERS = RATES_PER_VECTOR
+KEYS = 16 * KEYS_PER_VECTOR
 """Channels of the queue of which one number is kept that is no larger than any of their keys."""
 
 # What there may be too few of.
-ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
+SUFFICIENT, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 
 
 class FlowState(NamedTuple):
@@ -56,7 +56,8 @@ class FlowState(NamedTuple):
     entry_channel, entry_at, entry_share: int32, int32 and float64, by entry of a message: a channel, the message's
     place among the members of that, and what the channel carries of every flit of the message. member, member_entry,
     member_share: int32, int32 and float64, by member of a channel: a message, which of its entries this is, and its
-    share. They are in blocks of a power of two; those of members are at least ``RATES``, filled up with nobody's, who
+    share. They are in blocks of a power of two; those of members are at least ``RATES_PER_VECTOR``, filled up with
+    nobody's, who
     have no share. entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is
     none, and where the blocks end.
     channel, level: the channels. loose: float64 [channels], the weight with which they are never full, since the hosts'
@@ -70,7 +71,7 @@ class FlowState(NamedTuple):
     agenda: Ints
     touched: Ints
     entry_channel: Ints32
-    entry_at: Ints32
+    entry_position: Ints32
     entry_share: Floats
     member: Ints32
     member_entry: Ints32
@@ -79,25 +80,25 @@ class FlowState(NamedTuple):
     member_blocks: Ints
     channel: Ints32
     level: Floats
-    loose: Floats
+    never_full_share: Floats
     queue: Ints
     keys: Ints
-    least: Ints
+    block_minimum: Ints
     suspects: Ints
     carried: Floats
     totals: Ints
 
 
-def _row(count: int, dtype: Any) -> Any:
+def _aligned_row(count: int, dtype: Any) -> Any:
     """Make an array of zeros, whole blocks of which are whole cache lines."""
-    return aligned(-(-count // LANES) * LANES, 1, dtype).ravel()
+    return aligned(-(-count // KEYS_PER_VECTOR) * KEYS_PER_VECTOR, 1, dtype).ravel()
 
 
-def loose_of(capacity: Floats, channels: int) -> Floats:
+def never_full_share(capacity: Floats, channels: int) -> Floats:
     """The weight with which each channel is never full; channels: how many there are between switches."""
-    loose = np.zeros(len(capacity))
-    loose[:channels] = capacity[:channels] / capacity[-1]
-    return loose
+    never_full_share = np.zeros(len(capacity))
+    never_full_share[:channels] = capacity[:channels] / capacity[-1]
+    return never_full_share
 
 
 def make_state(network: Network) -> FlowState:
@@ -107,18 +108,18 @@ def make_state(network: Network) -> FlowState:
     level[:, CAPACITY] = network.capacity
     level[:, LEVEL] = np.inf
     channel = level.view(np.int32)
-    channel[:, MEMBERS] = np.arange(channels) * _FEW
-    channel[:, SIZE] = _FEW
+    channel[:, MEMBERS] = np.arange(channels) * _MIN_MEMBERS
+    channel[:, SIZE] = _MIN_MEMBERS
     channel[:, QUEUED] = -1
     entry_blocks, member_blocks = np.full(_SIZES + 1, -1), np.full(_SIZES + 1, -1)
-    entry_blocks[_SIZES], member_blocks[_SIZES] = 0, channels * _FEW
+    entry_blocks[_SIZES], member_blocks[_SIZES] = 0, channels * _MIN_MEMBERS
     totals = np.zeros(_TOTALS, np.int64)
-    totals[SPARE] = totals[PENDING] = -1
+    totals[FIRST_FREE] = totals[PENDING] = -1
     totals[RECORDS] = 1
-    messages, entries, members = 256, 1024, 2 * channels * _FEW
+    messages, entries, members = 256, 1024, 2 * channels * _MIN_MEMBERS
     message = aligned(messages, _MESSAGE, np.int64)
-    keys, least = _row(channels, np.int64), _row(-(-channels // KEYS), np.int64)
-    keys[:] = least[:] = OUT
+    keys, minimum = _aligned_row(channels, np.int64), _aligned_row(-(-channels // KEYS), np.int64)
+    keys[:] = minimum[:] = NO_KEY
     return FlowState(
         message=message,
         amounts=message.view(np.float64),
@@ -126,28 +127,28 @@ def make_state(network: Network) -> FlowState:
         agenda=make_tournament(messages),
         touched=np.zeros(messages, np.int64),
         entry_channel=np.zeros(entries, np.int32),
-        entry_at=np.zeros(entries, np.int32),
+        entry_position=np.zeros(entries, np.int32),
         entry_share=np.zeros(entries),
-        member=_row(members, np.int32),
+        member=_aligned_row(members, np.int32),
         member_entry=np.zeros(members, np.int32),
-        member_share=_row(members, np.float64),
+        member_share=_aligned_row(members, np.float64),
         entry_blocks=entry_blocks,
         member_blocks=member_blocks,
         channel=channel,
         level=level,
-        loose=loose_of(network.capacity, network.channels),
+        never_full_share=never_full_share(network.capacity, network.channels),
         queue=np.zeros(channels, np.int64),
         keys=keys,
-        least=least,
+        block_minimum=minimum,
         suspects=np.zeros(channels, np.int64),
         carried=np.zeros(channels),
         totals=totals,
     )
 
 
-_TOGETHER = {
+_ARRAYS_OF = {
     MESSAGES_FULL: ("message", "rate", "touched"),
-    ENTRIES_FULL: ("entry_channel", "entry_at", "entry_share"),
+    ENTRIES_FULL: ("entry_channel", "entry_position", "entry_share"),
     MEMBERS_FULL: ("member", "member_entry", "member_share"),
 }
 
@@ -159,9 +160,9 @@ def _doubled(array: Any) -> Any:
     return copy
 
 
-def grown(state: FlowState, full: int) -> FlowState:
+def doubled_state(state: FlowState, full: int) -> FlowState:
     """Make twice the room for what there is too much of; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
-    state = state._replace(**{name: _doubled(getattr(state, name)) for name in _TOGETHER[full]})
+    state = state._replace(**{name: _doubled(getattr(state, name)) for name in _ARRAYS_OF[full]})
     return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
 
 
@@ -175,7 +176,7 @@ def _size_of(count):
 
 
 @inner
-def _take_block(links, blocks, size):
+def _allocate_block(links, blocks, size):
     """Take a free block of 2**size records; its first one. links: int32, of the records."""
     first = blocks[size]
     if first >= 0:
@@ -187,33 +188,33 @@ def _take_block(links, blocks, size):
 
 
 @inner
-def _give_block(links, blocks, size, first):
+def _free_block(links, blocks, size, first):
     """Give a block of 2**size records back."""
     links[first] = blocks[size]
     blocks[size] = first
 
 
 @inner
-def lacking(state, way, count):
+def find_shortage(state, path, count):
     """Find what there is too little of for one more message on ``count`` channels; ENOUGH if nothing."""
-    if state.totals[SPARE] < 0 and state.totals[RECORDS] == len(state.message):
+    if state.totals[FIRST_FREE] < 0 and state.totals[RECORDS] == len(state.message):
         return MESSAGES_FULL
     if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entry_channel):
         return ENTRIES_FULL
-    wanted = state.member_blocks[_SIZES]
+    members_needed = state.member_blocks[_SIZES]
     for i in range(count):
-        channel = way.channel[i]
+        channel = path.channel[i]
         if state.channel[channel, USED] == state.channel[channel, SIZE]:
-            wanted += 2 * state.channel[channel, SIZE]
-    return MEMBERS_FULL if wanted > len(state.member) else ENOUGH
+            members_needed += 2 * state.channel[channel, SIZE]
+    return MEMBERS_FULL if members_needed > len(state.member) else SUFFICIENT
 
 
 @inner
 def new_message(state):
     """Take a free record for a message."""
-    message = state.totals[SPARE]
+    message = state.totals[FIRST_FREE]
     if message >= 0:
-        state.totals[SPARE] = state.message[message, BLOCK]
+        state.totals[FIRST_FREE] = state.message[message, BLOCK]
         return message
     message = state.totals[RECORDS]
     state.totals[RECORDS] = message + 1
@@ -221,10 +222,10 @@ def new_message(state):
 
 
 @inner
-def forget(state, message):
+def free_message(state, message):
     """Free the record of a message."""
-    state.message[message, BLOCK] = state.totals[SPARE]
-    state.totals[SPARE] = message
+    state.message[message, BLOCK] = state.totals[FIRST_FREE]
+    state.totals[FIRST_FREE] = message
 
 
 @inner
@@ -238,60 +239,63 @@ def _move_member(state, old, new):
 
 
 @inner
-def _widen(state, channel):
+def _double_members(state, channel):
     """Make twice the room for the members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
-    new = _take_block(state.member_entry, state.member_blocks, _size_of(2 * size))
+    new = _allocate_block(state.member_entry, state.member_blocks, _size_of(2 * size))
     for i in range(size):
         _move_member(state, old + i, new + i)
-    _give_block(state.member_entry, state.member_blocks, _size_of(size), old)
+    _free_block(state.member_entry, state.member_blocks, _size_of(size), old)
     state.channel[channel, MEMBERS] = new
     state.channel[channel, SIZE] = 2 * size
 
 
 @inner
-def join(state, message, way, count):
+def join_channels(state, message, path, count):
     """Make a message a member of the channels of its way; its rate is to be found.
 
-    count: of the channels in ``way.channel``.
+    count: of the channels in ``path.channel``.
     """
-    block = _take_block(state.entry_channel, state.entry_blocks, _size_of(count))
+    block = _allocate_block(state.entry_channel, state.entry_blocks, _size_of(count))
     state.message[message, BLOCK] = block
     state.message[message, COUNT] = count
     for i in range(count):
-        channel = way.channel[i]
+        channel = path.channel[i]
         used = state.channel[channel, USED]
         if used == state.channel[channel, SIZE]:
-            _widen(state, channel)
+            _double_members(state, channel)
         state.channel[channel, USED] = used + 1
-        state.level[channel, WEIGHT] += way.share[channel]
+        state.level[channel, TOTAL_SHARE] += path.share[channel]
         state.entry_channel[block + i] = channel
-        state.entry_at[block + i] = used
-        state.entry_share[block + i] = way.share[channel]
-        place = state.channel[channel, MEMBERS] + used
-        state.member[place] = message
-        state.member_entry[place] = block + i
-        state.member_share[place] = way.share[channel]
+        state.entry_position[block + i] = used
+        state.entry_share[block + i] = path.share[channel]
+        index = state.channel[channel, MEMBERS] + used
+        state.member[index] = message
+        state.member_entry[index] = block + i
+        state.member_share[index] = path.share[channel]
 
 
 @inner
-def leave(state, message):
+def leave_channels(state, message):
     """Take a message out of all its channels; all of its flits have been carried."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]
     for entry in range(block, block + count):
         channel, share = state.entry_channel[entry], state.entry_share[entry]
         used, load = state.channel[channel, USED] - 1, share * state.rate[message]
         state.channel[channel, USED] = used
-        state.level[channel, WEIGHT] = state.level[channel, WEIGHT] - share if used > 0 else 0.0
+        state.level[channel, TOTAL_SHARE] = state.level[channel, TOTAL_SHARE] - share if used > 0 else 0.0
         state.level[channel, LOAD] = state.level[channel, LOAD] - load if used > 0 else 0.0
-        if channel == state.message[message, NECK]:
-            state.level[channel, HELD] -= share
+        if channel == state.message[message, BOTTLENECK]:
+            state.level[channel, LIMITED_SHARE] -= share
         state.carried[channel] += share * state.amounts[message, FLITS]
-        place, last = state.channel[channel, MEMBERS] + state.entry_at[entry], state.channel[channel, MEMBERS] + used
-        state.member[place] = 0
-        state.member_share[place] = 0.0
-        if place != last:
-            _move_member(state, last, place)
-            state.entry_at[state.member_entry[place]] = state.entry_at[entry]
-    _give_block(state.entry_channel, state.entry_blocks, _size_of(count), block)
+        index, last = (
+            state.channel[channel, MEMBERS] + state.entry_position[entry],
+            state.channel[channel, MEMBERS] + used,
+        )
+        state.member[index] = 0
+        state.member_share[index] = 0.0
+        if index != last:
+            _move_member(state, last, index)
+            state.entry_position[state.member_entry[index]] = state.entry_position[entry]
+    _free_block(state.entry_channel, state.entry_blocks, _size_of(count), block)
     state.message[message, COUNT] = 0

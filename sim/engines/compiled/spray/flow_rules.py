@@ -7,11 +7,11 @@ from flitlab.models.jit import inner
 @inner
 def rules_of(const, flow):
     """Find the rules of a flow's transport."""
-    return _chosen(const.others, const.kind, const.rules, flow)
+    return _select_rules(const.transport_rules, const.kind, const.rules, flow)
 
 
 @inner
-def _chosen(others, kind, rules, flow):
+def _select_rules(others, kind, rules, flow):
     """Find the rules of a flow; others: those of every transport, None where all flows have ``rules``."""
     if others is None:  # known when this is compiled
         return rules

@@ -11,7 +11,7 @@ from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent
 
 
-class Talk(NamedTuple):
+class SprayProgram(NamedTuple):
     """A program, and which flow each of its messages is (see :class:`~flitlab.models.transport.posted.Posted`)."""
 
     ranks: Ranks
@@ -21,39 +21,39 @@ class Talk(NamedTuple):
     send: Ints
 
 
-def make_talk(session: SpraySession) -> Talk | None:
+def make_spray_program(session: SpraySession) -> SprayProgram | None:
     """Make the program of a session before its first event; None where there is none."""
     program = session.program
     if program is None:
         return None
-    return Talk(
+    return SprayProgram(
         ranks=make_ranks(program.workload), data=program.data, request=program.request, consent=program.consent,
         send=program.send,
     )  # fmt: skip
 
 
 @inner
-def flow_of(talk, send):
+def flow_of(program, send):
     """Find the flow that the message of a send is, as far as its stage says."""
-    stage = talk.ranks.stage[send]
+    stage = program.ranks.stage[send]
     if stage == RTS:
-        return talk.request[send]
-    return talk.consent[send] if stage == CTS else talk.data[send]
+        return program.request[send]
+    return program.consent[send] if stage == CTS else program.data[send]
 
 
 @inner
-def note_sent(talk, state, flow, number, now):
+def record_first_send(program, state, flow, number, now):
     """Note that a packet is sent for the first time; after its last one a message has left in the next tick."""
-    if talk is None:
+    if program is None:
         return
     if number == state.senders.seq[flow, PACKETS] - 1:
-        record_sent(talk.ranks, talk.send[flow], now + 1)
+        record_sent(program.ranks, program.send[flow], now + 1)
 
 
 @inner
-def note_received(talk, state, flow, now):
+def record_received(program, state, flow, now):
     """Note that a packet has come whole: the only one that its host gets in this tick."""
-    if talk is None:
+    if program is None:
         return
     if state.receivers.got[flow, COMPLETE] == now:
-        record_arrival(talk.ranks, talk.send[flow], now)
+        record_arrival(program.ranks, program.send[flow], now)

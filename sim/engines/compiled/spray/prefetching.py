@@ -12,22 +12,22 @@ from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, way_
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
-from flitlab.sim.engines.compiled.spray.links import is_answer
+from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.state import (
-    CONTROL,
+    CONTROL_FIFO,
+    DATA_FIFO,
+    END_NODE,
     ENTROPY,
     FIRST_TURN,
     FLOW,
-    FLYING,
     HOP,
     HOST,
+    IN_FLIGHT,
     KIND,
     NUMBER,
+    PATH,
     SERVING,
-    TO,
     WAITING,
-    WAY,
-    WHOLE,
 )
 
 _LOW = np.int64(0xFFFFFFFF)
@@ -45,12 +45,12 @@ def _link_of(state, i):
 @inner
 def _packet_of(state, link):
     """Return the packet that comes off a link, though it may not be known yet that it is not served any more."""
-    packet = state.link[link, FLYING]
+    packet = state.link[link, IN_FLIGHT]
     return state.link[link, SERVING] if packet == NONE else packet
 
 
 @inner
-def foresee_packet(state, i):
+def prefetch_packet(state, i):
     """Ask for the packet that comes off the i-th link of the tick."""
     link = _link_of(state, i)
     prefetch(state.packet, _packet_of(state, link))
@@ -58,72 +58,72 @@ def foresee_packet(state, i):
 
 
 @inner
-def foresee(const, ways, state, i):
-    """Find out onto which link the packet goes that comes off the i-th link, in ``state.onto``; NOBODY: it depends.
+def prefetch_arrival(const, routing, state, i):
+    """Find out onto which link the packet goes that comes off the i-th link, in ``state.next_link``; NOBODY: it depends.
 
     Asks for that link or, at a host, for the flow.
     """
     link = _link_of(state, i)
-    packet, end = _packet_of(state, link), const.fixed[link, TO]
+    packet, end = _packet_of(state, link), const.fixed[link, END_NODE]
     record = state.packet[packet]
     flow, kind = np.int64(record[FLOW]), record[KIND]
     if link >= const.eject:
-        if is_answer(kind):
-            _ask_for_sender(state, flow)
+        if is_response(kind):
+            _prefetch_sender(state, flow)
         else:
-            for line in range(_GOT_LINES):
-                prefetch_line(state.receivers.got, flow, line)
+            for link_record in range(_GOT_LINES):
+                prefetch_line(state.receivers.got, flow, link_record)
         return
-    host, entropy, key = np.int64(record[HOST]), np.int64(record[ENTROPY]), flow_key(flow, is_answer(kind))
-    target = ways.host_switch[host]
+    host, entropy, key = np.int64(record[HOST]), np.int64(record[ENTROPY]), flow_key(flow, is_response(kind))
+    dst_switch = routing.host_switch[host]
     if link >= const.inject:
-        record[WAY] = way_of(ways.routes, ways.salts, rules_of(const, flow).paths, end, target, key, entropy)
+        record[PATH] = way_of(routing.routes, routing.salts, rules_of(const, flow).paths, end, dst_switch, key, entropy)
         nic = state.nic[link - const.inject]
         if nic[WAITING] > 0:
-            _ask_for_sender(state, nic[FIRST_TURN])
+            _prefetch_sender(state, nic[FIRST_TURN])
     else:
         record[HOP] += np.uint32(1)
-    onto = NONE
-    if end == target:
-        onto = const.eject + host
-    elif ways.at_switch == BY_HASH:
-        way, hop = np.int64(record[WAY]), np.int64(record[HOP])
-        onto = ways.out_start[end] + spray_port(
-            ways.routes, ways.built, ways.moved, ways.salts, way, hop, end, target, key, entropy
+    next_link = NONE
+    if end == dst_switch:
+        next_link = const.eject + host
+    elif routing.at_switch == BY_HASH:
+        path, hop = np.int64(record[PATH]), np.int64(record[HOP])
+        next_link = routing.out_start[end] + spray_port(
+            routing.routes, routing.built, routing.moved, routing.salts, path, hop, end, dst_switch, key, entropy
         )
-    state.onto[i] = onto
-    if onto != NONE:
-        prefetch(state.link, onto)
-        prefetch_line(state.link, onto, 1)
-        prefetch(const.fixed, onto)
+    state.onto[i] = next_link
+    if next_link != NONE:
+        prefetch(state.link, next_link)
+        prefetch_line(state.link, next_link, 1)
+        prefetch(const.fixed, next_link)
 
 
 @inner
-def _ask_for_sender(state, flow):
+def _prefetch_sender(state, flow):
     """Ask for a sender."""
-    for line in range(_SEQ_LINES):
-        prefetch_line(state.senders.seq, flow, line)
+    for link_record in range(_SEQ_LINES):
+        prefetch_line(state.senders.seq, flow, link_record)
     prefetch(state.senders.win, flow)
 
 
 @inner
-def foresee_queues(const, state, i):
+def prefetch_queues(const, state, i):
     """Ask for the packets that are next in the queues of the i-th link and of that onto which its packet goes."""
     link = _link_of(state, i)
-    _ask_for_queue(state, link)
+    _prefetch_queue(state, link)
     if link < const.eject:
         if state.onto[i] != NONE:
-            _ask_for_queue(state, state.onto[i])
+            _prefetch_queue(state, state.onto[i])
         return
     record = state.packet[_packet_of(state, link)]
-    if is_answer(record[KIND]):
+    if is_response(record[KIND]):
         prefetch(state.senders.sent, state.senders.seq[np.int64(record[FLOW]), FIRST] + np.int64(record[NUMBER]))
 
 
 @inner
-def _ask_for_queue(state, link):
+def _prefetch_queue(state, link):
     """Ask for the packets of a link that are looked at when it is settled or takes another one."""
-    line = state.link[link]
-    for place in (SERVING, CONTROL, WHOLE, WHOLE + 1, FLYING + 1):
-        if line[place] != NONE:
-            prefetch(state.packet, line[place])
+    link_record = state.link[link]
+    for place in (SERVING, CONTROL_FIFO, DATA_FIFO, DATA_FIFO + 1, IN_FLIGHT + 1):
+        if link_record[place] != NONE:
+            prefetch(state.packet, link_record[place])

@@ -10,14 +10,14 @@ from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 
 @inner
-def act(talk, const, state, now):
+def run_program(program, const, state, now):
     """Work through the program's events of this tick; the messages that it posts begin."""
-    if talk is not None and next_event(talk.ranks) <= now:
-        process_events(talk.ranks, now)
-        totals = talk.ranks.totals
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
         for k in range(totals[OUTBOX]):
-            flow = flow_of(talk, talk.ranks.outbox[k])
-            host = const.ends[flow, 0]
+            flow = flow_of(program, program.ranks.outbox[k])
+            host = const.hosts_of_flow[flow, 0]
             settle_nic(const, state, host, now)
             begin_flow(const, state, host, flow, rules_of(const, flow).credit == PACED, now)
         totals[OUTBOX] = 0

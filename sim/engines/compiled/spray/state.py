@@ -24,7 +24,7 @@ KIND = 2
 FLOW = 3
 SIZE = 4
 ENTROPY = 5
-WAY = 6  # the number of its path, where routes are paths
+PATH = 6  # the number of its path, where routes are paths
 HOST = 7  # to which it goes
 HOP = 8  # channels between switches behind it
 NUMBER = 9  # of data; of an answer the data that caused it
@@ -37,27 +37,27 @@ RECORD = 16  # one cache line
 # KIND is one of these, and flags.
 DATA, ACK, NACK, PULL, REQUEST = (np.uint32(kind) for kind in range(5))
 KINDS = np.uint32(7)
-ASKED, AGAIN = np.uint32(8), np.uint32(16)
-MARK, TRIM, LAST_HOP = np.uint32(32), np.uint32(64), np.uint32(128)
+ACK_REQUESTED, RETRANSMISSION = np.uint32(8), np.uint32(16)
+ECN_MARK, TRIMMED_FLAG, LAST_HOP = np.uint32(32), np.uint32(64), np.uint32(128)
 
 # Fields of a link, int64. Of lists the first packet, and behind it the last.
-FLYING = 0  # beyond the server
-CONTROL = 2  # the high FIFO
-WHOLE = 4  # the low FIFO
+IN_FLIGHT = 0  # beyond the server
+CONTROL_FIFO = 2  # the high FIFO
+DATA_FIFO = 4  # the low FIFO
 SERVING = 6
-ENDS = 7  # tick at which its service does
-LOW, HIGH = 8, 9  # bytes of data and of control, what is served included
-FULLS = 10  # times that the queue was full
-DRAWN = 11  # times that a mark was drawn
-TAKEN, MOST, BUSY, MARKED = 12, 13, 14, 15  # columns of Counters.link
+SERVICE_END = 7  # tick at which its service does
+DATA_BYTES, CONTROL_BYTES = 8, 9  # bytes of data and of control, what is served included
+FULL_COUNT = 10  # times that the queue was full
+MARK_DRAWS = 11  # times that a mark was drawn
+ACCEPTED, MAX_DATA_BYTES, BUSY_TICKS, MARKED = 12, 13, 14, 15  # columns of Counters.link
 LINK = 16  # two cache lines
 
-DROPS, CUT = 0, 1  # columns of SprayState.lost
+DROPS, TRIMS = 0, 1  # columns of SprayState.lost
 
 # Constants of a link, int64.
-DELAY, RATIO, LONG, SHORT, ROOM, MARK_LOW, MARK_HIGH, TO = range(8)
+DELAY, RATIO, MTU_TICKS, CONTROL_TICKS, CAPACITY, MARK_LOW, MARK_HIGH, END_NODE = range(8)
 
-DEAD = -1  # the room of a link that does not work, for which nothing is small enough
+NO_CAPACITY = -1  # the room of a link that does not work, for which nothing is small enough
 
 # Fields of the network interface of a host, int64. Those who wait are flows.
 FIRST_TURN, LAST_TURN, WAITING, CYCLE = range(4)
@@ -74,7 +74,7 @@ KIND_BITS = 3
 # Entries of SprayState.wants: flags, and how many entries of the trace there are.
 POOL, TRACE, TRACED = 0, 1, 2
 
-_ENDLESS = 1 << 62
+_UNLIMITED = 1 << 62
 
 
 class SprayConstants(NamedTuple):
@@ -89,13 +89,13 @@ class SprayConstants(NamedTuple):
     latest: int  # last tick that a timer can have
     watched: bool  # a timeout, or a program, may come before anybody else looks at the interface that has sent
     rules: Any  # Rules; where a run has several transports a record of such fields, of ``SpraySession.rules``
-    others: Any  # records of the rules of each transport where there are several, else None
+    transport_rules: Any  # records of the rules of each transport where there are several, else None
     kind: Any  # int64 [flows]: which of them each flow has, or None
     fixed: Ints  # int64 [links, 8]
-    ends: Ints  # int64 [flows, 2]: hosts from which and to which each goes
+    hosts_of_flow: Ints  # int64 [flows, 2]: hosts from which and to which each goes
 
 
-class Ways(NamedTuple):
+class SwitchRouting(NamedTuple):
     """What switches choose by."""
 
     at_switch: int
@@ -121,20 +121,20 @@ class SprayState(NamedTuple):
     scratch: Ints  # int64: to put them in order
     onto: Ints  # int64: scratch, the links onto which their packets go
     nic: Ints  # int64 [hosts, NIC]
-    turn: Ints  # int64 [flows]: which waits next for its turn at the same host, -1: none, or NOT_LISTED
-    alarm: Bytes  # uint8 [flows]: bits of the timers that are awaited
+    next_in_turn: Ints  # int64 [flows]: which waits next for its turn at the same host, -1: none, or NOT_LISTED
+    timers_set: Bytes  # uint8 [flows]: bits of the timers that are awaited
     timers: Ints  # int64: a heap of tick, kind and flow or host; how many they are is in the last entry
     senders: Senders
     receivers: Receivers
     pacers: Pacers
     cycle: Bytes  # uint8 [links]: turns of the outputs of switches (``Rules.weighted``)
-    lost: Ints  # int64 [links, 2]: packets dropped and trimmed
+    dropped: Ints  # int64 [links, 2]: packets dropped and trimmed
     trace: Ints  # int64 [entries, 3]
-    wants: Ints  # int64: what has to grow before the next tick
-    talk: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.spray.messages.Talk`), or None
+    growth_needed: Ints  # int64: what has to grow before the next tick
+    program: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.spray.messages.Talk`), or None
 
 
-def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayConstants, SprayState, Ways]:
+def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[SprayConstants, SprayState, SwitchRouting]:
     """Make the constants and the state of a run at tick 0.
 
     traced: whether every whole data packet is recorded. talk: of a session with a program.
@@ -143,7 +143,7 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
     flows, hosts = session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
     link = aligned(links, LINK, np.int64)
-    link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NONE
+    link[:, [IN_FLIGHT, CONTROL_FIFO, DATA_FIFO, SERVING]] = NONE
     senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
@@ -157,19 +157,19 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
         scratch=np.zeros(2 * links + 1, np.int64),
         onto=np.zeros(links, np.int64),
         nic=aligned(hosts, NIC, np.int64),
-        turn=np.full(count, NOT_LISTED),
-        alarm=np.zeros(count, np.uint8),
+        next_in_turn=np.full(count, NOT_LISTED),
+        timers_set=np.zeros(count, np.uint8),
         timers=_first_timers(session, constants),
         senders=senders._replace(seq=copy_aligned(senders.seq)),
         receivers=receivers._replace(got=copy_aligned(receivers.got)),
         pacers=make_pacers(hosts, count, session.idle_entries),
         cycle=np.zeros(links, np.uint8),
-        lost=np.zeros((links, 2), np.int64),
+        dropped=np.zeros((links, 2), np.int64),
         trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
-        wants=np.zeros(8, np.int64),
-        talk=talk,
+        growth_needed=np.zeros(8, np.int64),
+        program=program,
     )
-    return constants, state, _ways(session, link)
+    return constants, state, _switch_routing(session, link)
 
 
 def records(rules: Sequence[Rules]) -> np.ndarray:
@@ -178,7 +178,7 @@ def records(rules: Sequence[Rules]) -> np.ndarray:
     return np.array([tuple(each) for each in rules], types)
 
 
-def _ways(session: SpraySession, link: Ints) -> Ways:
+def _switch_routing(session: SpraySession, link: Ints) -> SwitchRouting:
     topology = session.topology
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
@@ -186,7 +186,7 @@ def _ways(session: SpraySession, link: Ints) -> Ways:
         session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(session.flows.source),
         session.fresh, session.silence,
     )  # fmt: skip
-    return Ways(
+    return SwitchRouting(
         at_switch=session.at_switch,
         routes=session.routes,
         built=session.routes,
@@ -194,7 +194,7 @@ def _ways(session: SpraySession, link: Ints) -> Ways:
         salts=salts,
         out_start=topology.out_start.astype(np.int64),
         host_switch=topology.host_switch.astype(np.int64),
-        switches=switches._replace(low=link[:, LOW], high=link[:, HIGH]),
+        switches=switches._replace(low=link[:, DATA_BYTES], high=link[:, CONTROL_BYTES]),
     )
 
 
@@ -204,11 +204,11 @@ def _constants(session: SpraySession) -> SprayConstants:
     inject, eject = topology.channels, topology.channels + hosts
     fixed = aligned(links, 8, np.int64)
     fixed[:, DELAY], fixed[:, RATIO] = session.delay, session.ratio
-    for field, size in ((LONG, rules.mtu), (SHORT, rules.control)):
+    for field, size in ((MTU_TICKS, rules.mtu), (CONTROL_TICKS, rules.control)):
         fixed[:, field] = _ticks(session.ratio, size)
-    fixed[:, ROOM], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.room, session.low, session.high
-    fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _ENDLESS
-    fixed[:, TO] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
+    fixed[:, CAPACITY], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.room, session.low, session.high
+    fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _UNLIMITED
+    fixed[:, END_NODE] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
     longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
     least = int(flows.last_size.min(initial=rules.mtu))
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
@@ -225,10 +225,10 @@ def _constants(session: SpraySession) -> SprayConstants:
         latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
         watched=session.program is not None or bool(shortest <= session.delay[inject:eject].max()),
         rules=rules if others is None else records([rules])[0],
-        others=others,
+        transport_rules=others,
         kind=None if others is None else session.kind,
         fixed=fixed,
-        ends=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
+        hosts_of_flow=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
     )
 
 
