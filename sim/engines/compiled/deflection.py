@@ -91,11 +91,11 @@ class DeflectionConstants(NamedTuple):
     hold_packets: int  # packets that a switch holds without sending some on any free output
     slot: int  # decisions are made at multiples of this
     flits: int  # of every packet
-    header: int
-    switch: int
-    link: int
-    injection: int
-    ejection: int
+    header_ticks: int
+    switch_ticks: int
+    link_ticks: int
+    injection_ticks: int
+    ejection_ticks: int
     bound: Ints  # int64 [switches]: most packets that can be resident
     routes: PortSets  # the ports on shortest paths
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
@@ -152,11 +152,11 @@ def build(
         hold_packets=model.hold_packets,
         slot=flits if model.slotted else 1,
         flits=flits,
-        header=model.header,
-        switch=model.switch,
-        link=model.link,
-        injection=model.injection,
-        ejection=model.ejection,
+        header_ticks=model.header,
+        switch_ticks=model.switch,
+        link_ticks=model.link,
+        injection_ticks=model.injection,
+        ejection_ticks=model.ejection,
         bound=bound,
         routes=pack_ports(scenario.routes.ports),
         out_start=topology.out_start,
@@ -207,15 +207,15 @@ def _receive_packet(const, state, packet, tick):
     resident = state.place[switch].resident + 1
     state.place[switch].resident = resident
     state.counters.scalars[OCCUPANCY_MAX] = max(state.counters.scalars[OCCUPANCY_MAX], resident)
-    record.eligible_at = tick + const.header
+    record.eligible_at = tick + const.header_ticks
     record.next = NONE
     if state.place[switch].reading == NONE:
         state.place[switch].reading = packet
-        state.place[switch].next_read = tick + const.header
+        state.place[switch].next_read = tick + const.header_ticks
     else:
         state.pool.packet[state.place[switch].last_reading].next = packet
     state.place[switch].last_reading = packet
-    _schedule_switch(const, state, switch, tick + const.header)
+    _schedule_switch(const, state, switch, tick + const.header_ticks)
     if resident > const.hold_packets:
         _schedule_switch(const, state, switch, tick)
 
@@ -313,7 +313,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     record.switch = const.dst[channel]
     record.output = const.net.ports.out_base[switch] + port
     state.counters.channel_flits[channel] += const.flits
-    schedule_event(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
+    schedule_event(state.arriving, packet, tick + const.switch_ticks + const.link_ticks + const.delay[channel])
 
 
 @inner
@@ -323,7 +323,9 @@ def _eject(const, state, switch, packet, output, tick):
         return False
     _hold_output(const, state, switch, output, tick)
     access_delay = const.access[state.pool.packet[packet].dst_host]
-    schedule_event(state.ejecting, packet, tick + const.flits - 1 + const.switch + const.ejection + access_delay)
+    schedule_event(
+        state.ejecting, packet, tick + const.flits - 1 + const.switch_ticks + const.ejection_ticks + access_delay
+    )
     return True
 
 
@@ -390,7 +392,7 @@ def _inject(const, state, switch, host, tick):
     next_packet = host + 1 - const.host_start[switch]
     switch_record.next_host = next_packet if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].switch = switch
-    schedule_event(state.arriving, packet, tick + const.injection + const.access[host])
+    schedule_event(state.arriving, packet, tick + const.injection_ticks + const.access[host])
     schedule_host(const, state, host, tick)
 
 

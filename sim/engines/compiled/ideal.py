@@ -66,11 +66,11 @@ class IdealConstants(NamedTuple):
     net: Net
     rule: int  # how one of several ways is chosen: RANDOM ...
     inputs: int
-    header: int
+    header_ticks: int
     transit_ticks: (
         Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
     )
-    injection: Ints  # int64 [hosts]: from a host until the header has been read
+    injection_ticks: Ints  # int64 [hosts]: from a host until the header has been read
     routes: Tables
     in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
 
@@ -116,9 +116,9 @@ def build(
         net=make_net(topology, ports, arrivals, packets, seed),
         rule=scenario.routes.select,
         inputs=inputs,
-        header=model.header,
+        header_ticks=model.header,
         transit_ticks=transit_ticks,
-        injection=injection,
+        injection_ticks=injection,
         routes=model.tables(topology, scenario.routes),
         in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
     )
@@ -278,7 +278,7 @@ def _inject(const, state, host, tick):
         packet = inject_packet(const, state, host, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
         choose_route(const, state, packet, queue_estimate, tick)
-        _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
+        _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])
         ready = max(record.created_at, record.free_at)
     if ready < TICK_LIMIT:
         schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))

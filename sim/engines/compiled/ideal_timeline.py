@@ -90,7 +90,7 @@ def _separate_waiting(const, state, channels, selected, failed, failed_switches,
                 _append(state, channels.blocked_queue[c], packet)
             elif (
                 failed_switches[dst_switch]
-                or (failed[c] and arrives_at - const.header >= tick)
+                or (failed[c] and arrives_at - const.header_ticks >= tick)
                 or is_stranded(const.routes, dst_switch, _dst_switch(const, state, packet))
             ):
                 drop_packet(state, packet, dropped_flits)

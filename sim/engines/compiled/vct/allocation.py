@@ -47,7 +47,7 @@ def grant(const, state, packet, vc, output, out_vc, tick):
         schedule(state.output_wheel, output, tick + flits)
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
-    credit_at = tick + flits - 1 + const.credit
+    credit_at = tick + flits - 1 + const.credit_ticks
     if const.delayed:
         credit_at += const.credit_delay[vc // const.vcs]
     if is_remote(state, vc):
@@ -65,7 +65,7 @@ def grant(const, state, packet, vc, output, out_vc, tick):
         request_outputs(const, state, vc, next_packet, tick + flits)
 
     if out_vc == NONE:
-        delivered_at = tick + flits - 1 + const.switch + const.ejection
+        delivered_at = tick + flits - 1 + const.switch_ticks + const.ejection_ticks
         if const.delayed:
             delivered_at += const.access[record.dst_host]
         send_completion(state.program, state, packet, delivered_at)
@@ -80,7 +80,7 @@ def grant(const, state, packet, vc, output, out_vc, tick):
         record.route = ON_ESCAPE
     channel = channel_of(state, output)
     state.counters.channel_flits[channel] += flits
-    ready_at = tick + const.switch + const.link + const.header
+    ready_at = tick + const.switch_ticks + const.link_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.delay[channel]
     if is_remote(state, next_vc):

@@ -95,7 +95,7 @@ def _inject(const, state, host, tick):
     choose_route(const.congestion_aware, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
     consume_credits(const, state, upstream, vc_number, flits)
-    ready_at = tick + const.injection + const.header
+    ready_at = tick + const.injection_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.access[host]
     schedule_event(state.arriving, packet, ready_at)

@@ -72,12 +72,12 @@ class VctConstants(NamedTuple):
     shared_input: bool  # whether an input sends one packet at a time
     oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
     buffer_flits: int  # room of an input VC
-    header: int
-    switch: int
-    link: int
-    injection: int
-    ejection: int
-    credit: int
+    header_ticks: int
+    switch_ticks: int
+    link_ticks: int
+    injection_ticks: int
+    ejection_ticks: int
+    credit_ticks: int
     vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.free_flits``
     overflow_start: (
         int  # index in ``VctState.requests`` of the first word of the heads behind the first ones of output 0
@@ -147,12 +147,12 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
-        header=model.header,
-        switch=model.switch,
-        link=model.link,
-        injection=model.injection,
-        ejection=model.ejection,
-        credit=model.credit,
+        header_ticks=model.header,
+        switch_ticks=model.switch,
+        link_ticks=model.link,
+        injection_ticks=model.injection,
+        ejection_ticks=model.ejection,
+        credit_ticks=model.credit,
         vc_bits=vc_bits,
         overflow_start=outputs * OUTPUT_WORDS - 2 * INLINE_REQUESTS,
         overflow_words=overflow_words,
@@ -223,7 +223,7 @@ def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, 
 def max_ejecting(const: VctConstants) -> Ints:
     """Bound how many packets are on their way from its switch to each host, int64 [hosts]."""
     flits = const.net.packets.flits
-    bound: Ints = (int(flits.max()) + const.switch + const.ejection + const.access) // int(flits.min()) + 2
+    bound: Ints = (int(flits.max()) + const.switch_ticks + const.ejection_ticks + const.access) // int(flits.min()) + 2
     return bound
 
 

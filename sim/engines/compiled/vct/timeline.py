@@ -41,7 +41,7 @@ def _drop_on_links(const, state, dead_link, failed_switches, tick, dropped_flits
             for i in range(count):
                 packet = entry_in(state.arriving, block, i)
                 vc = np.int64(state.pool.packet[packet].input_vc)
-                if failed_switches[vc // const.vcs] or (dead_link[vc // const.vcs] and delay >= const.header):
+                if failed_switches[vc // const.vcs] or (dead_link[vc // const.vcs] and delay >= const.header_ticks):
                     state.free_flits[state.vc[vc].credit_index] += np.uint32(state.pool.packet[packet].flits)
                     drop_packet(state, packet, dropped_flits)
                 else:

@@ -50,15 +50,15 @@ def advance(const, state, now, until):
         ready_end, new_heads = receive_flits(const, state, tick, ready_end, new_heads)
         eject_flits(const, state, tick)
         ready_end = collect_credits(const, state, tick, ready_end)
-        if const.header > 1:
+        if const.header_ticks > 1:
             ready_end = read_headers(const, state, tick, ready_end)
         next_ready = const.ready_capacity - ready_start  # where those who can send in the next tick are listed
         granted_end = vc_allocation.allocate_all(
-            const, state, new_heads, ready_end if const.header == 0 else next_ready, tick
+            const, state, new_heads, ready_end if const.header_ticks == 0 else next_ready, tick
         )
         run_program(state.program, const, state, tick, schedule_host)
         inject_flits(const, state, tick)
-        if const.header == 0:  # a head can be switched in the tick in which it gets its VC
+        if const.header_ticks == 0:  # a head can be switched in the tick in which it gets its VC
             ready_end, granted_end = granted_end, next_ready
         ready_end, new_heads, sparse = switch_allocation.allocate_all(
             const, state, tick, ready_start, ready_end, granted_end, sparse

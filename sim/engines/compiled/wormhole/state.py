@@ -150,7 +150,7 @@ class WormholeConstants(NamedTuple):
     rule: int  # how one of several ways is chosen: RANDOM ...
     iterations: int  # of both allocations, in a tick
     buffer_flits: int  # room of an input VC
-    header: int
+    header_ticks: int
     returning: np.ndarray | None  # uint32 [input VCs]: the queue of the credits of each; None where all are in one
     ejected: np.uint64  # the first queue behind those of flits on their way to switches,
     returned: np.uint64  # and behind those of flits on their way to hosts
@@ -234,7 +234,7 @@ def _constants(
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
-        header=model.header,
+        header_ticks=model.header,
         returning=np.repeat(queues.of_credit, model.vcs).astype(np.uint32) if queues.of_credit.any() else None,
         ejected=U(queues.ejected),
         returned=U(queues.returned),

@@ -60,7 +60,7 @@ def _route_head(const, state, vc, head):
         vc_record.output = output
         if const.policy != ANY:
             vc_record.allowed_vcs = allowed_vcs_at(const, state, vc, packet, output)
-    if const.header > 1:
+    if const.header_ticks > 1:
         vc_record.blocked |= UNREAD
         push(state, HEADERS, U(0), vc)
     return output
