@@ -69,7 +69,7 @@ def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: 
 
 @intrinsic
 def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
-    """Find the first of ``KEYS_PER_VECTOR`` numbers of an array of int64 that equals ``number``, which is one of them."""
+    """Return the index of the first of ``KEYS_PER_VECTOR`` int64s from ``start`` on that equals ``number``."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
@@ -94,7 +94,10 @@ def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any
 
 @intrinsic
 def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) -> Any:
-    """Find which of ``RATES_PER_VECTOR`` members, int32 from a place on, go faster than ``limit``, as the bits of a number."""
+    """Return which of ``RATES_PER_VECTOR`` members from ``start`` on have a rate above ``limit``, a bit each.
+
+    rate: float64, by member. member: int32.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rates = _rates_of(context, builder, signature, args[0], args[1], args[2])

@@ -57,7 +57,7 @@ def cancel_channel(state, channel):
 
 @inner
 def _search(keys, begin, end):
-    """Find the smallest of the keys from ``begin`` to ``end``, and where the ``KEYS_PER_VECTOR`` begin that it is one of."""
+    """Return the smallest key from ``begin`` to ``end`` - 1, and the start of the vector that has it."""
     least, vector_start = np.int64(NO_KEY), begin
     for vector in range(begin, end, KEYS_PER_VECTOR):
         smallest = minimum(keys, vector)

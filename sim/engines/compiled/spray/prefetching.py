@@ -59,9 +59,9 @@ def prefetch_packet(state, i):
 
 @inner
 def prefetch_arrival(const, routing, state, i):
-    """Find out onto which link the packet goes that comes off the i-th link, in ``state.next_link``; NOBODY: it depends.
+    """Prefetch the next link of the packet that arrives from the i-th link, or at a host its flow.
 
-    Asks for that link or, at a host, for the flow.
+    The next link is stored in ``state.onto``; NONE if the choice depends on queues.
     """
     link = _link_of(state, i)
     packet, end = _packet_of(state, link), const.fixed[link, END_NODE]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual cut-through, compiled.
 
-Room of input VCs is counted by who feeds them, and returns to it in lists by tick. For every output there
-is a row of the heads that wait for it, sorted by age; an output is looked at when a head becomes eligible,
-when it falls free or when room returns, each a bit on a wheel. Packets are records that are used again.
+Credits are counted at the upstream of each input VC and return through a calendar queue. Each output stores the
+requests of head packets in order of age. An output is allocated when a head packet becomes eligible, when the output
+falls free, or when credits return: each sets a bit in a timing wheel. Packets are records of a pool.
 """
 
 from flitlab.models.jit import kernel
@@ -25,25 +25,32 @@ __all__ = ["advance", "build", "merge_partitions", "count_grants", "make_partiti
 
 
 def count_grants(state: VctState) -> int:
-    """Return how many packets have been granted so far."""
+    """Return the number of packets granted so far."""
     return int(state.counters.scalars[GRANTS])
 
 
 def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full.
+    Parameters
+    ----------
+    const, state: see :mod:`flitlab.sim.engines.compiled.vct.state`.
+    now, until: int64, ticks.
+
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full.
     """
     advance_loop = _advance_joint if const.shared_input or const.rule == ADAPTIVE else _advance
     return int(advance_loop(const, state, now, until))
 
 
-# Two loops that differ in one call: in a single one Numba would compile both ways to allocate, 4 s more.
+# Two loops that differ in one call: a single loop would compile both allocators, 4 s more.
 
 
 @kernel
 def _advance(const, state, now, until):
-    """Simulate where every head waits for one output and an input may send several packets at a time."""
+    """Simulate with independent outputs: each head packet requests one output, and inputs are not shared."""
     tick, single_partition = now, state.mailboxes.partitions == 1
     while tick < until:
         end = min(until, tick + state.mailboxes.lookahead)
@@ -51,7 +58,7 @@ def _advance(const, state, now, until):
             if log_is_full(const, state):
                 return tick
             receive_packets(const, state, tick)
-            collect_credits(const, state, tick)  # not before: who thinks again does so by what the tick before has left
+            collect_credits(const, state, tick)  # after re-routing, which sees the credits of the previous tick
             deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, schedule_host)
             inject_packets(const, state, tick)
@@ -68,7 +75,7 @@ def _advance(const, state, now, until):
 
 @kernel
 def _advance_joint(const, state, now, until):
-    """Simulate where heads wait for several outputs, or where an input sends one packet at a time."""
+    """Simulate with dependent outputs: head packets request several, or an input sends one packet at a time."""
     tick, single_partition = now, state.mailboxes.partitions == 1
     while tick < until:
         end = min(until, tick + state.mailboxes.lookahead)
@@ -76,7 +83,7 @@ def _advance_joint(const, state, now, until):
             if log_is_full(const, state):
                 return tick
             receive_packets(const, state, tick)
-            collect_credits(const, state, tick)  # not before: who thinks again does so by what the tick before has left
+            collect_credits(const, state, tick)  # after re-routing, which sees the credits of the previous tick
             deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, schedule_host)
             inject_packets(const, state, tick)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Granting an output to a waiting head, where each head waits for one output and outputs are independent."""
+"""Allocation with independent outputs: each head packet requests one output."""
 
 import numpy as np
 
@@ -33,10 +33,13 @@ _GRANTABLE, _NOT_ELIGIBLE, _NO_CREDIT = np.int64(0), np.int64(1), np.int64(2)
 
 @inner
 def grant(const, state, packet, vc, output, out_vc, tick):
-    """Move the packet at the front of an input VC to an output, which is free.
+    """Grant an output to the head packet of an input VC.
 
-    place: the VC that it goes to, in which there is room, by its number in the input at the far end; NOBODY: the output
-    ejects, and the packet goes to its host.
+    Parameters
+    ----------
+    packet, vc, output: int64; the output is free.
+    out_vc: int64, number of the granted VC in the downstream input; NONE if the output ejects.
+    tick: int64.
     """
     vc_record = state.vc[vc]
     record = state.pool.packet[packet]
@@ -46,7 +49,7 @@ def grant(const, state, packet, vc, output, out_vc, tick):
     if state.output[output].requests_waiting:
         schedule(state.output_wheel, output, tick + flits)
 
-    # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
+    # The input VC: its credits return upstream, and the next packet becomes the head packet.
     credit_at = tick + flits - 1 + const.credit_ticks
     if const.delayed:
         credit_at += const.credit_delay[vc // const.vcs]
@@ -91,12 +94,12 @@ def grant(const, state, packet, vc, output, out_vc, tick):
 
 @inner
 def allocate_output(const, state, output, tick):
-    """Grant an output, if it is free, to the first waiting head in its row that has room downstream.
+    """Grant a free output to the oldest request that is eligible and has credits.
 
-    Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
+    Without a grant the output is scheduled for when one may become possible.
     """
     if state.output[output].requests_waiting == 0 or state.output[output].busy_until > tick:
-        return  # it is woken by who comes, and when it falls free
+        return  # a new request, or the end of the current packet, schedules it
     i, out_vc = _first_grantable(const, state, output, tick)
     if i == NONE:
         return
@@ -107,10 +110,10 @@ def allocate_output(const, state, output, tick):
 
 @inner
 def _first_grantable(const, state, output, tick):
-    """Find the first head in an output's row that can be granted: (where it is in the row, the VC that it goes to).
+    """Find the oldest request that can be granted: (its index, the VC granted).
 
-    The VC is NOBODY if the output ejects, and both are if there is no such head. Nearly always it is the first of all,
-    which hence is looked at apart.
+    The VC is NONE if the output ejects; both are NONE if no request can be granted. Nearly always the oldest request is
+    granted, so it is evaluated apart.
     """
     ejects = downstream_input(state, output) == NONE
     verdict, out_vc = _evaluate_request(const, state, output, np.int64(0), ejects, tick)
@@ -119,7 +122,7 @@ def _first_grantable(const, state, output, tick):
     i = np.int64(1)
     while i < state.output[output].requests_waiting:
         if verdict == _NOT_ELIGIBLE and not const.oldest_first:
-            break  # the others in the row are eligible later still
+            break  # younger requests are eligible later
         verdict, out_vc = _evaluate_request(const, state, output, i, ejects, tick)
         if verdict == _GRANTABLE:
             return i, out_vc
@@ -129,9 +132,9 @@ def _first_grantable(const, state, output, tick):
 
 @inner
 def _evaluate_request(const, state, output, i, ejects, tick):
-    """See whether the head at place ``i`` of an output's row can be granted; if not, have the output looked at for it.
+    """Tell whether request ``i`` of an output can be granted; if not, schedule the output for when it may.
 
-    ejects: whether the output does. Returns (_CAN, _EARLY or _LACKS, the VC that it goes to).
+    ejects: whether the output does. Returns (_GRANTABLE, _NOT_ELIGIBLE or _NO_CREDIT, the VC granted).
     """
     age, request = request_key(const, state, output, i), request_at(const, state, output, i)
     eligible = eligible_tick(const, state, age)
@@ -150,10 +153,7 @@ def _evaluate_request(const, state, output, i, ejects, tick):
 
 @inner
 def allocate_outputs(const, state, outputs, count, tick):
-    """Serve the first ``count`` of some outputs; what they need begins to be loaded for many of them at a time.
-
-    outputs: uint32.
-    """
+    """Allocate the first ``count`` of ``outputs``, uint32, in batches whose records are prefetched."""
     for first in range(0, count, PREFETCH_BATCH):
         end = min(count, first + PREFETCH_BATCH)
         if unlikely(count > MIN_BATCH):
@@ -164,9 +164,14 @@ def allocate_outputs(const, state, outputs, count, tick):
 
 @routine
 def prefetch_requests(const, state, outputs, tick):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick.
+    """Prefetch the records that the oldest requests of some outputs need.
 
-    What only some of them need is asked for in all cases, as nobody foresees which.
+    Records that only some requests need are always prefetched: a branch would often be mispredicted.
+
+    Parameters
+    ----------
+    outputs: uint32, the outputs.
+    tick: int64, that of their allocation.
     """
     rows, vcs, pool, first = state.output, state.vc, state.pool, np.int64(0)
     for output in outputs:

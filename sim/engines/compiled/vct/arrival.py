@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that come to a switch, from other switches and from hosts."""
+"""Arrivals at switches, and injection by hosts."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from flitlab.sim.engines.compiled.vct.ugal import choose_route, queue_estimate
 
 @inner
 def _route_packet(const, state, packet, tick):
-    """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
+    """Choose the output of a packet that has arrived; NONE if the output is chosen in every tick (adaptive)."""
     record = state.pool.packet[packet]
     switch = _current_switch(state, packet)
     dst_host = np.int64(record.dst_host)
@@ -55,9 +55,9 @@ def _route_packet(const, state, packet, tick):
 
 @inner
 def _join_vc(const, state, packet, tick):
-    """Let a packet, whose header has been read, join its input VC.
+    """Append a packet, whose header has been read, to its input VC.
 
-    If it is alone there it is at the front, and asks for its output.
+    In an empty VC it is the head packet, and requests its output.
     """
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
@@ -75,7 +75,7 @@ def _join_vc(const, state, packet, tick):
 
 @inner
 def _inject(const, state, host, tick):
-    """Start a host's oldest packet if that is possible, and wake the host when that may change."""
+    """Start a host's oldest packet if possible; else schedule the host for when that may change."""
     host_record = state.host[host]
     if host_record.created_at > tick:
         if host_record.created_at < TICK_LIMIT:
@@ -104,15 +104,15 @@ def _inject(const, state, host, tick):
 
 @inner
 def schedule_host(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
+    """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
 
 
 @inner
 def receive_packets(const, state, tick):
-    """Take in the packets whose header has been read by now.
+    """Route the packets whose headers have been read by ``tick``, and append them to their input VCs.
 
-    What a full chunk of them needs begins to be loaded before it is used.
+    Full blocks of the calendar are prefetched.
     """
     arriving = state.arriving
     block, count = take_bucket(arriving, tick)
@@ -135,7 +135,7 @@ def receive_packets(const, state, tick):
 
 @inner
 def _prefetch_outputs(const, state, packet):
-    """Begin to load the rows of the outputs that a packet waits for."""
+    """Prefetch the records of the outputs that a packet will request."""
     output = np.int64(state.pool.packet[packet].output)
     if output != NONE:
         prefetch(state.output, output)
@@ -149,9 +149,12 @@ def _prefetch_outputs(const, state, packet):
 
 @inner
 def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
-    """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
+    """Re-route all packets of a bucket, with progressive routing, before the first joins its VC.
 
-    compares: ``const.congestion_aware``. chunk, filled: the first of the list, and how many packets are in it.
+    Parameters
+    ----------
+    congestion_aware: ``const.congestion_aware``.
+    block, count: the first block of the bucket, and the packets in it.
     """
     if congestion_aware is None:
         return
@@ -164,15 +167,15 @@ def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
 
 @inner
 def _current_switch(state, packet):
-    """Return the switch to which a packet has come."""
+    """Return the switch at which a packet has arrived."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
 @routine
 def _prefetch_routes(net, routes, arriving, pool, vc, block):
-    """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
+    """Prefetch the records, and the table entries, by which the packets of a full block are routed.
 
-    vc: the records of VCs.
+    vc: VC [input VCs]. pool, arriving: as in the state.
     """
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(arriving, block, i))
@@ -188,9 +191,9 @@ def _prefetch_routes(net, routes, arriving, pool, vc, block):
 
 @routine
 def _prefetch_buckets(arriving, pool, outputs, block, tick):
-    """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
+    """Prefetch the words of the timing wheel that the packets of a full block will set.
 
-    outputs: the wheel of outputs.
+    outputs: the timing wheel of outputs.
     """
     for i in range(BLOCK_ENTRIES):
         output = np.int64(pool.packet[entry_in(arriving, block, i)].output)
@@ -200,7 +203,7 @@ def _prefetch_buckets(arriving, pool, outputs, block, tick):
 
 @inner
 def inject_packets(const, state, tick):
-    """Let every host send that is to be looked at in this tick and can."""
+    """Inject packets at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.members)
     for first in range(0, count, PREFETCH_BATCH):
         end = min(count, first + PREFETCH_BATCH)
@@ -215,9 +218,9 @@ def inject_packets(const, state, tick):
 
 @routine
 def _prefetch_hosts(net, vc_bits, records, free, outputs, hosts):
-    """Begin to load what it takes to let some hosts send.
+    """Prefetch the records of hosts, their arrival rates and the free flits of their injection channels.
 
-    vc_bits, room: of the run's constants and state. records: of all hosts. outputs: how many there are. hosts: uint32.
+    records: HOST [all hosts]. hosts: uint32, those to prefetch. outputs: number of outputs.
     """
     for host in hosts:
         prefetch(records, host)

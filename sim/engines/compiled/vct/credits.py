@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room of input VCs, as those who feed them know it, and room that is on its way back to them.
+"""Credits: free flits of input VCs as their upstream counts them, and credits in flight.
 
-Room is counted by who sends: that of all VCs behind an output, or behind a host, stands together. A sender is an
-output, or the number of outputs + a host.
+The free flits of all VCs behind one upstream lie together in ``VctState.free_flits``. An upstream is an output, or the
+number of outputs + a host. A VC is given by its number in its input.
 """
 
 import numpy as np
@@ -22,44 +22,53 @@ from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.records import NONE, ZERO
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
-# What is counted of a VC, packed: its room in flits, and whether the sender waits for more.
+# An entry of free_flits, packed: the free flits, and whether the upstream awaits credits.
 _FREE_FLITS, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
 
-# Room that returns, packed: where it is counted, and flits.
+# A returning credit, packed: the index in free_flits, and flits.
 _FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
 
 
 @inner
 def _credit_index(const, upstream, vc):
-    """Find where the room of a VC behind a sender is counted; vc: its number in its input."""
+    """Return the index in ``free_flits`` of a VC behind an upstream."""
     return np.uint64((upstream << const.vc_bits) + vc)
 
 
 @inner
 def free_flits(const, state, upstream, vc):
-    """Return the room of a VC behind a sender, in flits, as far as that knows; vc: its number in its input."""
+    """Return the free flits of a VC, int64, as its upstream counts them."""
     return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS)
 
 
 @inner
 def consume_credits(const, state, upstream, vc, flits):
-    """Let a sender use room of a VC; vc: its number in its input."""
+    """Take ``flits`` credits of a VC."""
     state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
 
 
 @inner
 def await_credits(const, state, upstream, first_vc, end_vc):
-    """Have a sender looked at when room returns to it in one of the VCs from ``first_vc`` to ``end_vc`` - 1."""
+    """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1."""
     for vc in range(first_vc, end_vc):
         state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
 
 
 @inner
 def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
-    """Find the VC that a packet prefers among those from ``first_vc`` to ``end_vc`` - 1 behind a sender.
+    """Select the VC with the best score among ``first_vc`` to ``end_vc`` - 1 behind an upstream.
 
-    resorts: how many of the first VCs are taken last. flits: length of the packet. Returns (the VC, its appeal); the
-    VC is NOBODY if none has room.
+    Parameters
+    ----------
+    reserved_vcs: int64; VCs below it are taken last.
+    upstream, first_vc, end_vc: int64, see above.
+    flits: int64, length of the packet.
+
+    Returns
+    -------
+    (VC, score), int64; the VC is NONE if no VC has space. The score is :func:`flitlab.models.rules.vc.appeal`, or the
+    free
+    flits where no VC is reserved.
     """
     best_vc = NONE
     if reserved_vcs == 0:
@@ -81,7 +90,7 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
 
 @inner
 def credits_in_use(const, state, output):
-    """Count the credit in use on the channel of an output, in flits."""
+    """Return the downstream credits in use behind an output, in flits."""
     in_use = ZERO
     for vc in range(const.vcs):
         in_use += const.buffer_flits - free_flits(const, state, output, vc)
@@ -90,18 +99,21 @@ def credits_in_use(const, state, output):
 
 @inner
 def return_credits(state, index, usable_at, flits):
-    """Let room return to who feeds a VC, where it is usable from tick ``usable_at`` on; place: where it is counted."""
+    """Send credits of ``flits`` flits to an upstream, usable from tick ``usable_at`` on.
+
+    index: of the VC in ``free_flits``.
+    """
     schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
 
 
 def credit_indices(returns: Ints) -> Ints:
-    """Return where room that returns is counted."""
+    """Return the indices in ``free_flits`` of returning credits, int64 [credits] each."""
     return returns & _INDEX_MASK
 
 
 @inner
 def collect_credits(const, state, tick):
-    """Take in the room that is usable from a tick on, and wake who waits for it."""
+    """Add the credits that are usable from ``tick`` on, and schedule each upstream that awaits them."""
     _collect_credits(
         const.vc_bits,
         state.returning_credits,
@@ -115,9 +127,9 @@ def collect_credits(const, state, tick):
 
 @inner
 def collect_skipped(program, const, state, first, until):
-    """Take in what room returns in ticks that are not simulated, from ``first`` to ``until`` - 1.
+    """Collect the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
 
-    program: ``state.program``; without one all are simulated.
+    program: ``state.program``; without a program every tick is simulated.
     """
     if program is None:
         return
@@ -127,7 +139,7 @@ def collect_skipped(program, const, state, first, until):
 
 @routine
 def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
-    """Take in the room that is usable from a tick on; arguments: of a run's constants and state."""
+    """Carry out :func:`collect_credits`; arguments are those fields of a run's constants and state."""
     block, count = take_bucket(returning_credits, tick)
     while block != NONE:
         prefetch_next_block(returning_credits, block)
@@ -143,6 +155,6 @@ def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, ho
                 upstream = index >> vc_bits
                 if upstream >= len(outputs):
                     schedule(host_wheel, upstream - len(outputs), tick)
-                elif outputs[upstream].busy_until <= tick:  # else it is looked at when it falls free
+                elif outputs[upstream].busy_until <= tick:  # else it is scheduled when it falls free
                     schedule(output_wheel, upstream, tick)
         block, count = release_block(returning_credits, block), BLOCK_ENTRIES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets wait for each other for ever."""
+"""Detection of deadlocks among head packets."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 
 def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
-    """Tell whether the packet at the front of some VC can never move between ticks."""
+    """Tell whether some head packet can never move, between ticks."""
     returning = np.zeros(len(state.free_flits), bool)
     returning[credit_indices(list_events(state.returning_credits)[0])] = True
     return bool(_has_deadlock(const, state, returning))
@@ -24,10 +24,10 @@ def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
 
 @njit
 def _has_deadlock(const, state, returning):
-    """Tell whether the packet at the front of some VC can never move: no VC it may take will ever have room.
+    """Tell whether some head packet can never move: no VC that it may take will ever have space.
 
-    A VC will have room if it has it, if room is on its way back, if a packet on its way into it will come to its front,
-    or if the packet at its front can move. returning: bool [places], whether room is on its way back.
+    A VC will have space if it has some, if credits of it are in flight, or if its head packet can move.
+    returning: bool [credit indices], whether credits are in flight.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
@@ -45,10 +45,7 @@ def _has_deadlock(const, state, returning):
 
 @njit
 def _can_move(const, state, vc, live):
-    """Tell whether the front packet of a VC finds room now or in a VC known to be live.
-
-    live: bool [input VCs].
-    """
+    """Tell whether the head packet of a VC can move: now, or into a live VC; live: bool [input VCs]."""
     packet = np.int64(state.vc[vc].head_packet)
     switch = np.int64(state.vc[vc].switch)
     dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
@@ -68,10 +65,7 @@ def _can_move(const, state, vc, live):
 
 @njit
 def _has_space(const, state, packet, output, live):
-    """Tell whether some VC of an output that a packet may take has room or will have it.
-
-    live: bool [input VCs].
-    """
+    """Tell whether an allowed VC of an output has space, or is live; live: bool [input VCs]."""
     first = np.int64(const.net.ports.out_input[output]) * const.vcs
     first_vc, end_vc = allowed_vc_range(const, state, packet, output)
     has_space = False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets and room that cross from one region of a network to another.
+"""Packets and credits that cross cut edges between partitions.
 
-A VC between two regions has two records. That at its own switch has the packets that are in it; the twin, in the
-region that feeds it, says where they go.
+A VC of a cut edge has two records: the local record, at its switch, stores its packets; the remote copy, in the
+partition that feeds it, stores where to send them.
 """
 
 import numpy as np
@@ -28,24 +28,24 @@ from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, r
 from flitlab.sim.engines.compiled.vct.credits import collect_skipped, return_credits
 
 PREFETCH_DISTANCE = 6
-"""A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
+"""Entries of a mailbox by which prefetching is ahead: they are in the cache of another processor."""
 
 
 @inner
 def is_remote(state, vc):
-    """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
+    """Tell whether the upstream of an input VC, or for a remote copy the VC, is in another partition."""
     return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
 @inner
 def send_credits(state, vc, usable_at, flits):
-    """Let room of an input VC return to the region that feeds it, where it is usable from tick ``usable_at`` on."""
+    """Return credits of ``flits`` flits of an input VC to another partition, usable from tick ``usable_at`` on."""
     _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
 
 
 @inner
 def _send_control(state, remote_partition, subject, tick, flits):
-    """Post a note to region ``remote_partition`` - 1."""
+    """Append (subject, tick, flits) to the mailbox of partition ``remote_partition`` - 1."""
     control = state.mailboxes.control
     entry = append_entry(state.mailboxes, control, remote_partition, CONTROL)
     control[entry, 0] = subject
@@ -55,7 +55,7 @@ def _send_control(state, remote_partition, subject, tick, flits):
 
 @inner
 def send_completion(program, state, packet, tick):
-    """Let the sender of a message whose last packet is delivered at ``tick`` know it, if it waits in another region.
+    """Announce the delivery, at ``tick``, of a message's last packet if its sender waits in another partition.
 
     program: ``state.program``.
     """
@@ -70,9 +70,9 @@ def send_completion(program, state, packet, tick):
 
 @inner
 def send_packet(state, packet, remote_vc, ready_at):
-    """Let a packet go to another region, where it is ready to be routed at tick ``ready_at``.
+    """Send a packet to another partition, where it is ready to be routed at tick ``ready_at``.
 
-    twin: of the input VC that it goes to, the record in this region.
+    remote_vc: the remote copy of the input VC.
     """
     packets = state.mailboxes.packets
     entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[remote_vc]), PACKETS)
@@ -84,9 +84,11 @@ def send_packet(state, packet, remote_vc, ready_at):
 
 @routine
 def exchange(const, state, tick, until):
-    """Wait for all regions to come to the end of a window, ``tick``, and take in what is for this one.
+    """Wait at the barrier after a lookahead window that ends at ``tick``, and read all mailboxes.
 
-    Returns the tick at which to go on: a later one if there are no packets until then, ``until`` if that is called off.
+    Returns
+    -------
+    The tick to continue at: a later one if no packet is in flight until then, ``until`` if the run is cancelled.
     """
     _publish_status(state.program, state)
     if not synchronize(state.mailboxes):
@@ -107,7 +109,7 @@ def exchange(const, state, tick, until):
 
 @inner
 def _publish_status(program, state):
-    """Tell the other regions whether there are packets in this one, and when its program goes on."""
+    """Publish whether this partition has packets, and the next event of its program."""
     if program is None:
         return
     scalars, free = state.counters.scalars, state.pool.free
@@ -118,7 +120,7 @@ def _publish_status(program, state):
 
 @inner
 def _next_window(program, state, tick, until):
-    """Find the tick at which to go on after a window: that of the next event if there are no packets."""
+    """Return the tick of the next window: that of the next event if no partition has packets."""
     if program is None:
         return tick
     return max(tick, min(until, earliest_event(state.mailboxes)))
@@ -126,11 +128,9 @@ def _next_window(program, state, tick, until):
 
 @inner
 def _receive_control(program, state, entry):
-    """Take in what another region has to say: of room, or of a message that will have been delivered there."""
+    """Read a control entry: returned credits, or the completion of a message."""
     subject, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
-    flits = np.int64(
-        state.mailboxes.control[entry, 2]
-    )  # an int64, as elsewhere: of other types there would be another copy
+    flits = np.int64(state.mailboxes.control[entry, 2])  # int64 as elsewhere: each type compiles its own copy
     if flits > 0:
         return_credits(state, subject, tick, flits)
     else:
@@ -139,7 +139,7 @@ def _receive_control(program, state, entry):
 
 @inner
 def _record_completion(program, send, tick):
-    """Note that all of the message of a send will have been delivered at ``tick``."""
+    """Record that the message of a send will have been delivered at ``tick``."""
     if program is None:
         return
     record_remote_delivery(program.ranks, send, tick)
@@ -147,7 +147,7 @@ def _record_completion(program, send, tick):
 
 @inner
 def _receive_packet(state, entry):
-    """Put a packet from another region among those that come to switches."""
+    """Move a packet from a mailbox into the calendar of arrivals."""
     packets = state.mailboxes.packets
     prefetch(packets, entry + PREFETCH_DISTANCE)
     packet = allocate_record(state.pool)

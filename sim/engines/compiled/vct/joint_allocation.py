@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation where outputs are not independent.
-
-Heads may wait for several of them (adaptive routing), or an input may send one packet at a time.
-"""
+"""Allocation with dependent outputs: adaptive packets request several, or an input sends one packet at a time."""
 
 import numpy as np
 
@@ -39,7 +36,10 @@ _ONE = np.uint64(1)
 
 @inner
 def _first_eligible(const, state, output, index, tick):
-    """Find the first place from ``index`` on in an output's row whose head is eligible; it is woken for the others."""
+    """Return the index of the first eligible request of an output, from ``index`` on.
+
+    The output is scheduled for the requests before it.
+    """
     while index < state.output[output].requests_waiting:
         eligible = eligible_tick(const, state, request_key(const, state, output, index))
         if eligible <= tick:
@@ -51,7 +51,7 @@ def _first_eligible(const, state, output, index, tick):
 
 @inner
 def _cached_credits_in_use(const, state, output, tick):
-    """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
+    """Return the downstream credits in use behind an output, in flits: counted once a tick, grants added."""
     if state.in_use_cache[output, 1] != tick:
         state.in_use_cache[output, 0], state.in_use_cache[output, 1] = credits_in_use(const, state, output), tick
     return state.in_use_cache[output, 0]
@@ -59,16 +59,16 @@ def _cached_credits_in_use(const, state, output, tick):
 
 @inner
 def _routing_draw(const, state, packet):
-    """Make the draw that belongs to the decision of a packet at the switch where it is."""
+    """Return the random word of a packet's routing decision at its switch."""
     record = state.pool.packet[packet]
     return route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
 
 
 @inner
 def _least_cost_output(const, state, packet, switch, tick):
-    """Find the output of least cost to a polarized packet (ties are drawn), of those that it may take at a switch.
+    """Find the allowed output of least cost for a polarized packet; ties are drawn.
 
-    The cost is in flits: the credit in use on the channel, and what its detour is put back by.
+    The cost, in flits, is the downstream credits in use plus the penalty of a detour.
     """
     record = state.pool.packet[packet]
     dst_switch = np.int64(const.net.host_switch[record.dst_host])
@@ -93,9 +93,9 @@ def _least_cost_output(const, state, packet, switch, tick):
 
 @inner
 def _record_candidate(const, state, index, output, next_vc, score, tick):
-    """Note that an output that is served has room for the head that is visited, in a VC, and at which cost.
+    """Record that an output can grant a VC to the visited head packet, and its cost.
 
-    place: of the output among those that are served. worth: appeal of the VC.
+    index: of the output among those allocated. score: of the VC.
     """
     state.candidate[index, OUT_VC] = next_vc
     last_resort = const.reserved_vcs > 0 and is_last_resort(score)
@@ -104,10 +104,7 @@ def _record_candidate(const, state, index, output, next_vc, score, tick):
 
 @inner
 def _schedule_retry(const, state, outputs, candidates, tick):
-    """Have a head visited at a tick, and when credits return, for the outputs that have room for it.
-
-    awake, offers: see :func:`_choose`.
-    """
+    """Schedule the candidate outputs of a head packet for ``tick``, and for when credits return."""
     while candidates:
         output = np.int64(outputs[lowest(candidates)])
         candidates &= candidates - _ONE
@@ -117,12 +114,18 @@ def _schedule_retry(const, state, outputs, candidates, tick):
 
 @routine
 def _select_output(const, state, outputs, candidates, age, since, tick):
-    """Choose one of the outputs that have room for an adaptive head (see ``rules.adaptive``).
+    """Select one of the candidate outputs of an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
-    awake: uint32, outputs of the switch, ascending. offers: uint64, places in ``outputs`` of those that have room, a
-    bit
-    each. key: of the head. since: tick from which on it could have been granted an idle output. Returns the place in
-    ``outputs``, or NOBODY if the head waits for its drawn channel.
+    Parameters
+    ----------
+    outputs: uint32, outputs of the switch, ascending.
+    candidates: uint64, a bit for each index in ``outputs`` that can grant a VC.
+    age: int64, age key of the head packet.
+    since: int64, tick from which on it could have been granted an idle output.
+
+    Returns
+    -------
+    The index in ``outputs``, or NONE if the packet waits for its drawn channel.
     """
     vc = age & 0xFFFFFFFF
     packet, switch = np.int64(state.vc[vc].head_packet), np.int64(state.vc[vc].switch)
@@ -163,9 +166,9 @@ def _select_output(const, state, outputs, candidates, age, since, tick):
 
 @inner
 def _allocate_switch(const, state, outputs, count, tick):
-    """Serve ``count`` outputs, all of one switch, visiting heads across them in the order in which they are served.
+    """Allocate ``count`` outputs of one switch: visit head packets in order of age, across outputs.
 
-    awake: uint32, the outputs, ascending.
+    outputs: uint32, ascending.
     """
     cursor = state.cursor
     for k in range(count):
@@ -199,7 +202,7 @@ def _allocate_switch(const, state, outputs, count, tick):
                 continue
             cursor[k] += 1
             if required_output != NONE:
-                schedule(state.output_wheel, output, tick + 1)  # what an output costs changes with every grant
+                schedule(state.output_wheel, output, tick + 1)  # every grant changes costs
             if required_output != NONE and output != required_output:
                 continue
             if blocked_until > tick:
@@ -231,7 +234,7 @@ def _allocate_switch(const, state, outputs, count, tick):
             while ports:
                 withdraw_request(const, state, const.net.ports.out_base[switch] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)
-            for k in range(count):  # rows from which it went have moved up by one
+            for k in range(count):  # its requests are removed, so later ones have moved up by one
                 if cursor[k] < TICK_LIMIT and cursor[k] > 0:
                     cursor[k] = count_preceding(const, state, np.int64(outputs[k]), oldest)
         else:
@@ -248,10 +251,7 @@ def _allocate_switch(const, state, outputs, count, tick):
 
 @inner
 def allocate_jointly(const, state, outputs, count, tick):
-    """Serve the first ``count`` of some outputs, which are ascending and so come switch by switch.
-
-    outputs: uint32.
-    """
+    """Allocate the first ``count`` of ``outputs``, uint32, ascending and hence grouped by switch."""
     first = np.int64(0)
     switch = np.int64(0)
     prefetched = np.int64(0)

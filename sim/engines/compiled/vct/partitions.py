@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network cut into regions, each of which a thread simulates, for one run of virtual cut-through.
+"""Partitioning of a network for conservative parallel simulation of virtual cut-through.
 
-Regions share all arrays of which every entry belongs to one switch or host; each has its own packets, wheels and
-counters. A VC between two regions has a second record, behind those of all input VCs, in the region that feeds it (see
-``exchange``), and the output that feeds it leads there.
+Per-switch and per-host arrays are shared; packet pools, calendars, timing wheels and counters are per partition. A VC
+of a cut edge has a second record behind those of all input VCs, its remote copy (see ``exchange``).
 """
 
 from typing import NamedTuple
@@ -34,9 +33,9 @@ from flitlab.sim.engines.regions import ahead
 
 
 class _PartitionMap(NamedTuple):
-    """Where a network is cut.
+    """Partition of every switch, input, output and host, int64 each, and the cut edges.
 
-    switch, input, output, host: int64, the region of each. crossing: outputs that lead to another region.
+    cut_outputs: int64, outputs that lead to another partition.
     """
 
     switch: Ints
@@ -47,9 +46,9 @@ class _PartitionMap(NamedTuple):
 
 
 def _map_partitions(const: VctConstants, partitions: int) -> _PartitionMap:
-    """Cut switches, in their order, into regions with about as many outputs each.
+    """Partition the switches, in their order, into parts with about equally many outputs.
 
-    Families number switches such that neighbours in a grid, a group or a pod stand together.
+    Topologies number neighbours in a grid, a group or a pod consecutively.
     """
     ports = const.net.ports
     outputs = len(ports.out_input)
@@ -66,9 +65,17 @@ def _map_partitions(const: VctConstants, partitions: int) -> _PartitionMap:
 def make_partitions(
     scenario: Scenario[Vct], const: VctConstants, merged: VctState, partitions: int
 ) -> tuple[VctConstants, VctState, list[VctState]]:
-    """Cut a run at tick 0 into regions: (their constants, the state of all, the state of each).
+    """Partition a run at tick 0.
 
-    The arrays that the regions share are those of the state of all.
+    Parameters
+    ----------
+    scenario: of the run; its least delay between partitions is the lookahead.
+    const, merged: constants and state of the run.
+    partitions: how many.
+
+    Returns
+    -------
+    (constants of all partitions, merged state, state of each partition). Shared arrays are those of the merged state.
     """
     partition_map = _map_partitions(const, partitions)
     vc, remote_partition = _add_remote_copies(const, merged.vc, partition_map)
@@ -105,7 +112,7 @@ def make_partitions(
 
 
 def _redirect_cut_outputs(const: VctConstants, partition_map: _PartitionMap) -> VctConstants:
-    """Return the constants with outputs that lead to another region leading to the twins."""
+    """Return the constants with cut outputs leading to remote copies."""
     ports = const.net.ports
     inputs = len(ports.in_switch)
     out_input = ports.out_input.copy()
@@ -115,7 +122,7 @@ def _redirect_cut_outputs(const: VctConstants, partition_map: _PartitionMap) -> 
 
 
 def _remote_copies(const: VctConstants, partition_map: _PartitionMap) -> tuple[Ints, Ints]:
-    """List the two records of every VC between regions: (at its switch, where it is fed); int64."""
+    """List both records of every VC of a cut edge: (local, remote), int64 [VCs] each."""
     entry = const.net.ports.out_input[partition_map.cut_outputs].astype(np.int64)
     local = (entry[:, None] * const.vcs + np.arange(const.vcs)).ravel()
     return local, len(const.net.ports.in_switch) * const.vcs + np.arange(len(local))
@@ -124,7 +131,7 @@ def _remote_copies(const: VctConstants, partition_map: _PartitionMap) -> tuple[I
 def _add_remote_copies(
     const: VctConstants, records: np.ndarray, partition_map: _PartitionMap
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copy the records of all input VCs, and add the twins of those between regions: (VC, uint8, their lanes)."""
+    """Copy the records of all input VCs, and append remote copies: (VC records, uint8 remote partitions)."""
     local, remote = _remote_copies(const, partition_map)
     vc = make_vc_records(len(records) + len(remote))
     remote_partition = np.zeros(len(vc), np.uint8)
@@ -137,7 +144,7 @@ def _add_remote_copies(
 
 
 def _make_mailboxes(const: VctConstants, partition_map: _PartitionMap, partitions: int, window: int) -> list[Mailboxes]:
-    """Make the boxes between regions, with room for all that can be granted in ``window`` ticks."""
+    """Make mailboxes that hold all entries of a lookahead window of ``window`` ticks."""
     shortest = int(const.net.packets.flits.min())
     packets_per_vc = const.buffer_flits // shortest
     mailbox_of_channel = (
@@ -154,7 +161,7 @@ def _make_mailboxes(const: VctConstants, partition_map: _PartitionMap, partition
 
 
 def _split_pool(const: VctConstants, pool: Pool, partition_map: _PartitionMap, partitions: int) -> list[Pool]:
-    """Give each region its share of the records: what its buffers hold, and what is leaving to its hosts."""
+    """Give each partition packet records for its buffers and for the packets ejecting to its hosts."""
     packets_per_vc = const.buffer_flits // int(const.net.packets.flits.min())
     share = np.bincount(partition_map.input, minlength=partitions) * const.vcs * packets_per_vc
     share += np.bincount(partition_map.host, max_ejecting(const), partitions).astype(np.int64)
@@ -164,13 +171,13 @@ def _split_pool(const: VctConstants, pool: Pool, partition_map: _PartitionMap, p
 
 
 def _split_program(program: Program, partition_map: _PartitionMap, partitions: int) -> list[Program]:
-    """Give each region the ranks whose hosts are in it."""
+    """Give each partition the ranks of its hosts."""
     rank_parts = partition_ranks(program.ranks, partition_map.host[program.host], partitions)
     return [program._replace(ranks=ranks, last_active=np.zeros_like(program.last_active)) for ranks in rank_parts]
 
 
 def _partition_counters(merged_counters: RunCounters) -> RunCounters:
-    """Make the tally of a region: it shares what each entry of which one region counts."""
+    """Make the counters of a partition: shared where one partition counts an entry, its own elsewhere."""
     return merged_counters._replace(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
@@ -182,7 +189,17 @@ def _partition_counters(merged_counters: RunCounters) -> RunCounters:
 
 
 def merge_partitions(const: VctConstants, merged: VctState, states: list[VctState]) -> VctState:
-    """Return the state of all regions between ticks, with the packets of each, and the room that returns."""
+    """Merge the packets and the returning credits of all partitions, between ticks.
+
+    Parameters
+    ----------
+    const, merged: constants and merged state.
+    states: of the partitions.
+
+    Returns
+    -------
+    The merged state, with all packets and credits.
+    """
     credits = make_credit_queue(
         merged.returning_credits.mask + 1, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The heads that wait for an output, in the order in which they are served, and what they want of it.
+"""Requests of head packets for an output, in order of age.
 
-An output's record, a cache line, has what is known of all heads that wait for it, and a key and a want for each of the
-first ones; those of the others are elsewhere. A head's key is its :func:`~flitlab.models.rules.order.age_key`, or,
-where the packet created first goes first, one with the tick of its creation in place of that from which on it may be
-granted.
+A request is two int64s: an age key, and the packed VC range and length of the packet. The first INLINE_REQUESTS lie in
+the output's cache line, the others in ``VctState.requests`` behind all outputs. The age key is
+:func:`~flitlab.models.rules.order.age_key` of the tick from which on the packet may be granted and its input VC; with
+``oldest_first``, of the tick of its creation and its input VC.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     REQUESTS_WORD,
 )
 
-# What a head in an output's row wants, packed: its first VC in the input downstream, how many VCs, its flits.
+# A request, packed: the first allowed VC of the downstream input, the number of allowed VCs, the flits of the packet.
 _VC_COUNT_SHIFT, _FLITS_SHIFT = 32, 40
 _VC_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
@@ -33,21 +33,21 @@ _ONE = np.uint64(1)
 
 @inner
 def downstream_input(state, output):
-    """Return the input at the end of an output; NOBODY if it ejects."""
+    """Return the input at the end of an output; NONE if the output ejects."""
     return np.int64(state.output[output].downstream_input)
 
 
 @inner
 def channel_of(state, output):
-    """Return the channel of an output between switches."""
+    """Return the channel of an output; NONE if the output ejects."""
     return np.int64(state.output[output].channel)
 
 
 @inner
 def allowed_vc_range(const, state, packet, output):
-    """Find the VCs at the far end of a network output that a packet may take: (first, one past the last).
+    """Return the VCs of the downstream input that the VC policy allows a packet: (first, one past the last).
 
-    Both are numbers in the input there.
+    VCs are numbers in that input.
     """
     record = state.pool.packet[packet]
     channel = channel_of(state, output)
@@ -76,7 +76,7 @@ def allowed_vc_range(const, state, packet, output):
 
 @inner
 def allowed_ports(const, state, packet, switch):
-    """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
+    """Return the ports that an adaptive packet may take at a switch, uint64, a bit each."""
     record = state.pool.packet[packet]
     dst_switch = np.int64(const.net.host_switch[record.dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
@@ -85,7 +85,7 @@ def allowed_ports(const, state, packet, switch):
 
 @inner
 def _pack_request(const, state, packet, output):
-    """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
+    """Pack the request of a packet for an output; a request for an ejection channel has no VC."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
     if downstream_input(state, output) == NONE:
         return flits
@@ -95,29 +95,32 @@ def _pack_request(const, state, packet, output):
 
 @inner
 def select_requested_vc(const, state, output, request):
-    """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
+    """Select the VC for a packed request.
+
+    Returns (VC, score), as :func:`~flitlab.sim.engines.compiled.vct.credits.select_vc` does.
+    """
     first_vc, end_vc = requested_vcs(request)
     return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
 
 
 @inner
 def requested_vcs(request):
-    """Unpack the VCs of a packed want: (first, one past the last)."""
+    """Unpack the VCs of a request: (first, one past the last)."""
     first_vc = request & _VC_MASK
     return first_vc, first_vc + ((request >> _VC_COUNT_SHIFT) & _COUNT_MASK)
 
 
 @inner
 def requested_flits(request):
-    """Unpack the length of the owner of a packed want, in flits."""
+    """Unpack the length of the packet of a request, in flits."""
     return request >> _FLITS_SHIFT
 
 
 @inner
 def request_index(const, output, i):
-    """Find in ``VctState.requests`` the key of the head at place ``i`` of an output's row; what it wants is behind it.
+    """Return the index in ``VctState.requests`` of the age key of request ``i`` of an output.
 
-    Which of the two places it is depends on what nobody foresees, so both are calculated, and there is no branch.
+    The packed request follows its key. Both possible indices are computed: a branch would often be mispredicted.
     """
     inline_index, overflow_index = (
         output * OUTPUT_WORDS + REQUESTS_WORD,
@@ -128,19 +131,19 @@ def request_index(const, output, i):
 
 @inner
 def request_key(const, state, output, i):
-    """Read the key of the head at place ``i`` of an output's row."""
+    """Read the age key of request ``i`` of an output."""
     return state.requests[request_index(const, output, i)]
 
 
 @inner
 def request_at(const, state, output, i):
-    """Read what the head at place ``i`` of an output's row wants, packed."""
+    """Read the packed request ``i`` of an output."""
     return state.requests[request_index(const, output, i) + _ONE]
 
 
 @inner
 def _write_request(const, state, output, i, age, request):
-    """Write the key and the want of the head at place ``i`` of an output's row."""
+    """Write request ``i`` of an output."""
     index = request_index(const, output, i)
     state.requests[index] = age
     state.requests[index + _ONE] = request
@@ -148,13 +151,13 @@ def _write_request(const, state, output, i, age, request):
 
 @inner
 def eligible_tick(const, state, age):
-    """Return the tick from which on the head with a key may be granted."""
+    """Return the tick from which on the head packet with an age key may be granted."""
     return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
 
 
 @inner
 def precedes(const, state, age, other_age):
-    """Tell whether the head with a key goes before that with another one."""
+    """Tell whether one age key comes before another."""
     if const.oldest_first and age >> 32 == other_age >> 32:
         vc, other_vc = age & _VC_MASK, other_age & _VC_MASK
         return age_key(eligible_tick(const, state, age), vc) < age_key(eligible_tick(const, state, other_age), other_vc)
@@ -163,9 +166,13 @@ def precedes(const, state, age, other_age):
 
 @inner
 def add_request(const, state, packet, output, eligible_at, age):
-    """Insert a head into an output's row, which is sorted, and see that the output is looked at.
+    """Insert the request of a head packet, in order of age, and schedule the output.
 
-    eligible: tick from which on the packet may be granted. key: of the head.
+    Parameters
+    ----------
+    packet, output: int64.
+    eligible_at: int64, tick from which on the packet may be granted.
+    age: int64, its age key.
     """
     i = np.int64(state.output[output].requests_waiting)
     state.output[output].requests_waiting = i + 1
@@ -180,7 +187,7 @@ def add_request(const, state, packet, output, eligible_at, age):
 
 @inner
 def remove_request(const, state, output, i):
-    """Remove the entry at place ``i`` of an output's row."""
+    """Remove request ``i`` of an output."""
     count = np.int64(state.output[output].requests_waiting) - 1
     state.output[output].requests_waiting = count
     while i < count:
@@ -192,7 +199,7 @@ def remove_request(const, state, output, i):
 
 @inner
 def withdraw_request(const, state, output, age):
-    """Remove the head with a key from an output's row."""
+    """Remove the request with an age key from an output."""
     for i in range(np.int64(state.output[output].requests_waiting)):
         if request_key(const, state, output, i) == age:
             remove_request(const, state, output, i)
@@ -201,7 +208,7 @@ def withdraw_request(const, state, output, age):
 
 @inner
 def count_preceding(const, state, output, age):
-    """Count the heads of an output's row that go before ``age``."""
+    """Count the requests of an output that come before an age key."""
     i = 0
     while i < state.output[output].requests_waiting and precedes(
         const, state, request_key(const, state, output, i), age
@@ -212,9 +219,9 @@ def count_preceding(const, state, output, age):
 
 @inner
 def request_outputs(const, state, vc, packet, eligible_at):
-    """Let the packet at the front of an input VC ask for its output, or if it is adaptive for all it may take.
+    """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 
-    eligible: tick from which on it may be granted.
+    eligible_at: tick from which on it may be granted.
     """
     record = state.pool.packet[packet]
     state.vc[vc].eligible_at = eligible_at

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of virtual cut-through is made of: its constants, its state, and both at tick 0."""
+"""Constants and state of a run of virtual cut-through, and both at tick 0.
+
+Record layouts are documented here, with units; kernels refer to them. Indices and ticks are uint32; NONE stands for no
+entity.
+"""
 
 from typing import NamedTuple
 
@@ -24,96 +28,94 @@ from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCou
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import uses_congestion
 
-# An input VC, half a cache line.
+# An input VC, half a cache line. A VC of a cut edge has a second record, a remote copy in the partition that feeds it.
 VC = np.dtype(
     [
-        ("head_packet", np.uint32),  # the packet that is first in it
-        ("last_packet", np.uint32),  # and the last one
-        ("predecessor_left_at", np.uint32),  # tick at which the packet before them has left it
-        ("credit_index", np.uint32),  # where its room is counted (see ``free_flits``)
+        ("head_packet", np.uint32),  # packet at the front, or NONE
+        ("last_packet", np.uint32),  # packet at the end, or NONE
+        ("predecessor_left_at", np.uint32),  # tick at which the tail of the previous head packet has left
+        ("credit_index", np.uint32),  # index in VctState.free_flits of the free flits of this VC
         ("switch", np.uint32),
-        (
-            "queued_flits",
-            np.uint32,
-        ),  # flits of the packets in it that are routed and not granted, if congestion decides
-        ("eligible_at", np.uint32),  # tick from which on its first packet may be granted
-        (
-            "remote_copy",
-            np.uint32,
-        ),  # of a VC between regions (see ``exchange``): the record that it has in the other one
+        ("queued_flits", np.uint32),  # flits of routed packets without a grant; counted if routing is congestion-aware
+        ("eligible_at", np.uint32),  # tick from which on the head packet may be granted
+        ("remote_copy", np.uint32),  # of a VC of a cut edge: the index of its other record
     ]
 )
 
 # An output, a cache line.
 OUTPUT = np.dtype(
     [
-        ("busy_until", np.uint32),  # tick until which it is held
-        ("requests_waiting", np.uint32),  # how many heads wait for it
-        ("downstream_input", np.uint32),  # the input at its end,
-        ("channel", np.uint32),  # and its channel, both NOBODY if it ejects
-        ("first_requests", np.int64, 6),  # key and want of the first INLINE heads that wait, in order (see ``output``)
+        ("busy_until", np.uint32),  # tick at which the output is free again
+        ("requests_waiting", np.uint32),  # requests of head packets for this output
+        ("downstream_input", np.uint32),  # input at the end of the channel; NONE if the output ejects
+        ("channel", np.uint32),  # NONE if the output ejects
+        ("first_requests", np.int64, 6),  # age key and request of the first INLINE_REQUESTS head packets, oldest first
     ]
 )
 OUTPUT_WORDS, REQUESTS_WORD, INLINE_REQUESTS = 8, 2, 3
+"""Layout of an output: its int64s, the word at which requests begin, and how many requests the record stores."""
 
-# What an output offers the adaptive head that is visited: a VC, and its cost (``rules.adaptive``).
 OUT_VC, COST = range(2)
+"""Columns of VctState.candidate: the VC that an output can grant to the visited head packet, and its cost in flits."""
 
 
 class VctConstants(NamedTuple):
-    """The constants of a run of virtual cut-through; times are in ticks."""
+    """Constants of a run of virtual cut-through.
+
+    Names that end with ``_ticks`` are times in ticks. ``delay``, ``access`` and ``credit_delay`` are extra ticks of
+    single channels, on top of these.
+    """
 
     net: Net
-    vcs: int  # of an input
-    policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
-    reserved_vcs: int  # of the VCs, the first ones that are taken only if no other has room
-    rule: int  # how one of several ways is chosen: RANDOM ...
-    congestion_aware: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
-    shared_input: bool  # whether an input sends one packet at a time
-    oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
-    buffer_flits: int  # room of an input VC
+    vcs: int  # VCs of an input
+    policy: int  # VC policy: ANY ... (flitlab.models.rules.tables)
+    reserved_vcs: int  # VCs 0 .. reserved_vcs - 1 are taken only if no other VC has space
+    rule: int  # selection among several routes or ports: RANDOM ...
+    congestion_aware: bool | None  # True if routes depend on congestion; None, not False, keeps that code uncompiled
+    shared_input: bool  # an input sends one packet at a time
+    oldest_first: bool  # arbitration by creation of the packet, not by waiting time
+    buffer_flits: int  # capacity of an input VC
     header_ticks: int
     switch_ticks: int
     link_ticks: int
     injection_ticks: int
     ejection_ticks: int
     credit_ticks: int
-    vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.free_flits``
-    overflow_start: (
-        int  # index in ``VctState.requests`` of the first word of the heads behind the first ones of output 0
-    )
-    overflow_words: int  # and words from there to those of the next output
+    vc_bits: int  # VctState.free_flits has 1 << vc_bits entries per upstream
+    overflow_start: int  # index in VctState.requests of request INLINE_REQUESTS of output 0, less 2 * INLINE_REQUESTS
+    overflow_words: int  # distance in VctState.requests between the overflow of two outputs
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
-    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
-    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
-    credit_delay: Ints  # int64 [inputs]: ticks of the credits of each beyond ``credit``
-    delayed: bool  # whether any of these is more than 0
+    delay: Ints  # int64 [channels]: ticks on top of ``link_ticks``
+    access: Ints  # int64 [hosts]: ticks on top of ``injection_ticks`` and ``ejection_ticks``
+    credit_delay: Ints  # int64 [inputs]: ticks on top of ``credit_ticks``
+    delayed: bool  # some extra ticks are not 0
     rings: Rings
 
 
 class VctState(NamedTuple):
-    """The state of a run of virtual cut-through: all that changes."""
+    """State of a run of virtual cut-through: all that changes.
+
+    The *upstream* of a VC is what sends into it: an output, or the number of outputs + a host.
+    """
 
     pool: Pool
     vc: np.ndarray  # VC [input VCs]
-    remote_partition: (
-        np.ndarray
-    )  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
-    free_flits: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
-    returning_credits: CalendarQueue  # room on its way back, by the tick from which on it is usable
-    input_busy: np.ndarray  # uint32 [inputs]
+    remote_partition: np.ndarray  # uint8 [input VCs]: partition at the other end of a cut edge, plus 1; else 0
+    free_flits: Words  # uint32 [(outputs + hosts) << vc_bits]: free flits of each downstream VC, as its upstream knows
+    returning_credits: CalendarQueue  # credits in flight, by the tick from which on they are usable
+    input_busy: np.ndarray  # uint32 [inputs]: tick at which a shared input is free again
     output: np.ndarray  # OUTPUT [outputs]
-    requests: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
+    requests: Ints  # int64: the memory of ``output``, and behind it the requests that its records cannot store
     host: np.ndarray  # HOST [hosts]
-    arriving: CalendarQueue  # packets by the tick at which they are ready to be routed
-    ejecting: CalendarQueue  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
-    cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
-    candidate: Ints  # int64 [outputs of a switch, 2]: scratch, see ``OUT_VC``
-    in_use_cache: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
-    output_wheel: TimingWheel
-    host_wheel: TimingWheel
+    arriving: CalendarQueue  # packets, by the tick at which they are ready to be routed
+    ejecting: CalendarQueue  # packets, by the tick at which their tail is delivered
+    members: Words  # uint32 [more than outputs or hosts]: scratch, the outputs or hosts of a tick
+    cursor: Ints  # int64 [outputs of a switch]: scratch, index of the next request of each
+    candidate: Ints  # int64 [outputs of a switch, 2]: scratch, columns OUT_VC and COST
+    in_use_cache: Ints  # int64 [outputs, 2]: downstream credits in use, and the tick of this count (adaptive routing)
+    output_wheel: TimingWheel  # outputs to allocate, by tick
+    host_wheel: TimingWheel  # hosts to evaluate, by tick
     mailboxes: Mailboxes
     program: Program | None
     counters: RunCounters
@@ -122,7 +124,21 @@ class VctState(NamedTuple):
 def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
+
+    Returns
+    -------
+    (constants, state). Pools and calendars hold the most packets and credits that can exist at a time.
+
+    Raises
+    ------
+    ValueError
+        A program has times too long to be counted in ticks.
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
@@ -164,7 +180,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         delayed=topology.has_delays,
         rings=make_rings(topology),
     )
-    # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
+    # Credits bound the packets in buffers and in flight to them; the rate of ejection channels bounds those ejecting.
     pool = make_pool(inputs * model.vcs * packets_per_vc + int(max_ejecting(constants).sum()), PACKET)
     vc = make_vc_records(inputs * model.vcs)
     _set_upstream(vc, ports, model.vcs, vc_bits)
@@ -199,20 +215,32 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
 
 
 def set_downstream(output_records: np.ndarray, ports: Ports) -> None:
-    """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
+    """Fill in the downstream input and the channel of outputs.
+
+    Parameters
+    ----------
+    output_records: OUTPUT [outputs].
+    ports: port numbers of the network, NONE or negative where an output ejects.
+    """
     output_records["downstream_input"], output_records["channel"] = ports.out_input, ports.out_channel
 
 
 def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:
-    """Make empty lists of returning room, for so many packets' room in all."""
+    """Make an empty calendar of returning credits.
+
+    Parameters
+    ----------
+    ticks: horizon, a power of two.
+    packets: packets whose credits can be in flight at a time.
+    """
     return make_calendar_queue(ticks, packets, np.uint64)
 
 
 def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
-    """Bound how many packets have room that is still on its way back.
+    """Bound the packets whose credits are in flight.
 
-    An output sends one packet at a time, and no more can be on their way to a sender than fit into the buffers. Packets
-    have ``shortest`` to ``longest`` flits. credit_delay: of each input, as in the constants.
+    An output sends one packet at a time, and the credits of an upstream never exceed the buffers. Packets have
+    ``shortest`` to ``longest`` flits; credit_delay: int64 [inputs], ticks on top of ``model.credit``.
     """
     typical = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
     per_input = model.vcs * (model.buffer_flits // shortest)
@@ -221,21 +249,21 @@ def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, 
 
 
 def max_ejecting(const: VctConstants) -> Ints:
-    """Bound how many packets are on their way from its switch to each host, int64 [hosts]."""
+    """Bound the packets in flight from its switch to each host, int64 [hosts]."""
     flits = const.net.packets.flits
     bound: Ints = (int(flits.max()) + const.switch_ticks + const.ejection_ticks + const.access) // int(flits.min()) + 2
     return bound
 
 
 def make_vc_records(count: int) -> np.ndarray:
-    """Make the records of so many input VCs, in which nothing is: VC [count]."""
+    """Make the records of empty input VCs: VC [count]."""
     vc = aligned_records(count, VC)
     vc["head_packet"] = vc["last_packet"] = NONE
     return vc
 
 
 def _set_upstream(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
-    """Fill in where the input VCs of a network are, and where their room is counted."""
+    """Fill in the switch and the credit index of the input VCs of a network."""
     vc["switch"] = np.repeat(ports.in_switch, vcs)
     upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
     vc["credit_index"] = ((upstream[:, None] << vc_bits) + np.arange(vcs)).ravel()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while packets of virtual cut-through are under way.
+"""Failures, returns and rate changes of links and switches under virtual cut-through.
 
-All of it happens between two calls of the kernel, which is the same as without: an output that does not work is one
-that is held for ever.
+Events apply between two calls of the kernel, which has no code for them: a failed output is one that stays busy.
 """
 
 import numpy as np
@@ -31,9 +30,10 @@ from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_out
 
 @kernel
 def _drop_on_links(const, state, dead_link, failed_switches, tick, dropped_flits):
-    """Lose the packets whose head has not come over a dead link by ``tick``, and those that a dead switch reads.
+    """Drop the packets whose head is on a failed link at ``tick``, or whose header a failed switch is reading.
 
-    dead, gone: bool [inputs], those behind dead links and those of dead switches. lost: int64 [hosts].
+    dead_link, failed_switches: bool [inputs], inputs behind failed links and of failed switches.
+    dropped_flits: int64 [hosts], by source.
     """
     for delay in range(state.output_wheel.mask + 1):
         block, count = take_bucket(state.arriving, tick + delay)
@@ -51,9 +51,9 @@ def _drop_on_links(const, state, dead_link, failed_switches, tick, dropped_flits
 
 @kernel
 def _drop_in_switches(const, state, failed_switches, outputs, dropped_flits):
-    """Lose the packets in the buffers of dead switches.
+    """Drop the packets in the buffers of failed switches.
 
-    gone: bool [inputs], outputs: bool [outputs], those of dead switches. lost: int64 [hosts].
+    failed_switches: bool [inputs]. outputs: bool [outputs], those of failed switches. dropped_flits: int64 [hosts].
     """
     for vc in range(len(state.vc)):
         if failed_switches[vc // const.vcs]:
@@ -71,24 +71,24 @@ def _drop_in_switches(const, state, failed_switches, outputs, dropped_flits):
 
 
 @inner
-def _withdraw_from_dead(const, state, vc, packet, dead_link):
-    """Take a head out of the rows that it waits in if one of them is that of a dead output; whether it is.
+def _withdraw_from_dead(const, state, vc, packet, dead_output):
+    """Withdraw the requests of a head packet if one is for a dead output, and tell whether one is.
 
-    dead: bool [outputs].
+    dead_output: bool [outputs].
     """
     record = state.pool.packet[packet]
     eligible = np.int64(state.vc[vc].eligible_at)
     age = age_key(np.int64(record.created_at) if const.oldest_first else eligible, vc)
     output = np.int64(record.output)
     if const.rule != ADAPTIVE or output != NONE:
-        if dead_link[output]:
+        if dead_output[output]:
             withdraw_request(const, state, output, age)
-        return dead_link[output]
+        return dead_output[output]
     switch = np.int64(state.vc[vc].switch)
     base, is_dead = np.int64(const.net.ports.out_base[switch]), False
     ports = remaining = allowed_ports(const, state, packet, switch)
     while remaining:
-        is_dead |= dead_link[base + lowest(remaining)]
+        is_dead |= dead_output[base + lowest(remaining)]
         remaining &= remaining - np.uint64(1)
     while is_dead and ports:
         withdraw_request(const, state, base + lowest(ports), age)
@@ -97,16 +97,16 @@ def _withdraw_from_dead(const, state, vc, packet, dead_link):
 
 
 @kernel
-def _drop_blocked(const, state, dead_link, tick, dropped_flits):
-    """Lose the heads that ask for a dead output since before ``tick``; those behind them come to the front.
+def _drop_blocked(const, state, dead_output, tick, dropped_flits):
+    """Drop the head packets that have requested a dead output since before ``tick``; the next ones become heads.
 
-    dead: bool [outputs]. lost: int64 [hosts].
+    dead_output: bool [outputs]. dropped_flits: int64 [hosts], by source.
     """
     for vc in range(len(state.vc)):
         packet = np.int64(state.vc[vc].head_packet)
         if packet == NONE or np.int64(state.vc[vc].eligible_at) >= tick:
             continue
-        if not _withdraw_from_dead(const, state, vc, packet, dead_link):
+        if not _withdraw_from_dead(const, state, vc, packet, dead_output):
             continue
         flits, next_packet = np.int64(state.pool.packet[packet].flits), np.int64(state.pool.packet[packet].next)
         state.free_flits[state.vc[vc].credit_index] += np.uint32(flits)
@@ -123,7 +123,7 @@ def _drop_blocked(const, state, dead_link, tick, dropped_flits):
 
 
 class VctTimelineRun(DrainingTimelineRun):
-    """A run of virtual cut-through on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
+    """A compiled run of virtual cut-through on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool):
         super().__init__(vct, scenario, load, seed, log)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways by congestion, and congestion as ugal sees it.
+"""Routes of packets, and the queue estimate that congestion-aware routing compares.
 
-``const.congestion_aware`` is None where ways do not depend on congestion: where an argument is None, Numba compiles
-only the
-branch for that.
+``const.congestion_aware`` is None where routes do not depend on congestion: for a None argument Numba compiles only
+that branch.
 """
 
 import numpy as np
@@ -16,10 +15,11 @@ from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_
 
 @inner
 def queue_estimate(const, state, switch, port, tick):
-    """Measure what is ahead on a channel: (flits, the switch at its end).
+    """Return the queue estimate of a channel, in flits, and the switch at its end.
 
-    Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
-    channel, by its switch and its port there.
+    The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
+    use.
+    switch, port: the switch that the channel leaves, and the port there.
     """
     output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
     for i in range(np.int64(state.output[output].requests_waiting)):
@@ -30,7 +30,7 @@ def queue_estimate(const, state, switch, port, tick):
 
 @inner
 def choose_route(congestion_aware, const, state, packet, tick):
-    """Fix the way of a packet that has just been created; compares: ``const.congestion_aware``."""
+    """Choose the route of a packet at injection; congestion_aware: ``const.congestion_aware``."""
     if congestion_aware is None:
         records.choose_route(const, state, packet)
     else:
