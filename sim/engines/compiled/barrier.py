@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads that run parts of one simulation wait for each other, without Python."""
+"""A barrier for the threads of one simulation, without Python."""
 
 import os
 from typing import Any
@@ -14,36 +14,35 @@ from flitlab.models.arrays import Ints
 from flitlab.models.cores import cores
 from flitlab.models.jit import inner
 
-# Places in a meeting's numbers: how often threads have come to it; a cache line away, whether it is called off, and
-# after how many looks at the others a thread lets another one have its processor.
+# Entries of a barrier: arrivals so far; a cache line away, whether the run is cancelled, and the polls after which a
+# thread yields its processor.
 ARRIVED, CANCELLED, SPIN_LIMIT = 0, 8, 9
 
 _LONG_SPIN, _SHORT_SPIN = 1 << 14, 1 << 6
-"""Looks where every thread has a processor, some 30 microseconds of them, and where it has not.
+"""Polls before a thread yields, with a processor for each thread (about 30 microseconds) and without.
 
-With a processor for each, sooner would be dear on a busy machine: whoever gets the processor keeps it for hundreds of
-windows.
+Yielding sooner is expensive on a busy machine: another process keeps the processor for hundreds of windows.
 """
 
 _64 = ir.IntType(64)
 
 
 def make_barrier(threads: int) -> Ints:
-    """Make a meeting to which nobody has come, int64 [16]."""
+    """Make a barrier for a number of threads: int64 [16]."""
     barrier = np.zeros(16, np.int64)
     barrier[SPIN_LIMIT] = _LONG_SPIN if threads <= cores() else _SHORT_SPIN
     return barrier
 
 
 def _address_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The address of an entry of an array, of the arguments (array, place)."""
+    """The address of an entry of an array; args: (array, index)."""
     view = context.make_array(signature.args[0])(context, builder, args[0])
     return builder.gep(view.data, [args[1]])
 
 
 @intrinsic
 def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
-    """Add 1 to an entry; what was written before is seen by whoever reads the sum."""
+    """Add 1 to an entry, atomically; whoever reads the sum sees all earlier writes."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address_of(context, builder, signature, args)
@@ -54,7 +53,7 @@ def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _load_acquire(typingctx: Any, array: Any, index: Any) -> Any:
-    """Read an entry that other threads change; what they wrote before is seen from here on."""
+    """Read an entry that other threads change; their earlier writes are visible from here on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(_address_of(context, builder, signature, args), "acquire", 8)
@@ -64,7 +63,7 @@ def _load_acquire(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _yield_processor(typingctx: Any) -> Any:
-    """Let another thread have this processor, if one waits for it."""
+    """Yield the processor to another thread."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if os.name == "posix":
@@ -77,9 +76,16 @@ def _yield_processor(typingctx: Any) -> Any:
 
 @inner
 def wait_at_barrier(barrier, arrivals):
-    """Wait until every thread has come so often that all of them together make it ``arrivals``.
+    """Arrive at the barrier, and wait for all other threads.
 
-    Returns whether it took place, False if it is called off.
+    Parameters
+    ----------
+    barrier: int64 [16], of :func:`make_barrier`.
+    arrivals: int64, arrivals of all threads, since the beginning, with which the wait ends.
+
+    Returns
+    -------
+    False if the run is cancelled.
     """
     _fetch_add(barrier, ARRIVED)
     spins = np.int64(0)

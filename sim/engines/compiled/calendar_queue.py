@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets by the tick at which they are due, in lists that show many of them at once.
+"""A calendar queue: entries by tick, in buckets that can be prefetched.
 
-A list consists of chunks of one cache line, which hold thirteen packets and name the next chunk. Were it a chain
-through the packets, none could be asked for before the one ahead of it had come from memory. Every tick has a chunk of
-its own, which comes first; when it is full, its packets move to a chunk behind it.
+A bucket is a list of blocks of one cache line, each with up to thirteen entries and the number of the next block. In a
+chain of single entries, none could be prefetched before its predecessor had come from memory. The first block of every
+bucket is its own; when it is full, its entries move to an overflow block.
 """
 
 from typing import Any, NamedTuple
@@ -15,20 +15,20 @@ from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, unlikely
 from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record, full_stack
 
-# Words of a chunk: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes after it
-# where the list has been taken away. (NumPy's numbers: of Python's each would compile its own copy of a function.)
+# Words of a block: its entries; in the first block of a bucket, the first overflow block; the next block of a bucket
+# that was taken. (NumPy integers: each Python integer would compile its own copy of a function.)
 _COUNT, _OVERFLOW, _NEXT, _ENTRIES = np.arange(4)
 _BLOCK_WORDS = 16
 
 BLOCK_ENTRIES = np.int64(_BLOCK_WORDS - _ENTRIES)
-"""Packets in a chunk that is full, as all of a list are but the first."""
+"""Entries of a full block, as all of a bucket are but the first."""
 
 
 class CalendarQueue(NamedTuple):
-    """Packets that are due within some ticks.
+    """Entries by tick, within a horizon.
 
-    words: uint32 or uint64 [16 * chunks], first the chunk of each tick. mask: ticks - 1. free: uint32, the stack of the
-    unused chunks, as of a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    words: uint32 or uint64 [16 * blocks], those of the buckets first. mask: ticks - 1. free: uint32, the stack of
+    unused blocks, as of a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
     """
 
     words: Words
@@ -37,7 +37,14 @@ class CalendarQueue(NamedTuple):
 
 
 def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> CalendarQueue:
-    """Make empty lists of ``ticks``, a power of two, for so many packets in all; dtype: of what is in lists."""
+    """Make an empty calendar queue.
+
+    Parameters
+    ----------
+    ticks: horizon, a power of two.
+    entries: capacity.
+    dtype: of an entry, uint32 or uint64.
+    """
     overflow_blocks = entries // int(BLOCK_ENTRIES) + 1
     blocks = aligned(ticks + overflow_blocks, _BLOCK_WORDS, dtype)
     blocks[:ticks, [_OVERFLOW, _NEXT]] = NONE
@@ -48,13 +55,13 @@ def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> Cal
 
 @inner
 def _word_index(block, i):
-    """Find the place in ``CalendarQueue.words`` of the i-th word of a chunk."""
+    """Return the index in ``CalendarQueue.words`` of word ``i`` of a block."""
     return np.uint64(np.int64(block) * _BLOCK_WORDS + i)
 
 
 @inner
 def schedule_event(queue, entry, tick):
-    """Let a packet be due at ``tick``, which is less than all the ticks ahead."""
+    """Add an entry at ``tick``, which is within the horizon."""
     bucket = tick & queue.mask
     count = np.int64(queue.words[_word_index(bucket, _COUNT)])
     if unlikely(count == BLOCK_ENTRIES):
@@ -66,14 +73,14 @@ def schedule_event(queue, entry, tick):
 
 @routine
 def schedule_events(queue, entries, ticks):
-    """Let things be due, each at a tick of its own, int64 [things] each."""
+    """Add entries, each at its own tick; both int64 [entries]."""
     for i in range(len(entries)):
         schedule_event(queue, entries[i], ticks[i])
 
 
 @routine
 def _spill(queue, bucket):
-    """Move the packets of a tick's own chunk to one behind it."""
+    """Move the entries of a bucket's first block to an overflow block."""
     block = allocate_record(queue)
     for i in range(_ENTRIES, _BLOCK_WORDS):
         queue.words[_word_index(block, i)] = queue.words[_word_index(bucket, i)]
@@ -83,7 +90,7 @@ def _spill(queue, bucket):
 
 @inner
 def take_bucket(queue, tick):
-    """Take the list of a tick away: (its first chunk, how many packets are in that)."""
+    """Take the bucket of a tick: (its first block, the entries in that)."""
     prefetch(queue.words, ((tick + 2) & queue.mask) * _BLOCK_WORDS)
     block = tick & queue.mask
     count = np.int64(queue.words[_word_index(block, _COUNT)])
@@ -95,19 +102,19 @@ def take_bucket(queue, tick):
 
 @inner
 def entry_in(queue, block, i):
-    """Return the i-th packet in a chunk."""
+    """Return entry ``i`` of a block, int64."""
     return np.int64(queue.words[_word_index(block, _ENTRIES + i)])
 
 
 @inner
 def next_block(queue, block):
-    """Return the chunk that comes after one in a list taken away, which is full; NOBODY if there is none."""
+    """Return the next block of a taken bucket, which is full; NONE at the end."""
     return np.int64(queue.words[_word_index(block, _NEXT)])
 
 
 @inner
 def prefetch_next_block(queue, block):
-    """Begin to load the chunk that comes after one."""
+    """Prefetch the next block of a taken bucket."""
     following = next_block(queue, block)
     if following != NONE:
         prefetch(queue.words, following * _BLOCK_WORDS)
@@ -115,20 +122,20 @@ def prefetch_next_block(queue, block):
 
 @inner
 def release_block(queue, block):
-    """Let a chunk of a list taken away be used again, and return the next one."""
+    """Free a block of a taken bucket, and return the next one."""
     if block > queue.mask:
         free_record(queue, block)
     return next_block(queue, block)
 
 
 def list_events(queue: CalendarQueue) -> Ints:
-    """List what is due, all of which stays so: (what, the tick modulo the number of ticks), int64 [2, things]."""
+    """List all entries, which stay: (entries, ticks modulo the horizon), int64 [2, entries]."""
     events = [(entries, tick) for tick in range(queue.mask + 1) for entries in events_at(queue, tick)]
     return np.array(events, np.int64).reshape(-1, 2).T.copy()
 
 
 def events_at(queue: CalendarQueue, tick: int) -> list[int]:
-    """List the packets that are due at ``tick``, which stay so."""
+    """List the entries of a tick, which stay."""
     blocks = queue.words.reshape(-1, _BLOCK_WORDS)
     bucket = blocks[tick & queue.mask]
     entries: list[int] = bucket[_ENTRIES : _ENTRIES + int(bucket[_COUNT])].tolist()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that await a packet: a wheel with a slot for each tick, and the order in which links of one tick come.
+"""A timing wheel of links, by the tick of their next arrival, and the order of arrivals within a tick.
 
-Functions take any discipline's constants, which have the wheel's ``mask``, the number of its slots less 1, and its
-state: ``bucket``, uint32 [slots], the first of the links that await something then; ``next_link``, uint32 [links], the
-next
-link in the same slot; ``occupied``, uint64 [slots / 64], the slots that are not empty; ``members``, int64, scratch.
+Functions take the constants of a switching mode, with ``mask`` (buckets - 1), and its state: ``bucket``, uint32
+[buckets], the first link of each; ``next_link``, uint32 [links], the next link in the same bucket; ``occupied``, uint64
+[buckets / 64], a bit for each bucket in use; ``members``, int64, scratch.
 """
 
 import numpy as np
@@ -20,12 +19,12 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _BIT_MASK, _WORD_SHIFT = np.uint64(63), np.uint64(6)
 
 _INSERTION_SORT_MAX = 8
-"""Up to so many are put in order by exchanging neighbours."""
+"""Largest number of members that insertion sort orders."""
 
 
 @inner
 def schedule_arrival(const, state, link, tick):
-    """Note that a link awaits a packet at ``tick``; it awaits nothing else until then."""
+    """Schedule the next arrival from a link at ``tick``; a link has at most one."""
     bucket = np.uint64(tick & const.mask)
     state.next_link[link] = state.bucket[bucket]
     state.bucket[bucket] = link
@@ -34,7 +33,7 @@ def schedule_arrival(const, state, link, tick):
 
 @inner
 def cancel_arrival(const, state, link, tick):
-    """Let a link not await the packet any more that it awaits at ``tick``; a bit left behind does no harm."""
+    """Cancel the arrival from a link scheduled at ``tick``; the bucket's bit may stay set, harmlessly."""
     bucket = np.uint64(tick & const.mask)
     if state.bucket[bucket] == link:
         state.bucket[bucket] = state.next_link[link]
@@ -47,7 +46,7 @@ def cancel_arrival(const, state, link, tick):
 
 @inner
 def next_arrival_tick(const, state, tick, until):
-    """Find the first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
+    """Return the first tick in ``tick`` .. ``until`` - 1 whose bucket is in use; else ``until``."""
     limit = min(tick + const.mask + 1, until)
     while tick < limit:
         bucket = np.uint64(tick & const.mask)
@@ -60,16 +59,16 @@ def next_arrival_tick(const, state, tick, until):
 
 @inner
 def has_arrivals(const, state, tick):
-    """Tell whether a link may await a packet in a tick."""
+    """Tell whether the bucket of a tick is in use."""
     bucket = np.uint64(tick & const.mask)
     return state.occupied[bucket >> _WORD_SHIFT] >> (bucket & _BIT_MASK) & _ONE != 0
 
 
 @inner
 def take_due_links(const, state, tick):
-    """List the links that await a packet in a tick in ``state.members``; how many they are.
+    """Empty the bucket of a tick into ``state.members``, and return the number of links.
 
-    Their records in ``state.link`` begin to be loaded.
+    Their records in ``state.link`` are prefetched.
     """
     bucket = np.uint64(tick & const.mask)
     link = np.int64(state.bucket[bucket])
@@ -86,10 +85,14 @@ def take_due_links(const, state, tick):
 
 @inner
 def sort_by_precedence(members, scratch, count, seed, tick):
-    """Put those who do something in a tick in the order of precedence.
+    """Sort members of a tick by precedence (:func:`flitlab.models.rules.datagram.precedence`).
 
-    Where they are several, the precedence is put above their numbers. members: int64, the first ``count`` are used.
+    Parameters
+    ----------
+    members: int64; the first ``count`` are sorted. Of several, the precedence is put into the upper 32 bits.
     scratch: int64 [2 * members + 1].
+    count: int64.
+    seed, tick: of the draws.
     """
     if count == 1:
         return
@@ -99,17 +102,16 @@ def sort_by_precedence(members, scratch, count, seed, tick):
         _sort(members, scratch, count)
         return
     for i in range(1, count):
-        for k in range(i, 0, -1):  # to exchange always is quicker than to mispredict whether
+        for k in range(i, 0, -1):  # branchless: mispredictions would cost more
             low, high = min(members[k - 1], members[k]), max(members[k - 1], members[k])
             members[k - 1], members[k] = low, high
 
 
 @routine
 def _sort(members, scratch, count):
-    """Sort many by distributing them over as many buckets by what was drawn, which is even.
+    """Sort many members: a bucket sort by precedence, which is uniform, then insertion sort.
 
-    The little left to do is done by insertion. members: int64, the first ``count`` are used. scratch: int64 [2 *
-    members + 1].
+    members: int64; the first ``count`` are sorted. scratch: int64 [2 * members + 1].
     """
     bucket_end, bucketed = scratch[: count + 1], scratch[count + 1 :]
     bucket_end[:] = 0

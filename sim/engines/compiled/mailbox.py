@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes from one region of a network to others, each of which a thread of its own simulates.
+"""Mailboxes between the partitions of a network, each of which a thread simulates.
 
-Threads meet after every window of ``lookahead`` ticks, in which nothing that one region does reaches another, and each
-takes out what the others have posted to it. There are two sets of boxes, which are used in turn, so that nobody posts
-where somebody else may still be reading.
+Threads meet at a barrier after each lookahead window, within which no partition affects another; then each reads its
+mailboxes. There are two sets of mailboxes, used in turn: nothing is written into a set that is being read.
 """
 
 from typing import NamedTuple
@@ -17,24 +16,25 @@ from flitlab.sim.engines.compiled.barrier import make_barrier, wait_at_barrier
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 from flitlab.sim.engines.compiled.records import PACKET
 
-# Places in Mail.own: the region, which set of boxes is in use, the first box to post to less 1, and meetings so far.
+# Entries of Mailboxes.private: the partition, the set in use, the first mailbox to write less 1, barriers so far.
 PARTITION, ACTIVE_SET, OUTBOX_BASE, BARRIERS_PASSED = range(4)
 
-# Places in Mail.count. In its box to itself a region in which hosts run a program says whether there are packets, and
-# when the next event is.
+# Columns of Mailboxes.count. With a program, each partition publishes in the mailbox to itself whether it has packets
+# (ACTIVE), and the tick of its next event.
 PACKETS, CONTROL, ACTIVE, NEXT_EVENT = range(4)
 
 _LINE = 8  # int64s in a cache line
 
 
 class Mailboxes(NamedTuple):
-    """The boxes of all regions, as one of them sees them.
+    """Mailboxes of all partitions, as one of them sees them.
 
-    regions: how many. ahead: ticks of a window. own: int64, see above. meeting: of all threads. The box from region a
-    to b of a set s is (s * regions + a) * regions + b. count: int64 [boxes, 8], what is in each. packets: PACKET [boxes
-    * entries], of which ``next`` is the tick at which they are ready to be routed. notes: uint32 [boxes *
-    entries, 4]: an input VC, the tick from which on room in it is usable, its flits; or a send, the tick at which all
-    of its message will have been delivered, 0.
+    The mailbox from partition a to b in set s is number (s * partitions + a) * partitions + b.
+
+    partitions: how many. lookahead: ticks of a window. private: int64, of this partition, see above. barrier: of all
+    threads. count: int64 [mailboxes, 8], entries in each. packets: PACKET [mailboxes * entries]; ``next`` is the tick
+    at which the packet is ready to be routed. control: uint32 [mailboxes * entries, 4]: (credit index, tick from which
+    on the credits are usable, flits), or (send, tick at which its message will have been delivered, 0).
     """
 
     partitions: int
@@ -47,7 +47,18 @@ class Mailboxes(NamedTuple):
 
 
 def make_mailboxes(partitions: int, lookahead: int, packets: int, control: int) -> list[Mailboxes]:
-    """Make empty boxes as each region sees them; packets, notes: entries of a box."""
+    """Make empty mailboxes.
+
+    Parameters
+    ----------
+    partitions: how many.
+    lookahead: ticks of a window.
+    packets, control: capacity of a mailbox, in entries.
+
+    Returns
+    -------
+    The mailboxes as each partition sees them.
+    """
     mailbox_count, barrier = 2 * partitions * partitions, make_barrier(partitions)
     count = np.zeros((mailbox_count, _LINE), np.int64)
     packet_entries, control_entries = (
@@ -65,15 +76,15 @@ def make_mailboxes(partitions: int, lookahead: int, packets: int, control: int) 
 
 
 def no_mailboxes() -> Mailboxes:
-    """Make the mail of a network that is one region, which posts nothing."""
+    """Make the mailboxes of a network with a single partition, which sends nothing."""
     return make_mailboxes(1, LONGEST_RUN, 0, 0)[0]
 
 
 @inner
 def append_entry(mailboxes, entries, remote_partition, kind):
-    """Count one more entry of a kind in the box to region ``remote_partition`` - 1, and return its place.
+    """Append an entry of a kind to the mailbox to partition ``remote_partition`` - 1, and return its index.
 
-    Entries: of that kind.
+    entries: the array of that kind. kind: PACKETS or CONTROL.
     """
     mailbox = mailboxes.private[OUTBOX_BASE] + remote_partition
     position = mailboxes.count[mailbox, kind]
@@ -83,20 +94,20 @@ def append_entry(mailboxes, entries, remote_partition, kind):
 
 @inner
 def first_entry(mailboxes, entries, mailbox):
-    """Return the place of the first entry of a box; entries: of a kind."""
+    """Return the index of the first entry of a mailbox; entries: the array of a kind."""
     return mailbox * (len(entries) // len(mailboxes.count))
 
 
 @inner
 def synchronize(mailboxes):
-    """Wait for all regions to come to the end of their window; False if that is called off."""
+    """Wait at the barrier for all partitions; False if the run is cancelled."""
     mailboxes.private[BARRIERS_PASSED] += 1
     return wait_at_barrier(mailboxes.barrier, mailboxes.private[BARRIERS_PASSED] * mailboxes.partitions)
 
 
 @inner
 def mailbox_from(mailboxes, partition):
-    """Return the box in which another region has posted what is for this one."""
+    """Return the mailbox that a partition has written for this one."""
     return (
         mailboxes.private[ACTIVE_SET] * mailboxes.partitions + partition
     ) * mailboxes.partitions + mailboxes.private[PARTITION]
@@ -104,7 +115,7 @@ def mailbox_from(mailboxes, partition):
 
 @inner
 def swap_mailboxes(mailboxes):
-    """Take the other set of boxes into use, and empty those of this region."""
+    """Switch to the other set of mailboxes, and empty those that this partition writes."""
     mailboxes.private[ACTIVE_SET] = 1 - mailboxes.private[ACTIVE_SET]
     mailboxes.private[OUTBOX_BASE] = (
         mailboxes.private[ACTIVE_SET] * mailboxes.partitions + mailboxes.private[PARTITION]
@@ -116,7 +127,7 @@ def swap_mailboxes(mailboxes):
 
 @inner
 def publish_next_event(mailboxes, active, event):
-    """Tell the other regions, before a meeting, whether there are packets here, and when the next event is."""
+    """Publish, before a barrier, whether this partition has packets, and the tick of its next event."""
     for remote_partition in range(1, mailboxes.partitions + 1):
         active |= mailboxes.count[mailboxes.private[OUTBOX_BASE] + remote_partition, PACKETS] > 0
     mailbox = mailbox_from(mailboxes, mailboxes.private[PARTITION])
@@ -126,7 +137,7 @@ def publish_next_event(mailboxes, active, event):
 
 @inner
 def earliest_event(mailboxes):
-    """Return the first event of all regions, after a meeting; 0 if there are packets anywhere."""
+    """Return, after a barrier, the earliest event of all partitions; 0 if any has packets."""
     earliest, active = np.int64(LONGEST_RUN), np.int64(0)
     for partition in range(mailboxes.partitions):
         mailbox = (mailboxes.private[ACTIVE_SET] * mailboxes.partitions + partition) * mailboxes.partitions + partition

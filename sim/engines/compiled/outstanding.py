@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run owes each channel: traffic that is created and not delivered, by the routes that it has drawn.
+"""Outstanding traffic of each channel: traffic created and not delivered, along the routes that were drawn.
 
-The route of a packet follows from its host and its sequence number alone, so it is walked when somebody asks, and the
-kernels keep nothing for it.
+A packet's route follows from its source host and sequence number alone. It is walked when the counts are requested;
+kernels store nothing for it.
 """
 
 from typing import Any
@@ -19,7 +19,18 @@ from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records
 
 
 def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Owed:
-    """Return what a run owes each channel at tick ``now``, whose routes are fixed when packets are created."""
+    """Count the outstanding traffic of each channel, in flits, for routes that are fixed at creation.
+
+    Parameters
+    ----------
+    const, state: of a run in any switching mode.
+    topology: of the run.
+    now: tick.
+
+    Returns
+    -------
+    Per channel: all outstanding flits whose route has the channel, and those that have yet to cross it.
+    """
     outstanding = Owed(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
     _add_source_queues(*graph, now, first_unsent(state), *outstanding)
@@ -29,7 +40,11 @@ def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) ->
 
 @njit
 def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining):
-    """Add a packet to what is owed to the channels of its route, of which it has been granted the first ``hop``."""
+    """Add a packet to the channels of its route, the first ``hop`` of which it has been granted.
+
+    total: int64 [channels], flits of all packets whose route has the channel. remaining: the same, of those yet to
+    cross it.
+    """
     dst_host = destination(net.packets, net.seed, src_host, sequence)
     switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.host_switch[dst_host])
     route = choose_way(routes, net.seed, src_host, dst_host, net.hosts, sequence, switch, dst_switch)
@@ -48,7 +63,7 @@ def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, tota
 
 @njit
 def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining):
-    """Add the packets that wait at their hosts.
+    """Add the packets in source queues.
 
     first: int64 [hosts, 4], the first unsent packet of each (see ``sources.count_created``).
     """
@@ -66,7 +81,7 @@ def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining
 
 @njit
 def _add_in_flight(routes, net, out_start, dst, in_flight, total, remaining):
-    """Add packets that have been sent, PACKET [packets]."""
+    """Add the packets in flight, PACKET [packets]."""
     for i in range(len(in_flight)):
         src_host, sequence = np.int64(in_flight[i].src_host), np.int64(in_flight[i].sequence)
         flits, hop = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop)

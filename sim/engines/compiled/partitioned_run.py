@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run on several threads, each of which has a region of the network."""
+"""One run on several threads, each of which simulates a partition of the network."""
 
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
@@ -12,15 +12,19 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS_MAX, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.barrier import CANCELLED
 
 SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"
-"""Counters of which every region has its own."""
+"""Counters that each partition keeps and that are summed."""
 
 
 class PartitionedRun:
-    """The regions of a run, which are simulated side by side.
+    """Partitions of a run, simulated in parallel.
 
-    kernel: of a discipline, a module with ``make_partitions``, ``merge_partitions`` and ``advance``. whole: the state
-    of all, whose counters
-    are up to date between calls of :meth:`advance`.
+    Parameters
+    ----------
+    kernel: of a switching mode: a module with ``make_partitions``, ``merge_partitions`` and ``advance``.
+    scenario, constants, state: of the run at tick 0.
+    threads: number of partitions.
+
+    ``merged`` is the state of the whole network; its counters are valid between calls of :meth:`advance`.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, constants: Any, state: Any, threads: int):
@@ -29,12 +33,12 @@ class PartitionedRun:
         self._workers = ThreadPoolExecutor(threads - 1)
 
     def advance(self, now: int, until: int) -> int:
-        """Simulate the ticks from ``now`` to ``until`` - 1, or to an earlier one, which is returned, where logs are."""
+        """Simulate the ticks from ``now`` to ``until`` - 1, or fewer where logs are kept; returns the tick reached."""
         if len(self.merged.counters.log):
             until = min(until, now + self._enlarge_logs())
         first, *rest = self._partitions
         advance_kernel = self._kernel.advance
-        advance_kernel(self._constants, first, now, now)  # what has to be compiled is, before anybody waits
+        advance_kernel(self._constants, first, now, now)  # compile before any thread waits at the barrier
         try:
             futures = [
                 self._workers.submit(advance_kernel, self._constants, partition, now, until) for partition in rest
@@ -49,7 +53,7 @@ class PartitionedRun:
         return until
 
     def complete(self) -> Any:
-        """Return the state of all with the packets in the network and the log, too."""
+        """Return the merged state with all packets in the network, and the log."""
         merged = self._kernel.merge_partitions(self._constants, self.merged, self._partitions)
         if not len(merged.counters.log):
             return merged
@@ -59,7 +63,7 @@ class PartitionedRun:
         return merged._replace(counters=merged.counters._replace(log=np.concatenate(logs)))
 
     def _enlarge_logs(self) -> int:
-        """Make room in every log; returns for how many ticks that is enough."""
+        """Enlarge the logs; returns the ticks for which they suffice."""
         ticks = max(1, len(self.merged.counters.log) // self._hosts - 1)
         for index, partition in enumerate(self._partitions):
             log, used = partition.counters.log, partition.counters.scalars[DELIVERED_PACKETS]
@@ -69,7 +73,7 @@ class PartitionedRun:
         return ticks
 
     def _sum_counters(self) -> None:
-        """Add up what the regions have counted."""
+        """Sum the counters of the partitions."""
         counters = [partition.counters for partition in self._partitions]
         for name in SUMMED_COUNTERS:
             np.sum([getattr(part, name) for part in counters], axis=0, out=getattr(self.merged.counters, name))

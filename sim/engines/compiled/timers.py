@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers: a heap of keys, of which the least, the tick and who is meant, comes first.
+"""Timers: a binary heap of int64 keys, of which the least, the earliest tick, comes first.
 
-heap: int64 [keys + 1]; how many there are is in the last entry.
+heap: int64 [keys + 1]; the number of keys is in the last entry.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from flitlab.models.jit import inner
 
 @inner
 def push_timer(heap, key):
-    """Put a key into a heap."""
+    """Push a key onto the heap."""
     index = heap[len(heap) - 1]
     heap[len(heap) - 1] += 1
     while index > 0:
@@ -25,7 +25,7 @@ def push_timer(heap, key):
 
 @inner
 def pop_timer(heap):
-    """Remove the least key from a heap, which is not empty."""
+    """Pop the least key off the heap, which is not empty."""
     least = heap[0]
     heap[len(heap) - 1] -= 1
     count = heap[len(heap) - 1]

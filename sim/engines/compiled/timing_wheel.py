@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A timing wheel of bits: who is to be looked at, at which tick.
+"""A timing wheel of bits: which members (outputs, hosts, switches) to evaluate at which tick.
 
-Slot ``tick & mask`` holds one bit per member and, before these, one bit per word of them that is not empty.
-Waking somebody twice for the same tick costs nothing; no tick further ahead than the wheel is long
-can be asked for.
+The bucket of a tick has a bit for each member and, before these, a bit for each word of them that is not empty.
+Scheduling a member twice for a tick has no effect. Ticks beyond the horizon cannot be scheduled.
 """
 
 from typing import NamedTuple
@@ -16,14 +15,14 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.sim.engines.compiled.memory import prefetch
 
 _MAX_BITS = 1 << 20
-"""Bits of a wheel that is not made any longer."""
+"""Bits from which on a wheel is not made longer."""
 
 
 class TimingWheel(NamedTuple):
-    """The bits of a timing wheel, and which of its words are not empty.
+    """Bits of a timing wheel.
 
-    words: uint64, for each tick a bit for each of the words of bits behind, and those. stride: words of a tick.
-    summary: how many of them come before the bits. mask: ticks - 1.
+    words: uint64; per tick the summary bits, then the member bits. stride: words of a tick. summary: words of summary
+    bits. mask: ticks - 1.
     """
 
     words: Masks
@@ -42,10 +41,16 @@ def make_timing_wheel(members: int, ticks: int) -> TimingWheel:
 
 
 def wheel_ticks(ticks: int, members: int, mean_gap: float) -> int:
-    """Return for how many ticks, a power of two, a wheel of members that are to be looked at after a gap is made.
+    """Choose the horizon of a wheel, a power of two, for members that wait for ``mean_gap`` ticks on average.
 
-    Who waits for longer is looked at in vain before, unless the wheel is long enough for most of them; but one that is
-    too large does not fit into caches. ticks: that are needed in any case, a power of two. gap: mean, in ticks.
+    A member that waits longer than the horizon is evaluated in vain in between; a wheel that is too large misses the
+    cache.
+
+    Parameters
+    ----------
+    ticks: least horizon, a power of two.
+    members: how many.
+    mean_gap: ticks.
     """
     while ticks < 3 * mean_gap and ticks * members < _MAX_BITS:
         ticks *= 2
@@ -54,13 +59,13 @@ def wheel_ticks(ticks: int, members: int, mean_gap: float) -> int:
 
 @kernel
 def _bucket(wheel, tick):
-    """Find the first word of a tick."""
+    """Return the first word of a tick's bucket."""
     return np.uint64((tick & wheel.mask) * wheel.stride)
 
 
 @kernel
 def schedule(wheel, member, tick):
-    """Set a member's bit at a tick."""
+    """Schedule a member at a tick."""
     bucket, index, one = _bucket(wheel, tick), np.uint64(member), np.uint64(1)
     word = index >> np.uint64(6)
     wheel.words[bucket + np.uint64(wheel.summary) + word] |= one << (index & np.uint64(63))
@@ -69,22 +74,26 @@ def schedule(wheel, member, tick):
 
 @kernel
 def schedule_all(wheel, members, tick):
-    """Set the bits of many members at a tick."""
+    """Schedule members, an integer array, at a tick."""
     for i in range(len(members)):
         schedule(wheel, members[i], tick)
 
 
 @kernel
 def prefetch_bucket(wheel, member, tick):
-    """Begin to load the word that has a member's bit at a tick."""
+    """Prefetch the word with a member's bit at a tick."""
     prefetch(wheel.words, np.int64(_bucket(wheel, tick)) + wheel.summary + (member >> 6))
 
 
 @kernel
 def drain(wheel, tick, members):
-    """Clear a tick's bits, and list the members that had one, ascending, in ``members``; how many they are.
+    """Empty the bucket of a tick, and return the number of its members.
 
-    members: with room for one more than there can be.
+    Parameters
+    ----------
+    wheel: of the members.
+    tick: int64.
+    members: integer array with room for one more than there are members; they are listed ascending.
     """
     bucket, count, one = _bucket(wheel, tick), np.uint64(0), np.uint64(1)
     first = bucket + np.uint64(wheel.summary)
@@ -97,7 +106,7 @@ def drain(wheel, tick, members):
             bits = wheel.words[first + word]
             wheel.words[first + word] = 0
             end = count + np.uint64(popcount(bits))
-            while count < end:  # two at a time: whether there is one or are two is what nobody foresees
+            while count < end:  # two at a time, which saves mispredicted branches
                 members[count] = (word << np.uint64(6)) + np.uint64(lowest(bits))
                 bits &= bits - one
                 members[count + one] = (word << np.uint64(6)) + np.uint64(lowest(bits))

@@ -67,8 +67,7 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
     Returns
     -------
     (VC, score), int64; the VC is NONE if no VC has space. The score is :func:`flitlab.models.rules.vc.appeal`, or the
-    free
-    flits where no VC is reserved.
+    free flits where no VC is reserved.
     """
     best_vc = NONE
     if reserved_vcs == 0:

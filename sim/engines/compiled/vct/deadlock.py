@@ -26,8 +26,8 @@ def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
 def _has_deadlock(const, state, returning):
     """Tell whether some head packet can never move: no VC that it may take will ever have space.
 
-    A VC will have space if it has some, if credits of it are in flight, or if its head packet can move.
-    returning: bool [credit indices], whether credits are in flight.
+    A VC will have space if it has some, if credits of it are in flight, or if its head packet can move. returning: bool
+    [credit indices], whether credits are in flight.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)

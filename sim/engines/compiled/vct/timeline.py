@@ -32,8 +32,8 @@ from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_out
 def _drop_on_links(const, state, dead_link, failed_switches, tick, dropped_flits):
     """Drop the packets whose head is on a failed link at ``tick``, or whose header a failed switch is reading.
 
-    dead_link, failed_switches: bool [inputs], inputs behind failed links and of failed switches.
-    dropped_flits: int64 [hosts], by source.
+    dead_link, failed_switches: bool [inputs], inputs behind failed links and of failed switches. dropped_flits: int64
+    [hosts], by source.
     """
     for delay in range(state.output_wheel.mask + 1):
         block, count = take_bucket(state.arriving, tick + delay)

@@ -18,8 +18,7 @@ def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
     The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
-    use.
-    switch, port: the switch that the channel leaves, and the port there.
+    use. switch, port: the switch that the channel leaves, and the port there.
     """
     output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
     for i in range(np.int64(state.output[output].requests_waiting)):
