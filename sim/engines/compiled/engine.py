@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled engine: a discipline's kernel behind the interface of :mod:`flitlab.sim.engines.base`."""
+"""The compiled engine: kernels of switching modes behind the interface of :mod:`flitlab.sim.engines.base`."""
 
 from types import ModuleType
 from typing import Any
@@ -31,22 +31,28 @@ from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 
 MAX_PAIR_FLITS = 1 << 31
-"""Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""
+"""Flits that may arrive at a switch before its 32-bit pair counters are read."""
 
 
 class CompiledRun:
-    """A simulation of packets under way in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
+    """A run of packets in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
 
-    kernel: of a discipline, a module with ``build``, ``advance``, ``is_deadlocked`` and ``count_grants``. threads: for
-    more than one
-    it also has ``split`` and ``fold``.
+    Parameters
+    ----------
+    kernel: of a switching mode: a module with ``build``, ``advance``, ``is_deadlocked`` and ``count_grants``, and for
+    several threads ``make_partitions`` and ``merge_partitions``.
+    scenario: of the run.
+    load: flits/tick/host.
+    seed: of all draws.
+    log: whether to log every packet.
+    threads: number of partitions.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool, threads: int = 1):
         self._kernel = kernel
         src_host, topology = scenario.source, scenario.topology
         flits, shares = src_host.flits, src_host.shares
-        if isinstance(scenario.work, Workload):  # hosts draw nothing; what they send has lengths of its own
+        if isinstance(scenario.work, Workload):  # hosts draw no packets; the program determines lengths
             load, flits, shares = 0.0, messages.packet_lengths(scenario.work), (1.0, 1.0)
         arrivals = make_arrivals(src_host.arrivals, load, src_host.mean_flits, scenario.traffic.rate, src_host.burst)
         packets = make_packets(scenario.traffic, flits, shares)
@@ -79,17 +85,17 @@ class CompiledRun:
                 self._state = records.enlarged(self._state, self._topology.hosts)
 
     def _advance_kernel(self, until: int) -> int:
-        """Simulate ticks up to, not including, ``until``, or an earlier one where logs or pools are full."""
+        """Simulate ticks up to, not including, ``until``, or fewer if a log or a pool is full."""
         if self._partitioned:
             return self._partitioned.advance(self._tick, until)
         return int(self._kernel.advance(self._constants, self._state, self._tick, until))
 
     def _merged_state(self) -> Any:
-        """Return the state with all that several threads know of it."""
+        """Return the state of all partitions."""
         return self._partitioned.complete() if self._partitioned else self._state
 
     def _count_pairs(self) -> None:
-        """Add the counters of pairs to what was counted before, and set them to 0."""
+        """Add the pair counters to the totals, and zero them."""
         counters = self._state.counters.pairs
         self._pairs += PairCounts.of_table(self._topology.switches, counters)
         counters[:] = 0
@@ -131,7 +137,7 @@ class CompiledRun:
         )  # fmt: skip
 
     def _outstanding(self, state: Any) -> Owed | None:
-        """What is owed to each channel; None where routes are not fixed when packets are created."""
+        """Outstanding traffic of each channel; None where routes are not fixed at creation."""
         return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
 
     def log(self) -> PacketLog:
@@ -144,21 +150,24 @@ class CompiledRun:
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
-    """Sum of the amounts that go to every index, int64 [size], in whole numbers."""
+    """Sum of amounts by index, int64 [size]."""
     total = np.zeros(size, np.int64)
     np.add.at(total, index, amount)
     return total
 
 
 class CompiledApplicationRun(CompiledRun):
-    """A run of a program under way in a kernel (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
+    """A run of a program in a compiled kernel (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = int(records.TICK_LIMIT)
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``.
 
-        Raises ``ValueError`` if the program is not done after 2**30 ticks, which is as far as they are counted.
+        Raises
+        ------
+        ValueError
+            The program is not done after 2**30 ticks, the most that are counted.
         """
         super().advance(min(until, self.latest))
         if until > self.latest and not self.done():
@@ -173,7 +182,7 @@ class CompiledApplicationRun(CompiledRun):
         return ranks.is_done(self._ranks)
 
     def standing(self) -> Standing:
-        """What there still is to be done at this tick."""
+        """Progress and remaining work at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (
             int(scalars[host_switch]) for host_switch in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS)
@@ -182,7 +191,7 @@ class CompiledApplicationRun(CompiledRun):
         return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:
-        """What became of the operations so far, copied."""
+        """Times of the operations so far, copied."""
         return ranks.execution_of(self._ranks)
 
     def carried(self) -> Ints:
@@ -199,10 +208,21 @@ class CompiledApplicationRun(CompiledRun):
 def start(
     kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool = False, threads: int = 1
 ) -> CompiledRun:
-    """A run at tick 0 in the kernel of a discipline, of the program if hosts run one.
+    """Start a run at tick 0 in the kernel of a switching mode; of the program, if hosts run one.
 
-    threads: that simulate it, if the kernel can be split.
-    Raises ``ValueError`` for a load that hosts cannot create, and for a calculation too long to be counted in ticks.
+    Parameters
+    ----------
+    kernel: see :class:`CompiledRun`.
+    scenario: of the run.
+    load: flits/tick/host.
+    seed: of all draws.
+    log: whether to log every packet.
+    threads: number of partitions, if the kernel supports them.
+
+    Raises
+    ------
+    ValueError
+        Hosts cannot create the load, or a calculation is too long to be counted in ticks.
     """
     kind = CompiledApplicationRun if isinstance(scenario.work, Workload) else CompiledRun
     return kind(kernel, scenario, load, seed, log, threads)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that run a program: queues of messages, which are cut into packets.
+"""Hosts that run a program: queues of messages, which are sent packet by packet.
 
 A state's ``program`` is a :class:`Program`, or None where hosts draw their packets. Functions that differ take it as
-their first argument: where it is None, Numba compiles only the branch for that.
+their first argument: for None, Numba compiles only that branch.
 """
 
 from typing import NamedTuple
@@ -28,12 +28,12 @@ from flitlab.sim.engines.compiled.ranks import (
     size,
 )
 
-# Fields of a host's queue: its first and its last message (their sends; -1: none); what has joined it so far.
+# Columns of Program.queue: first and last message (their sends; -1: none); packets and flits enqueued so far.
 FIRST, LAST, PACKETS, FLITS = range(4)
 
 
 class Lengths(NamedTuple):
-    """The rules by which messages are cut into packets (see :class:`flitlab.models.application.messages.Messages`)."""
+    """Rules by which messages become packets (see :class:`flitlab.models.application.messages.Messages`)."""
 
     packet_bytes: int
     flit_bytes: int
@@ -43,13 +43,12 @@ class Lengths(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The program that hosts run, and the messages in their queues, each called by the send that it belongs to.
+    """The program of the hosts, and their queues of messages. A message is identified by its send.
 
-    A message is what the stage of its send says. following: int64 [operations], the one behind it in its queue, -1 at
-    the end. joined: int64 [operations], tick. unsent, missing: int64 [operations], packets that have not been sent, and
-    that have not been delivered. ejected: int64 [operations], packets that have been granted the way to their host, of
-    messages for which a rank in another region waits. host: int64 [ranks]. queue: int64 [hosts, 4], see above. active:
-    int64 [1], last tick in which there was a packet.
+    next_message: int64 [operations], the next one in the same queue, -1 at the end. enqueued_at: int64 [operations],
+    tick. unsent, undelivered: int64 [operations], packets. ejected: int64 [operations], packets granted an ejection
+    channel, of messages that a rank in another partition awaits. host: int64 [ranks]. queue: int64 [hosts, 4], see
+    above. last_active: int64 [1], last tick with a packet in the network.
     """
 
     ranks: Ranks
@@ -67,7 +66,10 @@ class Program(NamedTuple):
 def make_program(scenario: Scenario) -> Program | None:
     """Make a program before its first event, or None where hosts draw their packets.
 
-    Raises ``ValueError`` if it has times too long to be counted.
+    Raises
+    ------
+    ValueError
+        The program has times too long to be counted in ticks.
     """
     workload = scenario.work
     if not isinstance(workload, Workload):
@@ -90,7 +92,7 @@ def make_program(scenario: Scenario) -> Program | None:
 
 
 def _lengths(messages: Messages) -> Lengths:
-    """Collect what decides on the lengths of packets."""
+    """Collect the parameters that determine packet lengths."""
     return Lengths(
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
@@ -101,7 +103,7 @@ def _lengths(messages: Messages) -> Lengths:
 
 
 def packet_lengths(workload: Workload) -> tuple[int, int]:
-    """Find the flits of the shortest packet of a workload and of the longest."""
+    """Return the flits of the shortest and of the longest packet of a workload."""
     program, messages = workload.program, workload.messages
     shortest = _shortest(program.kind, program.amount, messages.rendezvous, _lengths(messages))
     return int(shortest), messages.packet_flits
@@ -109,10 +111,10 @@ def packet_lengths(workload: Workload) -> tuple[int, int]:
 
 @kernel
 def _shortest(kind, amount, rendezvous, lengths):
-    """Find the flits of the shortest packet of a program.
+    """Return the flits of the shortest packet of a program.
 
     kind, amount: int [operations], see :class:`~flitlab.models.application.program.Program`. rendezvous: bytes above
-    which a message asks first.
+    which a message uses the rendezvous protocol.
     """
     shortest = np.int64(lengths.packet_flits)
     for operation in range(len(kind)):
@@ -125,7 +127,7 @@ def _shortest(kind, amount, rendezvous, lengths):
 
 @inner
 def _flits(lengths, bytes_, unsent):
-    """Count the flits of the next packet of a message of which ``unsent`` packets are unsent."""
+    """Return the flits of the next packet of a message with ``unsent`` unsent packets."""
     return flits_of(
         bytes_, unsent, lengths.packet_bytes, lengths.flit_bytes, lengths.header_flits, lengths.packet_flits,
         lengths.whole,
@@ -134,7 +136,7 @@ def _flits(lengths, bytes_, unsent):
 
 @inner
 def next_packet(program, host):
-    """Look at the next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
+    """Return the next packet of a host: (send of its message, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
     if send < 0:
         return send, np.int64(0)
@@ -143,7 +145,7 @@ def next_packet(program, host):
 
 @inner
 def _append_message(program, host, send):
-    """Put a message at the end of a host's queue."""
+    """Append a message to a host's queue."""
     queue = program.queue[host]
     program.next_message[send] = -1
     if queue[FIRST] < 0:
@@ -155,9 +157,9 @@ def _append_message(program, host, send):
 
 @inner
 def take_packet(program, host):
-    """Take a packet from the first message in a host's queue, which goes to the end if it has more.
+    """Take a packet from the first message in a host's queue; an unfinished message goes to the end.
 
-    Returns the host that the packet goes to.
+    Returns the destination host.
     """
     send = program.queue[host, FIRST]
     program.queue[host, FIRST] = program.next_message[send]
@@ -169,7 +171,7 @@ def take_packet(program, host):
 
 @inner
 def enqueue_message(program, send, tick):
-    """Put a send's message, as far as its stage says, into the queue of its host: (the host, packets)."""
+    """Append a send's message, in its present stage, to its host's queue: (host, packets)."""
     host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
@@ -185,7 +187,7 @@ def enqueue_message(program, send, tick):
 
 @inner
 def record_injection(program, send, tick):
-    """Note that the tail of a packet of a send's message has left its host by ``tick``."""
+    """Record that the tail of a packet of a send's message leaves its host by ``tick``."""
     if program is None:
         return
     if program.unsent[send] == 0:
@@ -194,7 +196,7 @@ def record_injection(program, send, tick):
 
 @inner
 def record_delivery(program, send, tick):
-    """Note that a packet of a send's message has been delivered at ``tick``."""
+    """Record that a packet of a send's message is delivered at ``tick``."""
     if program is None:
         return
     program.undelivered[send] -= 1
@@ -204,17 +206,20 @@ def record_delivery(program, send, tick):
 
 @inner
 def count_ejection(program, send):
-    """Count a packet of a send's message that has been granted the way to its host; whether it is the last."""
+    """Count a packet of a send's message granted an ejection channel, and tell whether it is the last."""
     program.ejected[send] += 1
     return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
 @inner
 def next_active_tick(program, state, tick, until, idle_ticks):
-    """Find the tick to be simulated next, ``until`` at most.
+    """Return the next tick to simulate, at most ``until``.
 
-    It is that of the next event if there has been no packet for ``idle_ticks`` ticks, and else the next one. program:
-    ``state.program``.
+    Parameters
+    ----------
+    program: ``state.program``.
+    tick, until: int64.
+    idle_ticks: int64; without a packet for so long, the run skips to the next event of the program.
     """
     if program is None:
         return tick + 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a program, the same in every compiled discipline (see docs/applications.md).
+"""Events of a program, the same in every compiled switching mode (see docs/applications.md).
 
-A discipline calls :func:`turn` in every tick for which :func:`next_event` or an :func:`arrived` message asks, and then
-lets the messages in the outbox join the queues of their hosts.
+A kernel calls :func:`process_events` in every tick with an event (:func:`next_event`), and then enqueues the messages
+of the outbox at their hosts.
 """
 
 from typing import NamedTuple
@@ -17,27 +17,26 @@ from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.jit import inner, kernel
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
-# What happens to an operation, in this order within a tick.
+# Kinds of events, in their order within a tick.
 OP_READY, OP_STARTED, SEND_QUEUED, MESSAGE_ARRIVED, OP_DONE = 0, 1, 2, 3, 4
 
 _ON_START = 1
 _NEVER = np.int64(1) << 62
 
-# Places in Ranks.totals.
+# Entries of Ranks.totals.
 EVENTS, ENDED, OUTBOX = 0, 1, 2
 
 
 class Ranks(NamedTuple):
-    """A program and how far it has come; times in ticks / ``resolution``.
+    """A program and its progress; times in ticks / ``resolution``.
 
     kind .. successor: see :class:`~flitlab.models.application.program.Program`. rank: int32 [operations]. numerator,
-    denominator: nanoseconds of a time unit. left: int32 [operations], dependencies that are not met. stage: int8
-    [operations], of a send's message. asked: bool [operations], of a send, whether its RTS has arrived. ready .. cause:
-    see :class:`~flitlab.sim.engines.base.Execution`. lane: int64 [ranks], 0; or, where several threads share a run and
-    a rank's host is in the region of another one, that region, plus 1. free, holder: int64 [ranks * cpus], when a
-    processor is free and the operation that held it last. when, what: a binary heap of events, ordered by time and 8 *
-    operation + event. outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now.
-    totals: see above.
+    denominator: nanoseconds of a time unit. unmet: int32 [operations], unmet dependencies. stage: int8 [operations], of
+    a send's message. rts_received: bool [operations], of a send. ready .. cause: see
+    :class:`~flitlab.sim.engines.base.Execution`. remote_partition: int64 [ranks]; the partition of the rank's host plus
+    1, if it is another one, else 0. free_at, holder: int64 [ranks * cpus], when a processor is free, and the operation
+    that held it last. event_time, event_code: a binary heap of events, ordered by time and 8 * operation + kind.
+    outbox: int64 [operations], sends whose message, in its present stage, has to be enqueued. totals: see above.
     """
 
     kind: np.ndarray
@@ -74,9 +73,17 @@ class Ranks(NamedTuple):
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
-    """Make a program before its first event; resolution: units of time in a tick.
+    """Make a program before its first event.
 
-    Raises ``ValueError`` if it has times too long to be counted.
+    Parameters
+    ----------
+    workload: program, placement and message parameters.
+    resolution: units of time in a tick.
+
+    Raises
+    ------
+    ValueError
+        The program has times too long to be counted in ticks.
     """
     program, messages = workload.program, workload.messages
     unit = messages.tick_ns / resolution
@@ -128,12 +135,12 @@ def is_done(ranks: Ranks) -> bool:
 
 
 def has_events(ranks: Ranks) -> bool:
-    """Tell whether something will happen to an operation by itself."""
+    """Tell whether an event is scheduled."""
     return bool(ranks.totals[EVENTS] > 0)
 
 
 def execution_of(ranks: Ranks) -> Execution:
-    """Copy what became of the operations so far."""
+    """Copy the times of all operations so far."""
     return Execution(
         resolution=ranks.resolution,
         ready=_copy(ranks.ready),
@@ -154,7 +161,7 @@ def _copy(array: Ints) -> Ints:
 
 @inner
 def _push(ranks, time, event):
-    """Put an event, 8 * operation + what happens, into the heap."""
+    """Push an event, 8 * operation + kind, onto the heap."""
     i = ranks.totals[EVENTS]
     ranks.totals[EVENTS] = i + 1
     while i > 0:
@@ -168,7 +175,7 @@ def _push(ranks, time, event):
 
 @inner
 def _pop(ranks):
-    """Remove the first event from the heap and return it."""
+    """Pop the first event off the heap."""
     first = ranks.event_code[0]
     last = ranks.totals[EVENTS] - 1
     ranks.totals[EVENTS] = last
@@ -196,9 +203,16 @@ def _pop(ranks):
 
 
 def partition_ranks(ranks: Ranks, partition_of_rank: Ints, partitions: int) -> list[Ranks]:
-    """Divide a program before its first event among regions; region: int64 [ranks], in which the host of each is.
+    """Partition a program before its first event.
 
-    The parts share the arrays of which each entry belongs to one rank, or to a message that is in one region at a time.
+    The partitions share the arrays whose entries belong to one rank, or to a message that is in one partition at a
+    time.
+
+    Parameters
+    ----------
+    ranks: the program.
+    partition_of_rank: int64 [ranks], the partition of each rank's host.
+    partitions: how many.
     """
     divided_ranks = []
     for partition in range(partitions):
@@ -216,7 +230,7 @@ def partition_ranks(ranks: Ranks, partition_of_rank: Ints, partitions: int) -> l
 
 @kernel
 def _push_initial(ranks):
-    """Put the operations of the ranks here that wait for nothing into the heap."""
+    """Push the operations without dependencies of the ranks in this partition."""
     for operation in range(len(ranks.unmet)):
         if ranks.unmet[operation] == 0 and ranks.remote_partition[ranks.rank[operation]] == 0:
             _push(ranks, 0, 8 * operation + OP_READY)
@@ -224,7 +238,7 @@ def _push_initial(ranks):
 
 @inner
 def _satisfy_dependents(ranks, operation, dependency, now):
-    """Count down what waits for the end of an operation (early 0) or for its start (early 1)."""
+    """Count down the dependents of an operation on its end (dependency 0) or its start (dependency 1)."""
     for edge in range(ranks.after[operation], ranks.after[operation + 1]):
         entry = ranks.successor[edge]
         if entry & _ON_START == dependency:
@@ -237,7 +251,7 @@ def _satisfy_dependents(ranks, operation, dependency, now):
 
 @inner
 def _occupy_processor(ranks, operation, duration, now):
-    """Give an operation its processor for the time ``duration`` as soon as that is free; the time of its start."""
+    """Give an operation its processor for ``duration``, as soon as that is free; returns its start."""
     processor = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
     start = now
     if ranks.free_at[processor] > now:
@@ -251,13 +265,13 @@ def _occupy_processor(ranks, operation, duration, now):
 
 @inner
 def _receive_message(ranks, operation, now):
-    """Let a receive that is ready, and whose message is there, take the message in."""
+    """Let a ready receive, whose message has arrived, take the message."""
     _push(ranks, _occupy_processor(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + OP_DONE)
 
 
 @inner
 def _enqueue_message(ranks, operation, now):
-    """Let the message of a send, as far as its stage says, join its host's queue."""
+    """Put the message of a send, in its present stage, into the outbox; between ranks of one host it arrives."""
     if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
         _push(ranks, now + ranks.resolution, 8 * operation + MESSAGE_ARRIVED)
     else:
@@ -267,14 +281,14 @@ def _enqueue_message(ranks, operation, now):
 
 @inner
 def _send_cts(ranks, operation, now):
-    """Let the receiver of a send consent to its data."""
+    """Let the receiver of a rendezvous send its clear-to-send."""
     ranks.stage[operation] = CTS
     _enqueue_message(ranks, operation, now)
 
 
 @inner
 def _ready(ranks, operation, now):
-    """Begin with an operation, all of whose dependencies are met."""
+    """Start an operation whose dependencies are met."""
     ranks.ready[operation] = now
     if ranks.kind[operation] == RECV:
         _satisfy_dependents(ranks, operation, 1, now)
@@ -294,7 +308,7 @@ def _ready(ranks, operation, now):
 
 @inner
 def _queued(ranks, operation, now):
-    """Hand over the message of a send that has had its processor."""
+    """Hand over the message of a send after its processor time."""
     ranks.queued[operation] = now
     if ranks.amount[operation] > ranks.rendezvous:
         ranks.stage[operation] = RTS
@@ -307,7 +321,7 @@ def _queued(ranks, operation, now):
 
 @inner
 def _is_confirmed(ranks, send):
-    """Tell whether a send to another rank is done when its message has been delivered."""
+    """Tell whether a send completes when its message is delivered."""
     if ranks.amount[send] > ranks.rendezvous:
         return True
     return ranks.confirmed and ranks.rank[send] != ranks.rank[ranks.partner[send]]
@@ -315,7 +329,7 @@ def _is_confirmed(ranks, send):
 
 @inner
 def _arrived(ranks, operation, now):
-    """Go on with a send whose message, as far as its stage says, is all at its receiver's host."""
+    """Continue a send whose message, in its present stage, has arrived."""
     receive = ranks.partner[operation]
     if ranks.stage[operation] == RTS:
         ranks.rts_received[operation] = True
@@ -336,23 +350,23 @@ def _arrived(ranks, operation, now):
 
 @inner
 def record_arrival(ranks, send, now):
-    """Note that all packets of a send's message, as far as its stage says, have been delivered.
+    """Record the delivery of all packets of a send's message, in its present stage.
 
-    It is to be called before the :func:`turn` of ``now``.
+    Called before :func:`process_events` of ``now``.
     """
     _push(ranks, now, 8 * send + MESSAGE_ARRIVED)
 
 
 @inner
 def record_sent(ranks, send, time):
-    """Note that the last flit of a send's message, as far as its stage says, has left its host by ``time``."""
+    """Record that the last flit of a send's message, in its present stage, leaves its host by ``time``."""
     if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
         _push(ranks, time, 8 * send + OP_DONE)
 
 
 @inner
 def awaiting_partition(ranks, send):
-    """Return the lane of the rank that waits until all of a message is delivered; 0: nobody in another region does."""
+    """Return the partition, plus 1, of a rank that awaits delivery of a message; 0 if none in another does."""
     if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
         return ranks.remote_partition[ranks.rank[send]]
     return np.int64(0)
@@ -360,21 +374,21 @@ def awaiting_partition(ranks, send):
 
 @inner
 def record_remote_delivery(ranks, send, time):
-    """Note that all of the message of a send that waits for that will have been delivered in another region."""
+    """Record that the message of a send will have been delivered, at ``time``, in another partition."""
     _push(ranks, time, 8 * send + OP_DONE)
 
 
 @inner
 def next_event(ranks):
-    """Return the time of the next event that is known, far away if there is none."""
+    """Return the time of the next event; far in the future if there is none."""
     return ranks.event_time[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
 @inner
 def process_events(ranks, now):
-    """Work through the events of ``now``; the messages that join queues are then in the outbox, in order.
+    """Process the events of ``now``; messages to be enqueued are then in the outbox, in order.
 
-    Returns how many events there were. The discipline empties the outbox by setting ``totals[OUTBOX]`` to 0.
+    Returns the number of events. The kernel empties the outbox by setting ``totals[OUTBOX]`` to 0.
     """
     events = 0
     while ranks.totals[EVENTS] > 0 and ranks.event_time[0] <= now:
@@ -398,23 +412,23 @@ def process_events(ranks, now):
 
 @inner
 def sender(ranks, send):
-    """Return the rank that a send's message comes from, as far as its stage says: a consent comes from the receiver."""
+    """Return the rank that sends a send's message in its present stage: a clear-to-send comes from the receiver."""
     return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
 @inner
 def receiver(ranks, send):
-    """Return the rank that a send's message, as far as its stage says, goes to."""
+    """Return the rank that receives a send's message in its present stage."""
     return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
 @inner
 def size(ranks, send):
-    """Return the bytes of a send's message, as far as its stage says."""
+    """Return the bytes of a send's message in its present stage."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
 
 
 @inner
 def next_program_tick(program, until):
-    """Find the next tick in which a program does something, at most ``until``; talk: has its ranks, or is None."""
+    """Return the tick of a program's next event, at most ``until``; program: has ``ranks``, or is None."""
     return until if program is None else min(next_event(program.ranks), until)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of packets and hosts, the same in every compiled discipline.
+"""Records of packets and hosts, the same in every compiled switching mode.
 
-Functions take any discipline's constants, which have a ``net``, and its state, which has a ``pool``, the hosts' records
-``host``, a ``program`` and a ``counters``; :func:`deliver_all` also reads ``ejecting``, packets by tick.
+Functions take the constants of any mode, which have a ``net``, and its state, which has a ``pool``, the host records
+``host``, a ``program`` and ``counters``; :func:`deliver_packets` also reads ``ejecting``, a calendar of packets.
 """
 
 from typing import Any, NamedTuple
@@ -45,54 +45,54 @@ from flitlab.sim.engines.compiled.pool import NONE as NONE
 from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 
-# A packet, a cache line.
+# A packet, a cache line; ticks, lengths in flits, and indices.
 PACKET = np.dtype(
     [
-        ("next", np.uint32),  # the packet behind it in a list
+        ("next", np.uint32),  # next packet in a list, or NONE
         ("dst_host", np.uint32),
         ("src_host", np.uint32),
-        ("created_at", np.uint32),  # tick of its creation
-        ("injected_at", np.uint32),  # tick at which its host began to send it
-        ("sequence", np.uint32),  # how many packets its host has created before it
-        ("hop", np.uint32),  # channels between switches that it has been granted
+        ("created_at", np.uint32),  # tick
+        ("injected_at", np.uint32),  # tick of its first flit on the injection channel
+        ("sequence", np.uint32),  # packets that its host created before it
+        ("hop", np.uint32),  # channels between switches granted so far
         ("flits", np.uint32),
-        ("output", np.uint32),  # that it asks for; in wormhole switching, by which it leaves the network
-        ("input_vc", np.uint32),  # that it is in, or on its way to
-        ("deflections", np.uint32),  # how often
-        ("route", np.uint32),  # what a routing keeps of it
-        ("send", np.uint32),  # operation of a program whose message it is of
-        ("arrives_at", np.uint32),  # tick in which it is at the end of its line, where switches are ideal
-        ("switch", np.uint32),  # switch to which it is on its way, or in which it is, under hot-potato routing; in
-        # wormhole switching, that of its destination
-        ("eligible_at", np.uint32),  # tick from which on it may be granted there
+        ("output", np.uint32),  # requested output; in wormhole switching, the output that ejects it
+        ("input_vc", np.uint32),  # that it is in, or in flight to
+        ("deflections", np.uint32),  # number
+        ("route", np.uint32),  # routing state: see flitlab.models.rules.route
+        ("send", np.uint32),  # operation of a program whose message it belongs to
+        ("arrives_at", np.uint32),  # ideal switches: tick at which it leaves its delivery queue
+        ("switch", np.uint32),  # deflection: that it is in, or in flight to; wormhole switching: dst_switch
+        ("eligible_at", np.uint32),  # deflection: tick from which on it may be granted in its switch
     ]
 )
 
-# A host, a cache line.
+# A host, a cache line: its next packet, not yet injected.
 HOST = np.dtype(
     [
-        ("counter", np.int64),  # of the draws of its arrivals
-        ("position", np.int64),  # of its next packet in time, finer than ticks
-        ("sequence", np.int64),  # of its next packet
-        ("created_at", np.int64),  # tick of the creation of that
-        ("flits", np.int64),  # length of that
-        ("free_at", np.int64),  # tick from which on it may send
-        ("sent_flits", np.int64),
+        ("counter", np.int64),  # of the arrival draws
+        ("position", np.int64),  # creation time, in units finer than ticks (Arrivals.shift)
+        ("sequence", np.int64),
+        ("created_at", np.int64),  # tick
+        ("flits", np.int64),
+        ("free_at", np.int64),  # tick from which on the injection channel is free
+        ("sent_flits", np.int64),  # flits of all packets injected so far
         ("unused", np.int64),
     ]
 )
 
-# int64 rather than Python ints: each literal would compile its own copy of a function
-ZERO = np.int64(0)
+ZERO = np.int64(0)  # int64s, as each Python integer would compile its own copy of a function
 TICK_LIMIT = np.int64(LONGEST_RUN)
+"""Tick that no run reaches, of 32 bits."""
 NEVER = TICK_LIMIT << 32
+"""Tick, or cost, above all others."""
 
 
 class Net(NamedTuple):
-    """The part of a discipline's constants that says who sends what, and where it goes in and comes out.
+    """Part of the constants that says what hosts send, and by which ports packets enter and leave.
 
-    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NOBODY where there is none.
-    arrivals, packets: when hosts create packets, and which; of no use where hosts run a program.
+    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NONE where there is none.
+    arrivals, packets: when hosts create packets, and which; unused if hosts run a program.
     """
 
     seed: int
@@ -105,7 +105,15 @@ class Net(NamedTuple):
 
 
 def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int) -> Net:
-    """Make the net of a topology, whose ports come as the rules number them."""
+    """Make the net of a topology.
+
+    Parameters
+    ----------
+    topology: of the run.
+    ports: its port numbers (:func:`flitlab.models.rules.ports.make_ports`).
+    arrivals, packets: when hosts create packets, and their lengths and destinations.
+    seed: of all draws.
+    """
     return Net(
         seed=seed,
         switches=topology.switches,
@@ -118,18 +126,18 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
 
 
 def _unsigned(ports: Ports) -> Ports:
-    """Turn port numbers into uint32, NOBODY where there is none."""
+    """Convert port numbers to uint32, NONE where there is none."""
     return Ports(*(np.where(field < 0, NONE, field).astype(np.uint32) for field in ports))
 
 
 class RunCounters(NamedTuple):
-    """What is counted (see :mod:`flitlab.sim.engines.base`).
+    """Counters of a run (see :mod:`flitlab.sim.engines.base`).
 
     scalars: int64 [SCALARS]. histogram: int64 [BUCKETS], delivered packets by latency. hops, deflections: int64 [LONG],
-    delivered packets by how many they had. channel_flits: int64 [channels], flits granted. pairs: uint32
-    [switches * switches], flits delivered since somebody set them to 0, before they could overflow, by source and
-    destination switch. by_source, by_destination: int64 [hosts], flits delivered. log: int64 [entries, 3], of which
-    the delivered packets are used: the packet's number, the tick of its tail, its hops.
+    delivered packets by their number. channel_flits: int64 [channels], flits granted. pairs: uint32 [switches *
+    switches], flits delivered by source and destination switch; read and zeroed before they can overflow. by_src_host,
+    by_dst_host: int64 [hosts], flits delivered. log: int64 [entries, 3], of which the delivered packets are used:
+    packet number, tick of its tail, hops.
     """
 
     scalars: Ints
@@ -144,7 +152,7 @@ class RunCounters(NamedTuple):
 
 
 def make_counters(topology: Topology) -> RunCounters:
-    """Make a tally that is all zero and keeps no log."""
+    """Make counters that are zero, without a log."""
     return RunCounters(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
@@ -159,13 +167,13 @@ def make_counters(topology: Topology) -> RunCounters:
 
 
 def draw_first_packets(const: Any, state: Any) -> None:
-    """Draw every host's first packet."""
+    """Draw the first packet of every host."""
     _draw_all(const.net.arrivals, const.net.packets, const.net.seed, state.host)
 
 
 @routine
 def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
-    """Draw the first packets of hosts and fill in what their records, HOST [hosts], say of them."""
+    """Draw the first packets of hosts into their records, HOST [hosts]."""
     for host in range(len(records)):
         record = records[host]
         if arrivals.keep[host] < 0:
@@ -179,7 +187,7 @@ def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarr
 
 @inner
 def inject_packet(const, state, host, tick):
-    """Turn a host's oldest packet into a record, sent at ``tick``, and move the host on to its next packet.
+    """Inject the next packet of a host at ``tick``: fill in its record, and draw the host's next packet.
 
     Returns the packet.
     """
@@ -199,7 +207,7 @@ def inject_packet(const, state, host, tick):
 
 @inner
 def _set_destination(program, const, state, host, packet):
-    """Fill in where a host's oldest packet goes, and move the host on to its next packet.
+    """Fill in the destination of a host's next packet, and draw the one after it.
 
     program: ``state.program``.
     """
@@ -223,7 +231,7 @@ def _set_destination(program, const, state, host, packet):
 
 @inner
 def _set_next_packet(program, host_record, host):
-    """Put down in a host's record what the next packet of a host that runs a program is."""
+    """Copy the next packet of a host that runs a program into the host's record."""
     send, flits = next_packet(program, host)
     host_record.flits = flits
     host_record.created_at = NEVER if send < 0 else program.enqueued_at[send]
@@ -231,9 +239,13 @@ def _set_next_packet(program, host_record, host):
 
 @inner
 def run_program(program, const, state, tick, schedule_host):
-    """Let hosts do what their program asks for at ``tick``.
+    """Process the events of the hosts' program at ``tick``.
 
-    program: ``state.program``. notice: function (const, state, host, tick), called for a host that has got packets.
+    Parameters
+    ----------
+    program: ``state.program``.
+    tick: int64.
+    schedule_host: function (const, state, host, tick), called for each host with a new message.
     """
     if program is None:
         return
@@ -251,7 +263,7 @@ def run_program(program, const, state, tick, schedule_host):
 
 @inner
 def choose_route(const, state, packet):
-    """Fix the way of a packet that has just been created, by draws alone.
+    """Draw the route of a packet at injection, independent of congestion.
 
     const.routes: :class:`~flitlab.models.rules.tables.Tables`.
     """
@@ -295,7 +307,7 @@ def deliver_packet(const, state, packet, tick):
 
 @inner
 def deliver_packets(const, state, tick):
-    """Count the packets whose tail reaches its host at ``tick``."""
+    """Deliver the packets whose tail reaches its host at ``tick``."""
     leaving = state.ejecting
     block, count = take_bucket(leaving, tick)
     while block != NONE:
@@ -310,7 +322,7 @@ def deliver_packets(const, state, tick):
 
 @routine
 def _prefetch_pairs(net, leaving, pool, pairs, block):
-    """Begin to load the packets of a full chunk, and the counters of their pairs."""
+    """Prefetch the packets of a full block, and the counters of their pairs."""
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(leaving, block, i))
     for i in range(BLOCK_ENTRIES):
@@ -319,14 +331,14 @@ def _prefetch_pairs(net, leaving, pool, pairs, block):
 
 @inner
 def switch_pair(net, pool, packet):
-    """Find the pair of switches between whose hosts a packet goes."""
+    """Return the pair index of a packet: source switch * switches + destination switch."""
     src_host, dst_host = pool.packet[packet].src_host, pool.packet[packet].dst_host
     return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.host_switch[dst_host])
 
 
 @inner
 def log_is_full(const, state):
-    """Tell whether a log is kept that may not hold the packets of one more tick."""
+    """Tell whether a log is kept that cannot take the packets of one more tick."""
     return len(state.counters.log) > 0 and state.counters.scalars[DELIVERED_PACKETS] + const.net.hosts > len(
         state.counters.log
     )
@@ -334,12 +346,12 @@ def log_is_full(const, state):
 
 @inner
 def pool_is_low(const, state):
-    """Tell whether there may be too few unused records for the packets that hosts start in one more tick."""
+    """Tell whether the pool may lack records for one more tick."""
     return state.pool.free[len(state.pool.free) - 1] < const.net.hosts
 
 
 def enlarged(state: Any, hosts: int) -> Any:
-    """Return the state with twice the log, or twice the records, where these are too few for one more tick."""
+    """Return the state with the log, or the pool, doubled where it is too small for one more tick."""
     log, pool, counters = state.counters.log, state.pool, state.counters
     if len(log) and counters.scalars[DELIVERED_PACKETS] + hosts > len(log):
         state = state._replace(counters=counters._replace(log=np.concatenate([log, np.zeros_like(log)])))
@@ -351,14 +363,14 @@ def enlarged(state: Any, hosts: int) -> Any:
 def first_unsent(state: Any) -> Ints:
     """Return the first unsent packet of every host, int64 [hosts, 4].
 
-    Its columns are those of :func:`flitlab.sim.engines.compiled.sources.count_created`.
+    Columns as in :func:`flitlab.sim.engines.compiled.sources.count_created`.
     """
     unsent: Ints = np.stack([state.host[name] for name in ("counter", "position", "sequence", "sent_flits")], axis=1)
     return unsent
 
 
 def in_flight_records(state: Any) -> np.ndarray:
-    """List the records of every packet sent and not delivered, PACKET [packets]."""
+    """List the records of all packets in flight, PACKET [packets]."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
     in_flight: np.ndarray = state.pool.packet[used]
@@ -366,7 +378,7 @@ def in_flight_records(state: Any) -> np.ndarray:
 
 
 def in_flight_packets(state: Any) -> tuple[Ints, Ints, Ints]:
-    """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
+    """List (source host, destination host, flits) of all packets in flight; int64 [packets] each."""
     record = in_flight_records(state)
     src_host, dst_host, flits = (record[name].astype(np.int64) for name in ("src_host", "dst_host", "flits"))
     return src_host, dst_host, flits

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several numbers at once: what processors do with vectors and Numba does not find by itself.
+"""SIMD operations that Numba does not generate by itself.
 
-Arrays begin with a cache line (:func:`flitlab.sim.engines.compiled.memory.aligned`), and so do the numbers in them that
-are looked at together.
+Arrays, and the vectors in them, begin with a cache line (:func:`flitlab.sim.engines.compiled.memory.aligned`).
 """
 
 from typing import Any
@@ -13,24 +12,24 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 KEYS_PER_VECTOR = 16
-"""Keys that are looked at together."""
+"""Int64 keys per vector operation."""
 
 RATES_PER_VECTOR = 8
-"""Rates that are looked at together."""
+"""Float64 rates per vector operation."""
 
 _INT1, _INT32, _INT64, _DOUBLE = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 _KEYS, _NUMBERS = ir.VectorType(_INT64, KEYS_PER_VECTOR), ir.VectorType(_DOUBLE, RATES_PER_VECTOR)
 
 
 def _load(context: Any, builder: Any, array_type: Any, array: Any, start: Any, vector: Any) -> Any:
-    """Load a vector of the numbers of an array from a place on."""
+    """Load a vector from an array, from index ``start`` on."""
     view = context.make_array(array_type)(context, builder, array)
     block = builder.bitcast(builder.gep(view.data, [start]), vector.as_pointer())
     return builder.load(block, align=vector.count * (4 if vector.element == _INT32 else 8))
 
 
 def _broadcast(builder: Any, number: Any, vector: Any) -> Any:
-    """Make a vector of one number."""
+    """Broadcast a number to a vector."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, number, _INT32(0))
     return builder.shuffle_vector(
@@ -48,7 +47,7 @@ def _reduce(builder: Any, reduction: str, vector: Any, *start: Any, flags: tuple
 
 @intrinsic
 def minimum(typingctx: Any, array: Any, start: Any) -> Any:
-    """Find the smallest of ``KEYS_PER_VECTOR`` numbers of an array of int64, from a place on."""
+    """Return the smallest of ``KEYS_PER_VECTOR`` int64s from ``start`` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _reduce(builder, "smin", _load(context, builder, signature.args[0], args[0], args[1], _KEYS))
@@ -58,7 +57,10 @@ def minimum(typingctx: Any, array: Any, start: Any) -> Any:
 
 @intrinsic
 def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: Any) -> Any:
-    """Find what ``minimum`` would if ``number`` were in a lane, which need not be written and waited for."""
+    """Return what :func:`minimum` would if ``number`` were at a position of the vector.
+
+    The number need not be stored and loaded again first.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
@@ -111,12 +113,20 @@ def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) 
 def load_at_rate(
     typingctx: Any, rate: Any, member: Any, share: Any, begin: Any, end: Any, rate_reached: Any, level: Any
 ) -> Any:
-    """Add up what members have at a rate that has been reached, and what share still rises.
+    """Return the load of a channel's members when its fair rate has reached a value.
 
-    rate: float64. member: int32, share: float64, the members from ``begin`` to ``end``, which are whole blocks of
-    ``RATES_PER_VECTOR``. Those at ``rate_reached`` or less take their rate, those at ``level`` or more rise on.
-    Returns what is taken,
-    the shares of those that rise, and the least rate above ``rate_reached`` and below ``level``, inf if there is none.
+    Parameters
+    ----------
+    rate: float64, by message: its present rate.
+    member: int32, share: float64, the messages of the channel and their shares, from ``begin`` to ``end`` - 1, which
+    are whole vectors.
+    rate_reached: members with at most this rate keep theirs.
+    level: members with at least this rate rise on.
+
+    Returns
+    -------
+    (load of the members that keep their rate, total share of those that rise, least rate between ``rate_reached`` and
+    ``level``, inf if there is none).
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

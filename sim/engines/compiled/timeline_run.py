@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of packets whose links and switches fail and return, compiled: what they share.
+"""Runs on dynamic topologies: failures, returns and rate changes of links and switches.
 
-All of it happens between two calls of a kernel, which is the same as without.
+Events apply between two calls of a kernel, which has no code for them.
 """
 
 from types import ModuleType
@@ -22,7 +22,7 @@ from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 @inner
 def drop_packet(state, packet, dropped_flits):
-    """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
+    """Drop a packet: count it, and free its record; dropped_flits: int64 [hosts], by source."""
     flits = np.int64(state.pool.packet[packet].flits)
     dropped_flits[state.pool.packet[packet].src_host] += flits
     state.counters.scalars[LOST_PACKETS] += 1
@@ -31,9 +31,9 @@ def drop_packet(state, packet, dropped_flits):
 
 
 class TimelineRun(CompiledRun):
-    """A run of packets on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`).
+    """A compiled run of packets on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`).
 
-    A discipline says what becomes of its packets. Arguments as of :class:`CompiledRun`.
+    Subclasses define what events do to packets. Arguments as of :class:`CompiledRun`.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario[Changing], load: float, seed: int, log: bool):
@@ -45,7 +45,7 @@ class TimelineRun(CompiledRun):
         self._dropped_flits = np.zeros(topology.hosts, np.int64)
         network = np.flatnonzero(ports.out_channel != NONE)
         self._output_of_channel = network[np.argsort(ports.out_channel[network])]  # of each channel
-        self._free_at = np.zeros(topology.channels, np.int64)  # of dead outputs, when they would be
+        self._free_at = np.zeros(topology.channels, np.int64)  # of failed channels: when their output would be free
 
     def advance(self, until: int) -> None:
         while self._tick < until:
@@ -54,16 +54,16 @@ class TimelineRun(CompiledRun):
             super().advance(min(end, self._next_inspection()))
 
     def _next_inspection(self) -> int:
-        """The tick by which to look at the network again, though nothing may have happened to it."""
+        """Last tick by which the network is inspected again, with or without an event."""
         return 1 << 62
 
     def backlog(self) -> Ints:
-        """Flits that each host has created and that are neither delivered nor lost, int64 [hosts]."""
+        """Flits of each host created and neither delivered nor dropped, int64 [hosts]."""
         backlog: Ints = super().backlog() - self._dropped_flits
         return backlog
 
     def _begin_tick(self, tick: int) -> None:
-        """Let happen what happens to the network as a tick begins."""
+        """Apply the event of a tick, if there is one."""
         if not self._pending_changes or self._pending_changes[0].step.tick != tick:
             return
         change = self._pending_changes.pop(0)
@@ -75,21 +75,28 @@ class TimelineRun(CompiledRun):
             self._learn_routes(change, tick)
 
     def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
-        """Let channels fail and return, bool [channels] each, and lose what is in switches, bool [switches]."""
+        """Let channels fail and return, and drop the packets of failed switches.
+
+        Parameters
+        ----------
+        failed, restored: bool [channels].
+        failed_switches: bool [switches].
+        tick: of the event.
+        """
         raise NotImplementedError
 
     def _learn_routes(self, change: Change, tick: int) -> None:
-        """Note that the routing learns of what is left."""
+        """Give the routing the new topology."""
         raise NotImplementedError
 
     def _as_outputs(self, channels: Bools) -> Bools:
-        """What is so of channels, of the outputs that lead to them, bool [outputs]."""
+        """Values of channels, by the output that feeds each, bool [outputs]."""
         outputs = np.zeros(len(self._constants.net.ports.out_channel), bool)
         outputs[self._output_of_channel] = channels
         return outputs
 
     def _inputs_behind(self, channels: Bools) -> Bools:
-        """What is so of channels, of the inputs that they lead to, bool [inputs]."""
+        """Values of channels, by the input that each leads to, bool [inputs]."""
         ports = self._constants.net.ports
         inputs = np.zeros(len(ports.in_switch), bool)
         inputs[ports.out_input[self._output_of_channel]] = channels
@@ -97,15 +104,15 @@ class TimelineRun(CompiledRun):
 
 
 class DrainingTimelineRun(TimelineRun):
-    """A run of packets that wait for each other, whose hosts wait for the network to be empty before routes change.
+    """A run with back-pressure, whose hosts wait until the network is empty before routes change.
 
-    A discipline says how what waits for an output that does not work is lost meanwhile.
+    Subclasses define how packets that request a failed output are dropped meanwhile.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario[Draining], load: float, seed: int, log: bool):
         super().__init__(kernel, scenario, load, seed, log)
-        self._pending_routes: Change | None = None  # but not in force before the network is empty
-        self._created_at = np.zeros(0, np.int64)  # of hosts that wait for that, when their next packets were created
+        self._pending_routes: Change | None = None  # in force as soon as the network is empty
+        self._created_at = np.zeros(0, np.int64)  # creation ticks of the next packets of waiting hosts
 
     def _next_inspection(self) -> int:
         return super()._next_inspection() if self._pending_routes is None else self._tick + 1
@@ -121,15 +128,15 @@ class DrainingTimelineRun(TimelineRun):
     def _learn_routes(self, change: Change, tick: int) -> None:
         if self._pending_routes is None:
             self._created_at = self._state.host["created_at"].copy()
-            self._state.host["created_at"] = NEVER  # so that nobody begins to send a packet
+            self._state.host["created_at"] = NEVER  # no host injects a packet
         self._pending_routes = change
 
     def _drop_blocked(self, tick: int) -> None:
-        """Lose the packets that have asked for an output that does not work; those behind them come to the front."""
+        """Drop the head packets that have requested a failed output; the next packets become heads."""
         raise NotImplementedError
 
     def _adopt_routes(self, change: Change, tick: int) -> None:
-        """Let hosts send again, by other routes."""
+        """Let hosts inject again, with new routes."""
         assert change.step.routes is not None
         routes = change.step.routes.tables(self._topology, change.policy)
         reserved_vcs = last_resorts(routes, change.policy)

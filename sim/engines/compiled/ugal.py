@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a packet, which may depend on the congestion when it is decided: the same in all disciplines."""
+"""Congestion-aware routes: the same for all switching modes."""
 
 import numpy as np
 
@@ -12,16 +12,19 @@ from flitlab.sim.engines.compiled import records
 
 @inner
 def uses_congestion(rule):
-    """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
+    """Tell whether a selection rule compares congestion at injection; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
 @inner
 def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick):
-    """Count the flits queued for the next channel of a way, or (UGAL_GLOBAL) for all of them.
+    """Return the flits queued for the next channel of a route, or (UGAL_GLOBAL) for all of them.
 
-    here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
-    :func:`set_way`.
+    Parameters
+    ----------
+    route: its routing state.
+    switch, hop: the switch of the packet, and the channels that it has taken.
+    queue_estimate: see :func:`choose_route`.
     """
     record = state.pool.packet[packet]
     src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
@@ -41,7 +44,7 @@ def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick
 
 @inner
 def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
-    """Return the ``process_events``-th of the ways that are compared; the packet has the way that was drawn first."""
+    """Return candidate number ``candidate``; the route drawn first is in the packet's record."""
     record = state.pool.packet[packet]
     route = np.int64(record.route)
     if const.rule != LEAST_QUEUED:
@@ -54,7 +57,7 @@ def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
 
 @inner
 def _better_route(const, state, packet, src_switch, dst_switch, best, other, best_flits, flits):
-    """Return the better of two ways; best_flits, flits: queued for either."""
+    """Return the better of two routes; best_flits, flits: queued for them."""
     if const.rule == LEAST_QUEUED:
         length = np.int64(state.pool.packet[packet].flits)
         return lesser_path(const.routes, best, other, best_flits, flits, length)
@@ -63,10 +66,14 @@ def _better_route(const, state, packet, src_switch, dst_switch, best, other, bes
 
 @inner
 def choose_route(const, state, packet, queue_estimate, tick):
-    """Fix the way of a packet that has just been created; by congestion the better of those drawn.
+    """Choose the route of a packet at injection; if congestion-aware, the best of the candidates.
 
-    ahead: function (const, state, switch, port, tick) that gives the flits queued for a channel, and the switch at its
-    end.
+    Parameters
+    ----------
+    packet: int64.
+    queue_estimate: function (const, state, switch, port, tick) that returns (flits queued for a channel, switch at its
+    end).
+    tick: int64.
     """
     record = state.pool.packet[packet]
     records.choose_route(const, state, packet)
@@ -79,7 +86,7 @@ def choose_route(const, state, packet, queue_estimate, tick):
     best, best_flits = np.int64(0), np.int64(0)
     for candidate in range(
         const.routes.draws if const.rule == LEAST_QUEUED else 2
-    ):  # one place that counts: compiled once
+    ):  # one call, so that it is compiled once
         route = _candidate_route(const, state, packet, src_switch, dst_switch, candidate)
         flits = _queued_flits(const, state, packet, route, src_switch, np.int64(0), queue_estimate, tick)
         if (
@@ -92,9 +99,9 @@ def choose_route(const, state, packet, queue_estimate, tick):
 
 @inner
 def reroute(const, state, packet, switch, queue_estimate, tick):
-    """Decide the way of a packet once more at the second switch of its group, by what the tick before has left.
+    """Re-route a packet at the second switch of its group, by the queues of the previous tick.
 
-    ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
+    queue_estimate, tick: see :func:`choose_route`; the tick of the packet's arrival.
     """
     record = state.pool.packet[packet]
     route, hop = np.int64(record.route), np.int64(record.hop)
@@ -106,7 +113,7 @@ def reroute(const, state, packet, switch, queue_estimate, tick):
     sequence = np.int64(record.sequence)
     non_minimal = way_from(const.routes, const.net.seed, src_host, const.net.hosts, sequence, switch, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
-    for candidate in range(2):  # one place that counts: compiled once
+    for candidate in range(2):  # one call, so that it is compiled once
         minimal_flits = flits
         flits = _queued_flits(
             const, state, packet, non_minimal if candidate else MINIMALLY, switch, hop, queue_estimate, tick - 1
