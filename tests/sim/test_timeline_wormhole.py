@@ -101,9 +101,9 @@ def test_both_engines_do_the_same_on_many_networks(number, load, seed):
 
 def assert_credits_complete(run) -> None:
     """Assert that credits, flits in buffers and under way, and credits under way are the room of every buffer."""
-    state, inputs, room = run._state, int(run._constants.inputs), run._constants.buffer_flits
+    state, inputs, room = run._state, int(run._constants.input_vcs), run._constants.buffer_flits
     found = state.vc["credits"].astype(np.int64)
-    found[:inputs] += (state.vc["landed"] - state.vc["front"])[:inputs]
+    found[:inputs] += (state.vc["write_index"] - state.vc["read_index"])[:inputs]
     for which in range(len(state.queue)):
         if which != 1:  # headers
             np.add.at(found, run._queue_entries(which)[2], 1)

@@ -165,7 +165,7 @@ class WormholeWatch(CompiledWatch):
             self.left.append((vc, self._vc(vc, "next_vc")))
         while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
             self.tails += 1
-        if here and not self.ejecting and self._is_head(self._vc(vc, "front")):
+        if here and not self.ejecting and self._is_head(self._vc(vc, "read_index")):
             came = self._came_to_front()
             self.since = now + came if self.since is None else self.since
             has_vc = not came and self._has(vc, self._vc(vc, "next_vc"))
@@ -186,14 +186,14 @@ class WormholeWatch(CompiledWatch):
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
-        c, flit = self._constants, self._vc(self.place, "flit")
-        if number != self._vc(self.place, "front"):
-            flit = int(self._state.flits[(number & int(c.buffer_mask)) * int(c.inputs) + self.place])
+        c, flit = self._constants, self._vc(self.place, "front_flit")
+        if number != self._vc(self.place, "read_index"):
+            flit = int(self._state.flits[(number & int(c.buffer_mask)) * int(c.input_vcs) + self.place])
         return flit >> int(wormhole.PACKET_SHIFT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
         """Whether the packet's head is among the flits that have arrived where it is."""
-        return any(map(self._is_head, range(self._vc(self.place, "front"), self._vc(self.place, "landed"))))
+        return any(map(self._is_head, range(self._vc(self.place, "read_index"), self._vc(self.place, "write_index"))))
 
 
 class DeflectionWatch(CompiledWatch):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets wait for each other for ever."""
+"""Detection of deadlocks among the flits at the front of input VCs."""
 
 import numpy as np
 
@@ -13,16 +13,16 @@ from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 @njit
 def is_deadlocked(const, state, now):
-    """Tell whether the flit at the front of some input VC can never move.
+    """Tell whether the front flit of some input VC can never move.
 
-    It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it may take one that
-    is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
+    It can move if the downstream buffer has space, or can itself move a flit; without an output VC, if an allowed VC is
+    free, or its holder can move. (Adaptive routing also requires space in a free VC.)
     """
-    live = state.vc.landed[: const.inputs] == state.vc.front[: const.inputs]
+    live = state.vc.write_index[: const.input_vcs] == state.vc.read_index[: const.input_vcs]
     changed = True
     while changed:
         changed = False
-        for vc in range(const.inputs):
+        for vc in range(const.input_vcs):
             if not live[vc] and _can_move(const, state, vc, live):
                 live[vc] = True
                 changed = True
@@ -31,20 +31,17 @@ def is_deadlocked(const, state, now):
 
 @njit
 def _drains(const, state, next_vc, live):
-    """Tell whether the buffer at the end of an output VC will take a flit.
-
-    to: the VC. live: bool [input VCs].
-    """
-    if next_vc >= const.inputs or live[next_vc]:
+    """Tell whether the buffer of an output VC will take a flit; live: bool [input VCs]."""
+    if next_vc >= const.input_vcs or live[next_vc]:
         return True
-    return np.int64(state.vc[next_vc].landed) - np.int64(state.vc[next_vc].front) < const.buffer_flits
+    return np.int64(state.vc[next_vc].write_index) - np.int64(state.vc[next_vc].read_index) < const.buffer_flits
 
 
 @njit
 def _will_get_vc(const, state, output, allowed, live):
-    """Tell whether a packet will get one of some VCs of an output.
+    """Tell whether a packet will be granted one of some VCs of an output.
 
-    choices: the VCs, a bit each. live: bool [input VCs].
+    allowed: the VCs, a bit each. live: bool [input VCs].
     """
     while allowed:
         next_vc = U(state.vc_set[output].first) + U(lowest(allowed))
@@ -60,10 +57,7 @@ def _will_get_vc(const, state, output, allowed, live):
 
 @njit
 def _can_move(const, state, vc, live):
-    """Tell whether the front flit of a VC can move, given the VCs known to be live.
-
-    live: bool [input VCs].
-    """
+    """Tell whether the front flit of a VC can move, given the live VCs; live: bool [input VCs]."""
     vc_record = state.vc[vc]
     if not U(vc_record.blocked) & NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)

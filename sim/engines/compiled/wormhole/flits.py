@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How flits move: from buffer to buffer, and the credits that they leave behind."""
+"""Movement of flits between buffers, and their credits.
+
+``ready_end`` and ``new_heads`` are the lengths of the lists in ``state.ready`` and ``state.new_heads``: functions take
+them before, and return them after.
+"""
 
 import numpy as np
 
@@ -38,31 +42,25 @@ _32 = U(32)
 
 @inner
 def flit_index(const, vc, flit_number):
-    """Find the place of a VC's flit in ``WormholeState.flits``.
-
-    number: of the flit, counted as ``front`` and ``landed`` of the VC are.
-    """
-    return (flit_number & const.buffer_mask) * const.inputs + vc
+    """Return the index in ``WormholeState.flits`` of flit ``flit_number`` of a VC, in its ring buffer."""
+    return (flit_number & const.buffer_mask) * const.input_vcs + vc
 
 
 @inner
 def free_credits(state, vc):
-    """Return how many flits may be sent to a VC, int64."""
+    """Return the flits that may be sent into a VC, int64."""
     return np.int64(state.vc[vc].credits)
 
 
 @inner
 def request_of(vc, vc_record):
-    """Make the request of an input VC for the output that its front packet goes to."""
+    """Make the request of an input VC for the output of its packet."""
     return U(vc_record.output) << OUTPUT_SHIFT | vc
 
 
 @inner
 def unblock(state, vc, reason, ready):
-    """Take away a reason why the front flit of a VC cannot be sent; if it was the only one, list the VC as ready.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
+    """Clear a reason why the front flit of a VC cannot be sent; if it was the last, add the VC to the ready list."""
     vc_record = state.vc[vc]
     before = U(vc_record.blocked)
     state.ready[ready] = request_of(vc, vc_record)
@@ -72,25 +70,21 @@ def unblock(state, vc, reason, ready):
 
 @inner
 def receive_flits(const, state, tick, ready, new_heads):
-    """Put the flits that arrive in this tick into the buffers of their VCs.
-
-    ``ready`` is the end of the list in ``state.ready`` and ``new_heads`` the length of ``state.new_heads`` before, and
-    what they are after is returned.
-    """
-    for queue_index in range(INJECTED, const.ejected):
+    """Put the flits that arrive at switches in this tick into the buffers of their VCs."""
+    for queue_index in range(INJECTED, const.switch_queues_end):
         first, end = due_entries(const, state, queue_index, tick)
         for i in range(first, end):
             if const.exceeds_cache:
                 prefetch(state.vc, np.int64(flit_and_vc(state, i + FAR_PREFETCH_DISTANCE)[1]))
             entry, (flit, vc) = state.entries[i], flit_and_vc(state, i)
             vc_record = state.vc[vc]
-            landed, blocked = U(vc_record.landed), U(vc_record.blocked)
-            vc_record.landed = landed + ONE
+            write_index, blocked = U(vc_record.write_index), U(vc_record.blocked)
+            vc_record.write_index = write_index + ONE
             if not blocked & EMPTY:
-                state.flits[flit_index(const, vc, landed)] = flit
+                state.flits[flit_index(const, vc, write_index)] = flit
                 continue
             state.ready[ready] = request_of(vc, vc_record)
-            vc_record.flit = flit
+            vc_record.front_flit = flit
             vc_record.blocked = blocked - EMPTY
             state.new_heads[new_heads] = entry
             ready += U(blocked == EMPTY)
@@ -101,9 +95,9 @@ def receive_flits(const, state, tick, ready, new_heads):
 
 @inner
 def eject_flits(const, state, tick):
-    """Take in the flits that come to their hosts in this tick."""
-    for queue_index in range(const.ejected - ONE, const.returned):
-        first, end = due_entries(const, state, queue_index if queue_index >= const.ejected else EJECTED, tick)
+    """Receive the flits that arrive at hosts in this tick."""
+    for queue_index in range(const.switch_queues_end - ONE, const.host_queues_end):
+        first, end = due_entries(const, state, queue_index if queue_index >= const.switch_queues_end else EJECTED, tick)
         for i in range(first, end):
             flit, vc = flit_and_vc(state, i)
             vc_record = state.vc[vc]
@@ -114,10 +108,7 @@ def eject_flits(const, state, tick):
 
 @inner
 def _notify_upstream(const, state, vc, tick, ready):
-    """Tell whoever sends to an input VC that there is a credit again.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
+    """Notify the upstream of an input VC of a returned credit."""
     holder, upstream = U(state.vc[vc].holder), U(state.vc[vc].upstream)
     if upstream >= const.wait_queues:
         schedule(state.host_wheel, upstream - const.wait_queues, tick)
@@ -130,19 +121,16 @@ def _notify_upstream(const, state, vc, tick, ready):
 
 @inner
 def collect_credits(const, state, tick, ready):
-    """Give back the credits that return in this tick.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
+    """Collect the credits that return in this tick, and notify upstreams that lack credits."""
     notify_limit = (
         U(UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
-    )  # with last resorts packets wait for more credits than one
-    for queue_index in range(const.returned - ONE, U(len(state.queue))):
-        first, end = due_entries(const, state, queue_index if queue_index >= const.returned else RETURNED, tick)
+    )  # with reserved VCs packets may wait for several credits
+    for queue_index in range(const.host_queues_end - ONE, U(len(state.queue))):
+        first, end = due_entries(const, state, queue_index if queue_index >= const.host_queues_end else RETURNED, tick)
         for i in range(first, end):
             if const.exceeds_cache:
                 prefetch(state.vc, np.int64(state.entries[i + FAR_PREFETCH_DISTANCE]))
-            vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
+            vc = state.entries[i]  # the flit is 0, so that the entry is the VC
             vc_record = state.vc[vc]
             credit = U(vc_record.credits)
             vc_record.credits = credit + ONE
@@ -154,10 +142,7 @@ def collect_credits(const, state, tick, ready):
 
 @inner
 def read_headers(const, state, tick, ready):
-    """Let packets be routed whose header delay ends in this tick.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
+    """Unblock packets whose header delay ends in this tick."""
     first, end = due_entries(const, state, HEADERS, tick)
     for i in range(first, end):
         _, vc = flit_and_vc(state, i)
@@ -167,17 +152,17 @@ def read_headers(const, state, tick, ready):
 
 @inner
 def _count_hop(const, state, flit, next_vc):
-    """Note that a head has been granted a VC: its packet is one hop farther, unless it goes to a host."""
+    """Count the hop of a head flit that is sent, unless it goes to a host."""
     record = state.pool.packet[flit >> PACKET_SHIFT]
-    record.hop += U(next_vc < const.inputs)
-    if const.policy == ESCAPE and next_vc < const.inputs and next_vc % U(const.vcs) == U(ESCAPE_VC):
+    record.hop += U(next_vc < const.input_vcs)
+    if const.policy == ESCAPE and next_vc < const.input_vcs and next_vc % U(const.vcs) == U(ESCAPE_VC):
         record.route = ON_ESCAPE
     state.counters.scalars[GRANTS] += 1
 
 
 @inner
 def _release_vc(const, state, vc_record, output, next_vc):
-    """Take the VC that it was given from a packet whose tail is sent, and have those called who wait for one."""
+    """Release the VC of a packet whose tail is sent, and have the packets that wait for one retried."""
     state.vc[next_vc].holder = _NONE
     vc_set = state.vc_set[output]
     vc_set.free |= ONE << (next_vc - U(vc_set.first))
@@ -188,11 +173,11 @@ def _release_vc(const, state, vc_record, output, next_vc):
 
 @inner
 def prefetch_send(const, state, request):
-    """Begin to load what is touched when an input VC sends its front flit."""
+    """Prefetch what sending the front flit of an input VC touches."""
     vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    flit, next_number = U(vc_record.flit), U(vc_record.front) + ONE
-    has_next, head = U(next_number != U(vc_record.landed)), (flit & HEAD) // HEAD
+    flit, next_number = U(vc_record.front_flit), U(vc_record.read_index) + ONE
+    has_next, head = U(next_number != U(vc_record.write_index)), (flit & HEAD) // HEAD
     prefetch(state.vc, np.int64(vc_record.next_vc))
     prefetch(
         state.flits, np.int64(flit_index(const, vc, next_number) * has_next)
@@ -203,29 +188,30 @@ def prefetch_send(const, state, request):
 
 @inner
 def send_flit(const, state, request, queue, ready, new_heads):
-    """Send the front flit of an input VC, which nothing blocks: (``ready``, ``new_heads``).
+    """Send the front flit of an input VC, which nothing blocks; a sendable next flit joins the list of the next tick.
 
-    If the next flit can be sent too, the VC is listed for the next tick. queue: of the output. ``ready`` is the end of
-    the list in ``state.ready`` and ``new_heads`` the length of ``state.new_heads`` before, and what they are after is
-    returned.
+    Parameters
+    ----------
+    request: uint64, of the input VC.
+    queue: delay queue of the output.
     """
     vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    front, landed, next_vc = U(vc_record.front) + ONE, U(vc_record.landed), U(vc_record.next_vc)
-    flit, next_record = U(vc_record.flit), state.vc[next_vc]
+    read_index, write_index, next_vc = U(vc_record.read_index) + ONE, U(vc_record.write_index), U(vc_record.next_vc)
+    flit, next_record = U(vc_record.front_flit), state.vc[next_vc]
     credit = U(next_record.credits) - ONE
     next_record.credits = credit
-    next_record.carried = U(next_record.carried) + ONE
+    next_record.flits_sent = U(next_record.flits_sent) + ONE
     push(state, queue, flit, next_vc)
     next_flit, blocked = U(0), U(credit == U(0)) * NO_CREDIT
-    if front == landed:
-        front = landed = U(0)
+    if read_index == write_index:
+        read_index = write_index = U(0)
         blocked |= EMPTY
     else:
-        next_flit = U(state.flits[flit_index(const, vc, front)])
-        vc_record.flit = next_flit
-    vc_record.front = front
-    vc_record.landed = landed
+        next_flit = U(state.flits[flit_index(const, vc, read_index)])
+        vc_record.front_flit = next_flit
+    vc_record.read_index = read_index
+    vc_record.write_index = write_index
     if flit & HEAD:
         _count_hop(const, state, flit, next_vc)
     if flit & TAIL:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: a packet at a time, a flit a tick."""
+"""Hosts inject one packet at a time, a flit per tick."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 @inner
 def _next_injection_vc(const, state, host):
-    """Find the next of a host's injection VCs that has credits, after the last one used; NOBODY if none has."""
+    """Return the next injection VC with credits, after the one used last; NONE if none has any."""
     vc, first = U(state.injecting[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
     for _ in range(const.vcs):
         vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
@@ -28,7 +28,7 @@ def _next_injection_vc(const, state, host):
 
 @inner
 def _set_target(const, state, packet):
-    """Note in a packet's record where it leaves the network, for every switch on its way."""
+    """Store in a packet's record the switch and the output that eject it."""
     record = state.pool.packet[packet]
     dst_host = record.dst_host
     record.switch = const.net.host_switch[dst_host]
@@ -37,7 +37,7 @@ def _set_target(const, state, packet):
 
 @inner
 def _inject_flit(const, state, host, tick):
-    """Let a host send a flit if it can; a credit that it lacks wakes it again."""
+    """Inject a flit of a host if possible; a returning credit schedules the host again."""
     injecting, flit = state.injecting[host], U(0)
     if injecting.packet == NONE:
         if state.host[host].created_at > tick:
@@ -73,13 +73,13 @@ def _inject_flit(const, state, host, tick):
 
 @inner
 def schedule_host(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
+    """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
 
 
 @inner
 def inject_flits(const, state, tick):
-    """Let every host send that is to be looked at in this tick and can."""
+    """Inject flits at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.active_hosts)
     for i in range(count):
         _inject_flit(const, state, U(state.active_hosts[i]), tick)

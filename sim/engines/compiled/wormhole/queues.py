@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens after a fixed delay: a queue for each length of delay, and bitmaps of who is to be looked at."""
+"""Delay queues, one for each length of delay, and bitmaps as work lists."""
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest, popcount
@@ -11,7 +11,7 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 @inner
 def push(state, queue_index, flit, vc):
-    """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay; which: the queue."""
+    """Push (flit or 0, VC) into a delay queue, to leave it after the queue's delay."""
     queue = state.queue[queue_index]
     end = queue.end
     state.entries[end] = (flit << _32) | vc
@@ -20,13 +20,13 @@ def push(state, queue_index, flit, vc):
 
 @inner
 def _slot(const, queue_index, tick):
-    """Find the place in ``state.due_entries`` of what comes out of a queue at a tick; which: the queue."""
-    return (queue_index << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))
+    """Return the index in ``state.due`` of the entries that leave a queue at a tick."""
+    return (queue_index << const.due_bits) | (U(tick) & ((ONE << const.due_bits) - ONE))
 
 
 @inner
 def due_entries(const, state, queue_index, tick):
-    """Find the entries of a queue that come out in this tick: (place of the first, one past that of the last)."""
+    """Return the entries that leave a queue at a tick: (first index, end)."""
     entries = state.due[_slot(const, queue_index, tick)]
     return entries >> _32, entries & _LOW32
 
@@ -40,37 +40,37 @@ def flit_and_vc(state, index):
 
 @inner
 def close_tick(const, state, tick):
-    """Note that nothing more is added to the queues in this tick."""
+    """Close all queues for a tick: later entries belong to the next one."""
     for queue_index in range(U(len(state.queue))):
         queue = state.queue[queue_index]
         end = queue.end
-        state.due[_slot(const, queue_index, tick + queue.delay)] = (queue.begun << _32) | end
+        state.due[_slot(const, queue_index, tick + queue.delay)] = (queue.tick_begin << _32) | end
         begin = end if end <= queue.last else queue.first
-        queue.begun = begin
+        queue.tick_begin = begin
         queue.end = begin
 
 
 @inner
 def set_bit(bitmap, member, condition):
-    """Add a member to a bitmap if a condition holds.
-
-    bitmap: uint64, 64 members in each. condition: 0 or 1.
-    """
+    """Set a member's bit in a bitmap, uint64, if a condition, 0 or 1, holds."""
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 
 @inner
 def drain_bitmap(bitmap, members):
-    """Empty a bitmap into a list of its members, ascending; how many they are.
+    """Clear a bitmap, list its members ascending, and return their number.
 
-    bitmap: uint64, 64 members in each. members: uint32, with room for four more than there can be.
+    Parameters
+    ----------
+    bitmap: uint64, 64 members each.
+    members: uint32, with room for four more than there can be.
     """
     count = U(0)
     for w in range(U(len(bitmap))):
         bits = bitmap[w]
         bitmap[w] = U(0)
         end = count + U(popcount(bits))
-        while count < end:  # a loop over single members would end in a mispredicted branch for every word
+        while count < end:  # a loop over single members mispredicts a branch for every word
             for i in range(U(4)):
                 members[count + i] = (w << _SIX) + U(lowest(bits))
                 bits &= bits - ONE

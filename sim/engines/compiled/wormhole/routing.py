@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the packet at the front of an input VC may go."""
+"""Outputs and VCs that the packet at the front of an input VC may take."""
 
 import numpy as np
 
@@ -14,22 +14,22 @@ from flitlab.sim.engines.compiled.wormhole.state import MULTIPLE_PORTS, ONE, PAC
 @inner
 def front_flit(state, vc):
     """Return the flit at the front of an input VC."""
-    return U(state.vc[vc].flit)
+    return U(state.vc[vc].front_flit)
 
 
 @inner
 def front_packet(state, vc):
-    """Find the packet of the flit at the front of an input VC."""
+    """Return the packet at the front of an input VC."""
     return front_flit(state, vc) >> PACKET_SHIFT
 
 
 @inner
 def output_of(const, state, vc, packet):
-    """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
+    """Return the output of the packet at the front of an input VC, if routing is not adaptive."""
     record = state.pool.packet[packet]
     switch, dst_switch = np.int64(state.vc[vc].switch), np.int64(record.switch)
     first_output, ejection = U(state.vc[vc].first_output), U(record.output)
-    if len(const.single_port):  # the common case: no branch on whether the packet is at its target
+    if len(const.single_port):  # the common case, without a branch on ejection
         port = U(const.single_port[U(switch * const.net.switches + dst_switch)])
         if port != MULTIPLE_PORTS:
             return ejection if switch == dst_switch else first_output + port
@@ -46,7 +46,7 @@ def output_of(const, state, vc, packet):
 
 @inner
 def allowed_vcs_at(const, state, vc, packet, output):
-    """Find the set of VCs of an output that a packet may take, a bit each, uint64; vc: the input VC that it is in."""
+    """Return the VCs of an output that the VC policy allows a packet, uint64, a bit each; vc: its input VC."""
     record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
@@ -67,7 +67,7 @@ def allowed_vcs_at(const, state, vc, packet, output):
 
 @inner
 def allowed_outputs(const, state, vc, packet):
-    """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
+    """Return the outputs that an adaptive packet may take: (first, uint64 bits from it on)."""
     record = state.pool.packet[packet]
     switch, dst_host = np.int64(state.vc[vc].switch), np.int64(record.dst_host)
     dst_switch = np.int64(const.net.host_switch[dst_host])

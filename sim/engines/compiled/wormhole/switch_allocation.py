@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switch allocation: inputs are matched with outputs (see :mod:`flitlab.models.rules.allocate`).
+"""Switch allocation: matching of crossbar inputs with outputs (see :mod:`flitlab.models.rules.allocate`).
 
-Whoever asks for an output that nobody else asks for, and is the only one of its input to ask, has it. All others are
-*rivals*: each makes a bid, and the highest wins. A bid says who comes first by rotating priority, and above that when
-it was made. (Who has no rivals could as well be treated as one: what is sent is the same.)
+An uncontended request, the only one for its output and of its input, is granted at once. The others are *contended*:
+each makes a bid, and the highest wins. A bid holds the rotating priority and, above it, the time. (Treating uncontended
+requests as contended ones would give the same grants.)
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     U,
 )
 
-# Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
+# Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
 _VC_TURN_MASK, _PORT_TURN_MASK, _INPUT_TURN_MASK = U(0xFF), U(0xFFFF), U(0xFFFFFF)
 _PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
@@ -32,14 +32,14 @@ _PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
 
 @inner
 def _unpack_request(const, request):
-    """Take a request to pieces: (the input VC, the input of the crossbar that reads it, the output)."""
+    """Unpack a request: (input VC, crossbar input, output)."""
     vc = request & VC_MASK
-    return vc, vc * const.entries >> CROSSBAR_SHIFT, request >> OUTPUT_SHIFT
+    return vc, vc * const.crossbar_factor >> CROSSBAR_SHIFT, request >> OUTPUT_SHIFT
 
 
 @inner
 def _prefetch_request(const, state, i):
-    """Begin to load the records of output and input of the request ``FAR_PREFETCH_DISTANCE`` places behind ``i``."""
+    """Prefetch the output and input records of the request ``FAR_PREFETCH_DISTANCE`` entries behind ``i``."""
     _, crossbar_input, output = _unpack_request(const, state.ready[i + FAR_PREFETCH_DISTANCE])
     prefetch(state.output, np.int64(output))
     prefetch(state.crossbar_input, np.int64(crossbar_input))
@@ -47,7 +47,7 @@ def _prefetch_request(const, state, i):
 
 @inner
 def _add_requests(const, state, first, end, time):
-    """Let a part of ``state.ready`` ask for their outputs and to be the one whom their input serves."""
+    """Count the requests of a part of ``state.ready`` at their outputs and inputs."""
     for i in range(first, end):
         if const.exceeds_cache:
             _prefetch_request(const, state, i)
@@ -58,7 +58,7 @@ def _add_requests(const, state, first, end, time):
 
 @inner
 def _make_offers(const, state, first, contended, time):
-    """Let every output offer itself to one of the inputs that ask for it; rivals: how many, in ``state.ready``."""
+    """Let every output offer itself to the contended input with the best bid."""
     for i in range(contended):
         if const.exceeds_cache:
             _prefetch_request(const, state, first + i)
@@ -75,7 +75,7 @@ def _make_offers(const, state, first, contended, time):
 
 @inner
 def _accept_offers(const, state, first, contended, time):
-    """Let every input accept one of the offers, for one of its VCs; rivals: how many, in ``state.ready``."""
+    """Let every input accept one offer, for one of its VCs."""
     for i in range(contended):
         if const.exceeds_cache:
             _prefetch_request(const, state, first + i)
@@ -93,10 +93,10 @@ def _accept_offers(const, state, first, contended, time):
 
 @inner
 def _separate_matched(const, state, first, contended, closed_bid):
-    """Move the VCs that are matched from among the rivals in ``state.ready`` to the third part of it.
+    """Move the matched requests among the contended ones to the third part of ``state.ready``.
 
-    closed: a time at which nobody bids: for the rest of the tick nobody outbids those that are matched. Returns how
-    many rivals are left, and the end of the others.
+    closed_bid: of a time without bids: no later bid of this tick exceeds it. Returns (contended requests that remain,
+    end of the matched ones).
     """
     remaining, matched = U(0), const.ready_capacity + const.ready_capacity
     for i in range(contended):
@@ -117,7 +117,7 @@ def _separate_matched(const, state, first, contended, closed_bid):
 
 @inner
 def _match_contended(const, state, first, contended, tick, iteration):
-    """Match the rivals, of whom the first is at ``first``, once more; returns what :func:`_move` does."""
+    """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
     time = time_of(const, tick, iterations + ONE + iteration)
     _make_offers(const, state, first, contended, time)
@@ -127,14 +127,17 @@ def _match_contended(const, state, first, contended, tick, iteration):
 
 @inner
 def _send_granted(const, state, first, end, uncontended, rotate_priority, ready, new_heads):
-    """Send the front flits of a part of ``state.ready``, but for rivals, which are moved to its beginning.
+    """Send the front flits of a part of ``state.ready``; contended requests move to its beginning.
 
-    alone: ``best_bid`` of what only one asks for; 0 if all are matched. rotates: whether priorities move on. Returns
-    the
-    new ``ready`` and ``new_heads`` (see :func:`~flitlab.sim.engines.compiled.wormhole.flits.send`), and how many rivals
-    there are.
+    Parameters
+    ----------
+    first, end: uint64, the part.
+    uncontended: ``best_bid`` of a resource with a single request; 0 if all requests are matched.
+    rotate_priority: whether grants rotate the priorities.
 
-    A VC that sends a flit frees a place in its buffer, and a credit for that goes back.
+    Returns
+    -------
+    (ready_end, new_heads, contended requests). A VC that sends a flit returns a credit.
     """
     contended, credit = U(0), state.queue[RETURNED].end
     for i in range(first, end):
@@ -152,47 +155,53 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready,
         if rotate_priority:
             input_record.output = output
             output_record.last_input = crossbar_input
-        credit = _return_credit(const.returning, state, vc, credit)
+        credit = _return_credit(const.credit_queue, state, vc, credit)
         ready, new_heads = send_flit(const, state, request, U(output_record.queue), ready, new_heads)
-    if const.returning is None:
+    if const.credit_queue is None:
         state.queue[RETURNED].end = credit
     return ready, new_heads, contended
 
 
 @inner
-def _return_credit(returning, state, vc, credit):
-    """Let the credit of a flit that leaves an input VC return to the sender.
+def _return_credit(credit_queue, state, vc, credit):
+    """Return the credit of a flit that leaves an input VC.
 
-    returning: ``const.returning``. credit: the next place in the queue of all credits, where there is only one; the
-    place after that is returned.
+    credit_queue: ``const.credit_queue``. credit: the next index in the single queue of credits; the one after it is
+    returned.
     """
-    if returning is None:
+    if credit_queue is None:
         state.entries[credit] = vc
         return credit + ONE
-    push(state, U(returning[vc]), U(0), vc)
+    push(state, U(credit_queue[vc]), U(0), vc)
     return credit
 
 
 @inner
 def allocate_all(const, state, tick, first, end, ready, sparse):
-    """Send what can be sent of the VCs in ``state.ready`` from ``first`` to ``end`` - 1.
+    """Match the requests in ``state.ready`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
 
-    ready: end of the list of those who can send in the next tick. sparse: whether it is likely that few are rivals, so
-    that it pays to find them; else all are taken to be. Returns the new ``ready``; the length of ``state.new_heads``,
-    which now has those to whose front another packet has come; and whether nearly all were sent, which says what is
-    likely in the next tick.
+    Parameters
+    ----------
+    ready: end of the ready list of the next tick.
+    sparse: whether contention is likely to be rare, so that finding it pays; else all requests are treated as
+    contended.
+
+    Returns
+    -------
+    (end of the ready list of the next tick, length of ``state.new_heads``, whether nearly all requests were granted,
+    the prediction for the next tick).
     """
     uncontended = time_of(const, tick, U(const.iterations)) + ONE
-    begin, stop, contended, new_heads = first, first, end - first, U(0)
+    first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
     if sparse:
         _add_requests(const, state, first, end, uncontended - ONE)
-        stop, contended = end, U(0)
+        end_sent, contended = end, U(0)
     for round_ in range(U(const.iterations) + ONE):
         if round_ > 0:
-            contended, stop = _match_contended(const, state, first, contended, tick, round_ - ONE)
-            begin, uncontended = const.ready_capacity + const.ready_capacity, U(0)
+            contended, end_sent = _match_contended(const, state, first, contended, tick, round_ - ONE)
+            first_sent, uncontended = const.ready_capacity + const.ready_capacity, U(0)
         ready, new_heads, newly_contended = _send_granted(
-            const, state, begin, stop, uncontended, round_ < 2, ready, new_heads
+            const, state, first_sent, end_sent, uncontended, round_ < 2, ready, new_heads
         )
         contended += newly_contended
         if contended == 0:

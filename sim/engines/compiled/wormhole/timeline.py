@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while flits are under way in wormhole switching.
+"""Failures, returns and rate changes of links and switches under wormhole switching.
 
-All of it happens between two calls of the kernel, which is the same as without: an output that does not work is one
-that has no free VCs. It is rare, and written in terms of whole arrays.
+Events apply between two calls of the kernel, which has no code for them: a failed output is one without free VCs.
+Events are rare, so this module works on whole arrays.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
 
 
 class WormholeTimelineRun(DrainingTimelineRun):
-    """A run of wormhole switching on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
+    """A compiled run of wormhole switching on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool):
         super().__init__(wormhole, scenario, load, seed, log)
@@ -68,35 +68,35 @@ class WormholeTimelineRun(DrainingTimelineRun):
         super()._adopt_routes(change, tick)
         assert change.step.routes is not None
         self._constants = self._constants._replace(single_port=single_ports(change.step.routes))
-        self._state.vc["allowed_vcs"] = self._all_vcs  # as where packets may take any
+        self._state.vc["allowed_vcs"] = self._all_vcs  # as with policy ANY
 
     def _no_packets(self) -> Bools:
-        """Whether each record of a packet is that of one to be cut, bool [records]: none so far."""
+        """Whether each packet record is dropped, bool [records]: none so far."""
         return np.zeros(len(self._state.pool.packet), bool)
 
     @property
     def _inputs(self) -> int:
-        """Input VCs."""
-        return int(self._constants.inputs)
+        """Number of input VCs."""
+        return int(self._constants.input_vcs)
 
     def _blocked_reasons(self) -> np.ndarray:
-        """Why the front flit of each input VC cannot be sent, uint32 [input VCs]."""
+        """Reasons why the front flit of each input VC cannot be sent, uint32 [input VCs]."""
         blocked: np.ndarray = self._state.vc["blocked"][: self._inputs]
         return blocked
 
     def _has_new_head(self) -> Bools:
-        """Whether a packet has come to the front of each input VC that has not asked for a VC, bool [input VCs]."""
+        """Whether the packet at the front of each input VC has yet to request a VC, bool [input VCs]."""
         new_heads = np.zeros(self._inputs, bool)
         new_heads[self._state.new_heads[: self._state.new_heads[-1]] & U(0xFFFFFFFF)] = True
         return new_heads
 
     def _head_packets(self, vcs: Ints) -> Ints:
-        """The packet at the front of each of some input VCs, none of which is empty."""
-        packets: Ints = self._state.vc["flit"][vcs].astype(np.int64) >> int(PACKET_SHIFT)
+        """Packets at the front of some input VCs, none of which is empty."""
+        packets: Ints = self._state.vc["front_flit"][vcs].astype(np.int64) >> int(PACKET_SHIFT)
         return packets
 
     def _requests_dead_output(self, vcs: Ints, dead: Bools) -> Bools:
-        """Whether the packet at the front of each of some input VCs asks for a dead output; dead: bool [outputs]."""
+        """Whether the packets at the front of some input VCs request a dead output; dead: bool [outputs]."""
         const, packet = self._constants, self._state.pool.packet
         if const.rule != ADAPTIVE:
             of_dead: Bools = dead[self._state.vc["output"][vcs]]
@@ -116,7 +116,7 @@ class WormholeTimelineRun(DrainingTimelineRun):
         return requests
 
     def _queue_entries(self, queue_index: int) -> tuple[Ints, Ints, Ints]:
-        """What is in a queue, in the order in which it comes out: (places in ``state.entries``, packets, VCs)."""
+        """Entries of a delay queue in their order: (indices in ``state.entries``, packets, VCs)."""
         batches = [np.arange(first, end) for first, end in self._due_ranges(queue_index)[1].tolist()]
         index = np.concatenate([np.zeros(0, np.int64), *batches])
         entry = self._state.entries[index]
@@ -124,22 +124,22 @@ class WormholeTimelineRun(DrainingTimelineRun):
         return index, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
 
     def _switch_queues(self) -> range:
-        """The queues of flits on their way to switches."""
-        return range(int(INJECTED), int(self._constants.ejected))
+        """Delay queues of flits in flight to switches."""
+        return range(int(INJECTED), int(self._constants.switch_queues_end))
 
     def _host_queues(self) -> list[int]:
-        """The queues of flits on their way to hosts."""
-        return [int(EJECTED), *range(int(self._constants.ejected), int(self._constants.returned))]
+        """Delay queues of flits in flight to hosts."""
+        return [int(EJECTED), *range(int(self._constants.switch_queues_end), int(self._constants.host_queues_end))]
 
     def _due_ranges(self, queue_index: int) -> tuple[Ints, Ints]:
-        """What comes out of a queue, by tick: (places in ``state.due``, [ticks, 2] those in ``state.entries``)."""
-        ticks, queue = int(self._constants.ticks), self._state.queue[queue_index]
+        """Entries of a queue by tick: (indices in ``state.due``, [ticks, 2] indices in ``state.entries``)."""
+        ticks, queue = int(self._constants.due_bits), self._state.queue[queue_index]
         slot = (queue_index << ticks) | (self._tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
         due = self._state.due[slot]
         return slot, np.stack([due >> U(32), due & U(0xFFFFFFFF)], axis=1).astype(np.int64)
 
     def _retain(self, queue_index: int, retained: Bools) -> None:
-        """Keep some of the entries of a queue, each of which comes out when it would have; kept: bool [entries]."""
+        """Retain some entries of a queue, at their ticks; retained: bool [entries]."""
         state, queue = self._state, self._state.queue[queue_index]
         (slot, due), (index, _, _) = self._due_ranges(queue_index), self._queue_entries(queue_index)
         unknown = np.append(0, np.cumsum(retained))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(
@@ -147,37 +147,39 @@ class WormholeTimelineRun(DrainingTimelineRun):
         )
         state.entries[unknown[0] : unknown[-1]] = state.entries[index[retained]]
         state.due[slot] = (unknown[:-1] << 32 | unknown[1:]).astype(U)
-        queue["begun"] = queue["end"] = unknown[-1]
+        queue["tick_begin"] = queue["end"] = unknown[-1]
 
     def _buffered_flits(self) -> Iterator[tuple[Ints, Ints]]:
-        """The flits in buffers, the first of all, then the second and so on: (input VCs, places in ``state.flits``)."""
-        front, landed = (self._state.vc[name][: self._inputs].astype(np.int64) for name in ("front", "landed"))
-        first = (front & int(self._constants.buffer_mask)) * self._inputs + np.arange(self._inputs)
-        self._state.flits[first] = self._state.vc["flit"][: self._inputs]
-        for depth in range(int((landed - front).max(initial=0))):
-            vcs = np.flatnonzero(front + depth < landed)
-            yield vcs, ((front[vcs] + depth) & int(self._constants.buffer_mask)) * self._inputs + vcs
+        """Yield the flits in buffers, first the front ones: (input VCs, indices in ``state.flits``)."""
+        read_index, write_index = (
+            self._state.vc[name][: self._inputs].astype(np.int64) for name in ("read_index", "write_index")
+        )
+        first = (read_index & int(self._constants.buffer_mask)) * self._inputs + np.arange(self._inputs)
+        self._state.flits[first] = self._state.vc["front_flit"][: self._inputs]
+        for depth in range(int((write_index - read_index).max(initial=0))):
+            vcs = np.flatnonzero(read_index + depth < write_index)
+            yield vcs, ((read_index[vcs] + depth) & int(self._constants.buffer_mask)) * self._inputs + vcs
 
     def _packet_of_vc(self) -> Ints:
-        """The packet whose flits are at the front of each input VC, or are the next to come, NOBODY where none is."""
+        """Packet of the next flits of each input VC, in its buffer or in flight to it; NONE where there is none."""
         state, vc = self._state, self._state.vc[: self._inputs]
         packet_of_vc = np.full(self._inputs, NONE)
         for queue_index in self._switch_queues():
             _, packets, vcs = self._queue_entries(queue_index)
-            packet_of_vc[vcs[::-1]] = packets[::-1]  # of several that of the first stays
-        held = np.flatnonzero(vc["landed"] != vc["front"])
+            packet_of_vc[vcs[::-1]] = packets[::-1]  # of several flits, the first one's packet remains
+        held = np.flatnonzero(vc["write_index"] != vc["read_index"])
         packet_of_vc[held] = self._head_packets(held)
         sending = state.injecting[state.injecting["packet"] != NONE]
         none = packet_of_vc[sending["vc"]] == NONE
         packet_of_vc[sending["vc"][none]] = sending["packet"][none]
         unknown = np.flatnonzero((self._blocked_reasons() & NO_VC == 0) & (packet_of_vc == NONE))
-        while len(unknown):  # flits are farther up, in buffers whose packet has the VC that leads here
+        while len(unknown):  # flits are upstream, in the buffer of the VC's holder
             packet_of_vc[unknown] = packet_of_vc[vc["holder"][unknown]]
             unknown = unknown[packet_of_vc[unknown] == NONE]
         return packet_of_vc
 
     def _mark_on_links(self, failed: Bools, dropped: Bools) -> None:
-        """Mark the packets that have flits on channels that fail, bool [channels], or a VC there."""
+        """Mark the packets with flits on failed channels, bool [channels], or with a VC there."""
         dead, behind = self._as_outputs(failed), self._inputs_behind(failed)
         packet_of_vc, holds = self._packet_of_vc(), self._blocked_reasons() & NO_VC == 0
         dropped[packet_of_vc[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
@@ -186,14 +188,14 @@ class WormholeTimelineRun(DrainingTimelineRun):
             dropped[packets[behind[vcs // self._vcs]]] = True
 
     def _mark_in_switches(self, failed_switches: Bools, dropped: Bools) -> None:
-        """Mark the packets that have flits in switches that fail, bool [switches]."""
+        """Mark the packets with flits in failed switches, bool [switches]."""
         for vcs, indices in self._buffered_flits():
             dropped[
                 self._state.flits[indices[failed_switches[self._constants.switch[vcs]]]] >> np.uint32(PACKET_SHIFT)
             ] = True
 
     def _drop_packets(self, dropped: Bools, tick: int) -> None:
-        """Lose packets with all their flits, and free the VCs and the credits that they have; cut: bool [records]."""
+        """Drop packets with all their flits, and free their VCs and credits; dropped: bool [records]."""
         if not dropped.any():
             return
         state, packet_of_vc = self._state, self._packet_of_vc()
@@ -213,32 +215,32 @@ class WormholeTimelineRun(DrainingTimelineRun):
         self._retry_all()
 
     def _release_vcs(self, head_dropped: Bools) -> None:
-        """Take the output VCs away from the packets at some input VCs; fresh: bool [input VCs]."""
+        """Release the output VCs of the packets at some input VCs; head_dropped: bool [input VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
         holders = np.flatnonzero(head_dropped & (self._blocked_reasons() & NO_VC == 0))
         output, granted = vc["output"][holders], vc["next_vc"][holders]
         state.vc["holder"][granted] = NONE
         if self._constants.rule == ADAPTIVE:
-            state.vc["last_requester"][granted] = state.vc["carried"][granted]
+            state.vc["last_requester"][granted] = state.vc["flits_sent"][granted]
         np.bitwise_or.at(state.vc_set["free"], output, ONE << (granted - state.vc_set["first"][output]).astype(U))
         state.vc_set["free"][self._output_of_channel[~self._channel_up]] = 0
 
     def _remove_flits(self, dropped: Bools, tick: int) -> Bools:
-        """Take the flits of packets out of buffers and queues; the VCs for which credits are given back, bool [VCs]."""
+        """Remove the flits of packets from buffers and queues; returns the VCs that got credits back, bool [VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        restored, retained = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
+        restored, retained = np.zeros(len(state.vc), np.int64), vc["read_index"].astype(np.int64)
         for vcs, indices in self._buffered_flits():
             flits = state.flits[indices]
             failed_switches = dropped[flits >> np.uint32(PACKET_SHIFT)]
             restored[vcs[failed_switches]] += 1
             vcs, flits = vcs[~failed_switches], flits[~failed_switches]
             state.flits[(retained[vcs] & int(self._constants.buffer_mask)) * self._inputs + vcs] = flits
-            first = retained[vcs] == vc["front"][vcs]
-            vc["flit"][vcs[first]] = flits[first]
+            first = retained[vcs] == vc["read_index"][vcs]
+            vc["front_flit"][vcs[first]] = flits[first]
             retained[vcs] += 1
-        empty = retained == vc["front"]
-        vc["landed"] = np.where(empty, 0, retained)
-        vc["front"][empty] = 0
+        empty = retained == vc["read_index"]
+        vc["write_index"] = np.where(empty, 0, retained)
+        vc["read_index"][empty] = 0
         for queue_index in (*self._host_queues(), *self._switch_queues()):
             _, packets, vcs = self._queue_entries(queue_index)
             np.add.at(restored, vcs[dropped[packets]], 1)
@@ -247,12 +249,12 @@ class WormholeTimelineRun(DrainingTimelineRun):
         return restored > 0
 
     def _advance_heads(self, head_dropped: Bools, tick: int) -> None:
-        """Let the flits behind those that were cut come to the front, and list anew what can be sent.
+        """Advance the flits behind dropped packets to the front, and rebuild the ready list.
 
-        fresh: bool [input VCs], where the packet at the front was cut.
+        head_dropped: bool [input VCs], whose packet at the front was dropped.
         """
         state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked_reasons()
-        empty = vc["landed"] == vc["front"]
+        empty = vc["write_index"] == vc["read_index"]
         blocked[head_dropped] = np.where(empty[head_dropped], EMPTY | NO_VC, NO_VC)
         new_heads = np.flatnonzero(np.where(head_dropped, ~empty, self._has_new_head()))
         heads = self._head_packets(new_heads) << int(PACKET_SHIFT) | int(HEAD)
@@ -272,7 +274,7 @@ class WormholeTimelineRun(DrainingTimelineRun):
             self._leave_wait_queue(int(wait_queue), head_dropped)
 
     def _leave_wait_queue(self, wait_queue: int, head_dropped: Bools) -> None:
-        """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
+        """Remove the input VCs of dropped packets from a wait queue; head_dropped: bool [input VCs]."""
         waiting, following, remaining = self._state.vc_set["first_waiting"], self._state.next_waiting, []
         vc = waiting[wait_queue]
         while vc != NONE:
@@ -280,16 +282,16 @@ class WormholeTimelineRun(DrainingTimelineRun):
                 remaining.append(vc)
             vc = following[vc]
         following[remaining] = [*remaining[1:], NONE][: len(remaining)]
-        waiting[wait_queue], self._state.vc_set["last"][wait_queue] = (
+        waiting[wait_queue], self._state.vc_set["last_waiting"][wait_queue] = (
             (remaining[0], remaining[-1]) if remaining else (NONE, NONE)
         )
 
     def _retry_all(self) -> None:
-        """Have all who wait for a VC ask in the next tick whether they can have one."""
+        """Have every packet that waits for a VC retried in the next tick."""
         self._state.to_retry[:] = _bitmap(self._state.vc_set["first_waiting"] != NONE, len(self._state.to_retry))
 
     def _count_dropped(self, records: Ints) -> None:
-        """Count packets as lost, and free their records."""
+        """Count packets as dropped, and free their records."""
         pool, scalars = self._state.pool, self._state.counters.scalars
         flits = pool.packet["flits"][records].astype(np.int64)
         np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
@@ -299,7 +301,7 @@ class WormholeTimelineRun(DrainingTimelineRun):
 
 
 def _bitmap(members: Bools, words: int) -> np.ndarray:
-    """The bitmap of so many words, uint64, of members, bool."""
+    """Bitmap, uint64 [words], of members, bool."""
     padded = np.zeros(64 * words, bool)
     padded[: len(members)] = members
     return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VC allocation: packets that have come to the front of an input VC are given VCs of the output they go to.
+"""VC allocation: head packets of input VCs are granted VCs of their outputs.
 
-Packets that wait for a VC wait in a line: one for each output, or, if routing is adaptive, one for each switch.
+Packets without a VC wait in a queue: one for each output, or for each switch if routing is adaptive.
 """
 
 import numpy as np
@@ -43,13 +43,13 @@ _LAST_BIT = U(63)
 _HEAD_SHIFT = U(32)  # in an entry of ``state.new_heads``, above the VC
 _PACKET_SHIFT = _HEAD_SHIFT + PACKET_SHIFT
 
-# Bits of a bid: how far the input VC is from its turn and, above, the time (see ``bids``).
+# Bits of a bid: the rotating distance of the input VC and, above, the time (see ``bids``).
 _TURN_MASK = (ONE << TIME_SHIFT) - ONE
 
 
 @inner
 def _route_head(const, state, vc, head):
-    """Find where the packet goes that has come to the front of an input VC, and let its header be read.
+    """Route the packet at the front of an input VC, and start the reading of its header.
 
     Returns the output; 0 if routing is adaptive.
     """
@@ -68,11 +68,15 @@ def _route_head(const, state, vc, head):
 
 @inner
 def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
-    """Give the front packet of an input VC a VC of an output.
+    """Grant a VC of an output to the packet at the front of an input VC.
 
-    request: of the input VC. stock: record of the output. ``last_granted`` is the end of the list in ``state.ready``
-    to which
-    the request is added if the packet's head can be sent now, and the end after is returned.
+    Parameters
+    ----------
+    request: of the input VC.
+    vc_record, vc_set: records of the input VC and of the output's VCs.
+    next_vc: the VC granted.
+    ready_end: end of the list in ``state.ready`` that takes the request if the head flit can be sent; returned after
+    that.
     """
     next_record = state.vc[next_vc]
     blocked = (U(vc_record.blocked) & UNREAD) | U(next_record.credits == 0) * NO_CREDIT
@@ -86,22 +90,21 @@ def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
 
 @inner
 def _join_wait_queue(state, vc, wait_queue):
-    """Put an input VC at the end of a line."""
+    """Append an input VC to a wait queue."""
     vc_set = state.vc_set[wait_queue]
     state.next_waiting[vc] = NONE
     if vc_set.first_waiting == NONE:
         vc_set.first_waiting = vc
     else:
-        state.next_waiting[U(vc_set.last)] = vc
-    vc_set.last = vc
+        state.next_waiting[U(vc_set.last_waiting)] = vc
+    vc_set.last_waiting = vc
 
 
 @inner
 def _drain_wait_queues(state, count):
-    """Append the members of the lines in ``state.to_retry``, which are empty then, to ``state.contenders``.
+    """Move the wait queues in ``state.to_retry`` to ``state.contenders``, and return its new length.
 
-    ``count`` is the length of the list before, and its length after is returned. What is above a VC there is its line,
-    which is its output unless routing is adaptive.
+    Above a VC there is its wait queue, which is its output unless routing is adaptive.
     """
     for i in range(drain_bitmap(state.to_retry, state.members)):
         wait_queue = U(state.members[i])
@@ -117,16 +120,13 @@ def _drain_wait_queues(state, count):
 
 @inner
 def _bid_for_vc(state, vc, next_vc, time):
-    """Make an input VC's bid for an output VC: who was given it last stands behind all others.
-
-    time: of the iteration, above the bits of a bid.
-    """
+    """Make an input VC's bid for an output VC: the last grantee has the lowest priority."""
     return time | ((U(state.vc[next_vc].last_requester) - vc) & _TURN_MASK)
 
 
 @inner
 def _bid_for_vcs(const, state, vc, output, time):
-    """Let an input VC bid for all VCs of an output that it may take: every free one offers itself to the best."""
+    """Bid for all allowed VCs of an output: every free one offers itself to the highest bid."""
     vc_set = state.vc_set[output]
     allowed, first = U(state.vc[vc].allowed_vcs) & U(vc_set.free), U(vc_set.first)
     for k in range(U(const.vcs)):
@@ -136,7 +136,7 @@ def _bid_for_vcs(const, state, vc, output, time):
 
 @inner
 def _prefetch_routing(const, state, i):
-    """Begin to load what routing needs of those who come behind place ``i`` in ``state.new_heads``."""
+    """Prefetch what routing needs of the entries behind ``i`` in ``state.new_heads``."""
     prefetch(state.pool.packet, np.int64(state.new_heads[i + FAR_PREFETCH_DISTANCE] >> _PACKET_SHIFT))
     if len(const.single_port):
         following = state.new_heads[i + PREFETCH_DISTANCE]
@@ -146,7 +146,7 @@ def _prefetch_routing(const, state, i):
 
 @inner
 def _add_requests(const, state, new_heads, time):
-    """Append the first ``new_heads`` in ``state.new_heads`` to ``state.contenders``, and let all there ask for VCs.
+    """Append the first ``new_heads`` entries to ``state.contenders``, and count all requests for VCs.
 
     Returns the new length of ``state.contenders``.
     """
@@ -165,22 +165,27 @@ def _add_requests(const, state, new_heads, time):
 
 @inner
 def _offered_vcs(const, state, vc, allowed, first, time):
-    """Find the VCs of an output that offer themselves to an input VC, a bit each.
+    """Return the VCs of an output that offer themselves to an input VC, a bit each.
 
-    choices: those that are free and that it may take, a bit each. first: number of the output's first VC.
+    allowed: free and allowed VCs, a bit each. first: number of the output's first VC.
     """
     best = U(0)
     for k in range(U(const.vcs)):
         best |= U(state.best_offer[first + k] == _bid_for_vc(state, vc, first + k, time)) << k
-    return best & allowed  # of those that are not free the turn has moved on
+    return best & allowed  # offers of other VCs are stale
 
 
 @inner
 def _accept_offers(const, state, count, time, rotate_priority, ready_end):
-    """Let who can accept a VC: (how many are left in ``state.contenders``, the new ``last_granted``).
+    """Let input VCs accept offers: (requests that remain in ``state.contenders``, the new ``ready_end``).
 
-    At first those who alone ask for VCs of an output, of which any is theirs; then, if there are others, all these
-    bid. count: of those in ``state.contenders``. rotates: whether priorities move on. given: see :func:`_give`.
+    First the uncontended requests take any allowed VC; the others, if any, then bid.
+
+    Parameters
+    ----------
+    count: of requests in ``state.contenders``.
+    rotate_priority: whether grants rotate the priorities.
+    ready_end: see :func:`_grant_vc`.
     """
     remaining = count
     for round_ in range(2):
@@ -202,7 +207,7 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
                     state.contenders[remaining] = request
                     remaining += ONE
                     continue
-            last = U(vc_record.last_granted) - first  # another output's VC is none of these: begin at the lowest
+            last = U(vc_record.last_granted) - first  # a VC of another output: begin at the lowest
             next_vc = first + U(first_after(offers, last if last < U(const.vcs) else _LAST_BIT))
             if rotate_priority:
                 state.vc[next_vc].last_requester = vc
@@ -215,10 +220,7 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
 
 @inner
 def _match_requests(const, state, new_heads, ready_end, tick):
-    """Match those who ask with the free VCs of their outputs; the new ``last_granted`` (see :func:`_give`).
-
-    asking: length of the list ``state.new_heads`` of those who ask for the first time.
-    """
+    """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`)."""
     state.contenders[-1] = _drain_wait_queues(state, U(state.contenders[-1]))
     for iteration in range(U(const.iterations)):
         time = time_of(const, tick, iteration)
@@ -230,9 +232,9 @@ def _match_requests(const, state, new_heads, ready_end, tick):
 
 @routine
 def _best_vc(const, state, vc, packet, output):
-    """Find the free VC of an output that an adaptive packet prefers (ties: the lowest), and its appeal.
+    """Return the free VC of an output with the best score for an adaptive packet (ties: the lowest), and the score.
 
-    The appeal is 0 if the packet can have none.
+    The score is 0 if no VC can be granted.
     """
     free = allowed_vcs_at(const, state, vc, packet, output) & state.vc_set[output].free
     best, best_score, flits = _NONE, np.int64(0), np.int64(state.pool.packet[packet].flits)
@@ -248,21 +250,21 @@ def _best_vc(const, state, vc, packet, output):
 
 @inner
 def _channel_cost(const, state, output, score):
-    """Find the cost of an output to a packet (see ``rules.adaptive``); worth: appeal of the VC that it would take.
+    """Return the cost of an output for a packet (see :mod:`flitlab.models.rules.adaptive`); score: of its VC.
 
-    Counted are flits of credit in use, and those that the packets that hold its VCs have yet to send.
+    The cost is the downstream credits in use, plus the flits that the holders of its VCs have yet to send.
     """
     first, flits = U(state.vc_set[output].first), np.int64(0)
     for next_vc in range(first, first + U(const.vcs)):
         vc_record = state.vc[next_vc]
         flits += const.buffer_flits - np.int64(vc_record.credits)
-        flits += np.int64((U(vc_record.last_requester) - U(vc_record.carried)) & VC_MASK)
+        flits += np.int64((U(vc_record.last_requester) - U(vc_record.flits_sent)) & VC_MASK)
     return channel_cost(flits, const.reserved_vcs > 0 and is_last_resort(score))
 
 
 @routine
 def _choose_output(const, state, vc):
-    """Choose the output, and the VC there, that an adaptive packet takes (see ``rules.adaptive``); NOBODY: none."""
+    """Choose (output, VC) for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`); NONE: no VC."""
     packet = front_packet(state, vc)
     base, ports = allowed_outputs(const, state, vc, packet)
     if popcount(ports) == 1:
@@ -293,9 +295,9 @@ def _choose_output(const, state, vc):
 
 @inner
 def _allocate_adaptive(const, state, new_heads, ready_end):
-    """Let adaptive packets take what they choose, those who wait first, oldest first; the new ``last_granted``.
+    """Let adaptive packets take the VC that they choose, waiting packets first, oldest first.
 
-    asking: length of the list ``state.new_heads`` of those who ask for the first time.
+    Returns the new ``ready_end``.
     """
     waiting = _drain_wait_queues(state, U(0))
     for i in range(new_heads):
@@ -309,7 +311,7 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
             _join_wait_queue(state, vc, U(vc_record.switch))
         else:
             flits = U(state.pool.packet[front_packet(state, vc)].flits)
-            state.vc[next_vc].last_requester = U(state.vc[next_vc].carried) + flits
+            state.vc[next_vc].last_requester = U(state.vc[next_vc].flits_sent) + flits
             ready_end = _grant_vc(
                 state, output << OUTPUT_SHIFT | vc, vc_record, state.vc_set[output], next_vc, ready_end
             )
@@ -318,10 +320,9 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
 
 @inner
 def _sort_new_heads(const, state, new_heads):
-    """Sort the first ``new_heads`` in ``state.new_heads``: the order of visits, and that of records in memory.
+    """Sort the first ``new_heads`` entries by input VC: the order of visits, and of records in memory.
 
-    From then on, most of what comes up in the same order lies close together, which translation to addresses of pages
-    needs in large networks.
+    Later lists keep this order, which reduces TLB misses in large networks.
     """
     for i in range(new_heads):
         set_bit(state.member_bits, state.new_heads[i] & VC_MASK, True)
