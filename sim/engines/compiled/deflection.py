@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hot-potato deflection, compiled.
+"""Deflection (hot-potato) routing, compiled.
 
-A switch is looked at when a packet becomes eligible, an output falls free, or a host may send: one bit
-of a wheel each. It keeps its packets in two lists: those whose header is being read, in order of arrival,
-and the eligible ones, in order of rank.
+A switch is evaluated when a packet becomes eligible, an output falls free, or a host may inject: each sets a bit in a
+timing wheel. It has two lists of packets: those whose header is being read, in order of arrival, and the eligible ones,
+in order of rank.
 """
 
 from typing import NamedTuple
@@ -60,36 +60,37 @@ from flitlab.sim.engines.compiled.timing_wheel import (
     wheel_ticks,
 )
 
-# A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
-# looks at a switch touch neither its packets nor its hosts.
+# A switch. Before next_read no further header has been read, and before next_sender no host can inject that could not
+# already; so most evaluations touch neither packets nor hosts.
 _SWITCH_RECORD = np.dtype(
     [
-        ("resident", np.uint32),  # packets in it
-        ("inbound", np.uint32),  # on their way from its hosts
-        ("reading", np.uint32),  # first of those whose header is being read
+        ("resident", np.uint32),  # packets in the switch
+        ("inbound", np.uint32),  # packets in flight from its hosts
+        ("reading", np.uint32),  # first packet whose header is being read, or NONE
         ("last_reading", np.uint32),
-        ("ranked", np.uint32),  # how many are eligible
-        ("next_host", np.uint32),  # whose turn it is to send
-        ("next_read", np.uint32),
-        ("next_sender", np.uint32),
+        ("ranked", np.uint32),  # eligible packets
+        ("next_host", np.uint32),  # first in the round-robin order of hosts
+        ("next_read", np.uint32),  # tick
+        ("next_sender", np.uint32),  # tick
     ]
 )
 
+# An eligible packet.
 _RANKED = np.dtype(
     [
-        ("ports", np.uint64),  # that are on shortest paths, a bit each; none if the packet is at its target
+        ("ports", np.uint64),  # ports on shortest paths, a bit each; none at the destination switch
         ("packet", np.uint32),
-        ("output", np.uint32),  # to its host if it is at its target, or NOBODY
+        ("output", np.uint32),  # ejecting output at the destination switch, else NONE
     ]
 )
 
 
 class DeflectionConstants(NamedTuple):
-    """The constants of a run of hot-potato deflection; times are in ticks."""
+    """Constants of a run of deflection routing; names that end with ``_ticks`` are times in ticks."""
 
     net: Net
-    hold_packets: int  # packets that a switch holds without sending some on any free output
-    slot: int  # decisions are made at multiples of this
+    hold_packets: int  # packets that a switch holds before it deflects some to any free output
+    slot: int  # decisions are made at multiples of this tick
     flits: int  # of every packet
     header_ticks: int
     switch_ticks: int
@@ -97,27 +98,27 @@ class DeflectionConstants(NamedTuple):
     injection_ticks: int
     ejection_ticks: int
     bound: Ints  # int64 [switches]: most packets that can be resident
-    routes: PortSets  # the ports on shortest paths
+    routes: PortSets  # ports on shortest paths
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     dst: Ints  # int64 [channels]: switch at the end of each
-    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
-    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
+    delay: Ints  # int64 [channels]: ticks on top of ``link_ticks``
+    access: Ints  # int64 [hosts]: ticks on top of ``injection_ticks`` and ``ejection_ticks``
     host_start: Ints  # int64 [switches + 1]: first host of each switch
 
 
 class DeflectionState(NamedTuple):
-    """The state of a run of hot-potato deflection: all that changes."""
+    """State of a run of deflection routing: all that changes."""
 
     pool: Pool
-    place: np.ndarray  # records [switches]
-    ranked: np.ndarray  # records [switches, bound] of eligible packets, first in rank first
-    busy: np.ndarray  # uint32 [outputs]: held until this tick
+    switch: np.ndarray  # _SWITCH_RECORD [switches]
+    ranked: np.ndarray  # _RANKED [switches, bound]: eligible packets, in order of rank
+    busy: np.ndarray  # uint32 [outputs]: tick at which the output is free again
     host: np.ndarray  # HOST [hosts]
-    host_scheduled_at: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
-    arriving: CalendarQueue  # packets by the tick at which their head arrives
-    ejecting: CalendarQueue  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [switches + 1]: scratch, who is looked at
-    switch_wheel: TimingWheel
+    host_scheduled_at: Ints  # int64 [hosts]: tick for which the host has scheduled its switch
+    arriving: CalendarQueue  # packets, by the tick at which their head arrives
+    ejecting: CalendarQueue  # packets, by the tick at which their tail is delivered
+    members: Words  # uint32 [switches + 1]: scratch, the switches of a tick
+    switch_wheel: TimingWheel  # switches to evaluate, by tick
     program: Program | None
     counters: RunCounters
 
@@ -127,7 +128,12 @@ def build(
 ) -> tuple[DeflectionConstants, DeflectionState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
     """
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
@@ -172,7 +178,7 @@ def build(
     position["reading"] = position["last_reading"] = NONE
     state = DeflectionState(
         pool=make_pool(records, PACKET),
-        place=position,
+        switch=position,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
         host=aligned_records(hosts, HOST),
@@ -191,7 +197,7 @@ def build(
 
 @inner
 def _schedule_switch(const, state, switch, tick):
-    """Have a switch decide at ``tick``, or at the next slot boundary."""
+    """Schedule the evaluation of a switch at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
         tick = (tick + const.slot - 1) // const.slot * const.slot
     schedule(state.switch_wheel, switch, tick)
@@ -199,22 +205,22 @@ def _schedule_switch(const, state, switch, tick):
 
 @inner
 def _receive_packet(const, state, packet, tick):
-    """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
+    """Receive a packet whose head has arrived: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
     switch = np.int64(record.switch)
     if record.hop == 0:
-        state.place[switch].inbound -= 1
-    resident = state.place[switch].resident + 1
-    state.place[switch].resident = resident
+        state.switch[switch].inbound -= 1
+    resident = state.switch[switch].resident + 1
+    state.switch[switch].resident = resident
     state.counters.scalars[OCCUPANCY_MAX] = max(state.counters.scalars[OCCUPANCY_MAX], resident)
     record.eligible_at = tick + const.header_ticks
     record.next = NONE
-    if state.place[switch].reading == NONE:
-        state.place[switch].reading = packet
-        state.place[switch].next_read = tick + const.header_ticks
+    if state.switch[switch].reading == NONE:
+        state.switch[switch].reading = packet
+        state.switch[switch].next_read = tick + const.header_ticks
     else:
-        state.pool.packet[state.place[switch].last_reading].next = packet
-    state.place[switch].last_reading = packet
+        state.pool.packet[state.switch[switch].last_reading].next = packet
+    state.switch[switch].last_reading = packet
     _schedule_switch(const, state, switch, tick + const.header_ticks)
     if resident > const.hold_packets:
         _schedule_switch(const, state, switch, tick)
@@ -222,7 +228,7 @@ def _receive_packet(const, state, packet, tick):
 
 @inner
 def set_ranked(const, state, switch, position, packet):
-    """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
+    """Write a packet, with its allowed ports, to a position among the eligible packets of a switch."""
     dst_host, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, position]
     dst_switch = const.net.host_switch[dst_host]
     ranked.packet = packet
@@ -232,7 +238,7 @@ def set_ranked(const, state, switch, position, packet):
 
 @inner
 def _copy_ranked(state, switch, position, ranked):
-    """Copy the record of an eligible packet to a place among those of its switch."""
+    """Copy the record of an eligible packet to another position."""
     copy = state.ranked[switch, position]
     copy.packet = ranked.packet
     copy.ports = ranked.ports
@@ -241,12 +247,12 @@ def _copy_ranked(state, switch, position, ranked):
 
 @inner
 def _insert_ranked(const, state, switch, packet):
-    """Insert a packet among the eligible ones of a switch."""
+    """Insert a packet among the eligible packets of a switch, in order of rank."""
     record = state.pool.packet[packet]
     hops, created_at = record.hop, record.created_at
     identity = np.int64(record.sequence) * const.net.hosts + record.src_host
-    i = state.place[switch].ranked
-    state.place[switch].ranked = i + 1
+    i = state.switch[switch].ranked
+    state.switch[switch].ranked = i + 1
     while i > 0:
         predecessor = state.ranked[switch, i - 1]
         other = state.pool.packet[predecessor.packet]
@@ -261,7 +267,7 @@ def _insert_ranked(const, state, switch, packet):
 @inner
 def _rank_read_headers(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
-    switch_record = state.place[switch]
+    switch_record = state.switch[switch]
     if switch_record.next_read > tick:
         return
     packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
@@ -278,10 +284,7 @@ def _rank_read_headers(const, state, switch, tick):
 
 @inner
 def _draw_port(const, state, packet, ports):
-    """Draw one of a non-empty set of ports; the draw belongs to the packet's decision at its switch.
-
-    ports: uint64, a bit each.
-    """
+    """Draw one of a non-empty set of ports, uint64, a bit each, for the packet's decision at its switch."""
     record = state.pool.packet[packet]
     if popcount(ports) == 1:
         return lowest(ports)
@@ -291,19 +294,16 @@ def _draw_port(const, state, packet, ports):
 
 @inner
 def _hold_output(const, state, switch, output, tick):
-    """Take an output for a packet's flits; the switch decides again when it falls free."""
+    """Occupy an output for a packet, and schedule the switch for when it falls free."""
     state.busy[output] = tick + const.flits
-    state.place[switch].resident -= 1
+    state.switch[switch].resident -= 1
     state.counters.scalars[GRANTS] += 1
     _schedule_switch(const, state, switch, tick + const.flits)
 
 
 @inner
 def _forward(const, state, switch, packet, minimal, port, tick):
-    """Send a packet out of a network port.
-
-    minimal: ports on its shortest paths, uint64, a bit each.
-    """
+    """Send a packet through a network port; minimal: ports on its shortest paths, uint64, a bit each."""
     record = state.pool.packet[packet]
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
@@ -318,7 +318,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
 
 @inner
 def _eject(const, state, switch, packet, output, tick):
-    """Send a packet to its host if the ejection channel is free, and tell whether it was."""
+    """Eject a packet if the ejection channel is free, and tell whether it was."""
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
@@ -331,7 +331,7 @@ def _eject(const, state, switch, packet, output, tick):
 
 @inner
 def _free_ports(const, state, switch, tick):
-    """Find the network ports of a switch that are not held, a bit each, uint64."""
+    """Return the free network ports of a switch, uint64, a bit each."""
     free = np.uint64(0)
     base = const.net.ports.out_base[switch]
     for port in range(const.net.ports.network_outs[switch]):
@@ -342,18 +342,18 @@ def _free_ports(const, state, switch, tick):
 
 @inner
 def _allocate(const, state, switch, tick):
-    """Make the decisions of one switch in one tick."""
+    """Allocate the outputs of a switch in one tick."""
     _rank_read_headers(const, state, switch, tick)
-    if state.place[switch].ranked > 0:
+    if state.switch[switch].ranked > 0:
         _send_ranked(const, state, switch, tick)
-    if state.place[switch].next_sender <= tick:
+    if state.switch[switch].next_sender <= tick:
         _inject_from_hosts(const, state, switch, tick)
 
 
 @inner
 def _send_ranked(const, state, switch, tick):
-    """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
-    switch_record = state.place[switch]
+    """Send the eligible packets of a switch, in order of rank, through free outputs."""
+    switch_record = state.switch[switch]
     free = _free_ports(const, state, switch, tick)
     remaining = 0
     for i in range(np.int64(switch_record.ranked)):
@@ -378,8 +378,8 @@ def _send_ranked(const, state, switch, tick):
 
 @inner
 def _inject(const, state, switch, host, tick):
-    """Let a host of a switch start a packet if it has one, and the switch has room for it."""
-    switch_record = state.place[switch]
+    """Inject a packet of a host if it has one, and the switch has space for it."""
+    switch_record = state.switch[switch]
     if max(state.host[host].created_at, state.host[host].free_at) > tick:
         if state.host_scheduled_at[host] <= tick:
             schedule_host(const, state, host, tick)
@@ -398,7 +398,7 @@ def _inject(const, state, switch, host, tick):
 
 @inner
 def _next_evaluation(state, host, tick):
-    """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
+    """Return the next tick to evaluate a host at: ``tick`` itself if it lacks only space in the switch."""
     if max(state.host[host].created_at, state.host[host].free_at) <= tick:
         return tick
     return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else TICK_LIMIT
@@ -406,30 +406,32 @@ def _next_evaluation(state, host, tick):
 
 @inner
 def _inject_from_hosts(const, state, switch, tick):
-    """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
+    """Let the hosts of a switch inject, round-robin, while the switch has space."""
     first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, next_packet = first_host + np.int64(state.place[switch].next_host), TICK_LIMIT
+    host, next_packet = first_host + np.int64(state.switch[switch].next_host), TICK_LIMIT
     for _ in range(count):
         _inject(const, state, switch, host, tick)
         next_packet = min(next_packet, _next_evaluation(state, host, tick))
         host = host + 1 if host + 1 < first_host + count else first_host
-    state.place[switch].next_sender = next_packet
+    state.switch[switch].next_sender = next_packet
 
 
 @inner
 def schedule_host(const, state, host, tick):
-    """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
+    """Schedule a host's switch for when the host may inject its next packet, or earlier beyond the horizon."""
     ready = max(state.host[host].created_at, state.host[host].free_at, tick)
     if ready < TICK_LIMIT:
         switch = np.int64(const.net.host_switch[host])
         state.host_scheduled_at[host] = min(ready, tick + state.switch_wheel.mask - const.slot)
-        state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.host_scheduled_at[host])
+        state.switch[switch].next_sender = min(
+            np.int64(state.switch[switch].next_sender), state.host_scheduled_at[host]
+        )
         _schedule_switch(const, state, switch, state.host_scheduled_at[host])
 
 
 @routine
 def _prefetch_switches(arriving, pool, position, block):
-    """Begin to load the packets of a full chunk, and the switches to which they come."""
+    """Prefetch the packets of a full block, and the records of their switches."""
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(arriving, block, i))
     for i in range(BLOCK_ENTRIES):
@@ -438,21 +440,21 @@ def _prefetch_switches(arriving, pool, position, block):
 
 @inner
 def _receive_packets(const, state, tick):
-    """Take in the packets whose head arrives now.
+    """Receive the packets whose head arrives at ``tick``.
 
-    Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
+    Returns False if a switch exceeds :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
     """
     arriving, within_bound = state.arriving, True
     block, count = take_bucket(arriving, tick)
     while block != NONE:
         prefetch_next_block(arriving, block)
         if unlikely(count == BLOCK_ENTRIES):
-            _prefetch_switches(arriving, state.pool, state.place, block)
+            _prefetch_switches(arriving, state.pool, state.switch, block)
         for i in range(count):
             packet = entry_in(arriving, block, i)
             _receive_packet(const, state, packet, tick)
             switch = state.pool.packet[packet].switch
-            within_bound &= state.place[switch].resident <= const.bound[switch]
+            within_bound &= state.switch[switch].resident <= const.bound[switch]
         state.counters.scalars[EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
     return within_bound
@@ -460,8 +462,8 @@ def _receive_packets(const, state, tick):
 
 @routine
 def _prefetch_packets(net, routes, state, switches):
-    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
-    pool, position, ranked, busy = state.pool, state.place, state.ranked, state.busy
+    """Prefetch what some switches need for allocation: their packets, and the ports of the first ones."""
+    pool, position, ranked, busy = state.pool, state.switch, state.ranked, state.busy
     for switch in switches:
         prefetch(position, switch)
         prefetch(ranked, switch)
@@ -481,7 +483,9 @@ def _prefetch_packets(net, routes, state, switches):
 def advance(const, state, now, until):
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full, or -1 if a switch holds more packets than
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full; -1 if a switch holds more packets than
     :func:`~flitlab.models.rules.occupancy.occupancy_bound` allows, which is a bug.
     """
     tick = now
@@ -505,10 +509,10 @@ def advance(const, state, now, until):
 
 
 def count_grants(state: DeflectionState) -> int:
-    """Return how many packets have been granted so far."""
+    """Return the number of packets granted so far."""
     return int(state.counters.scalars[GRANTS])
 
 
 def is_deadlocked(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
-    """Return False: a packet under hot-potato routing waits for no buffer, so nothing can be stuck."""
+    """Return False: with deflection, no packet waits for a buffer."""
     return False

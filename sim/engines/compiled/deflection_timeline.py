@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return under hot-potato switching.
+"""Failures, returns and rate changes of links and switches under deflection routing.
 
-All of it happens between two calls of the kernel, for which an output that does not work is one that is held for ever.
+Events apply between two calls of the kernel, which has no code for them: a failed output is one that stays busy.
 """
 
 import numpy as np
@@ -28,16 +28,16 @@ from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 @inner
 def _is_stranded(const, state, packet, switch):
-    """Tell whether no next hop leads a packet from switch ``switch`` to its target."""
+    """Tell whether no next hop leads a packet from a switch to its destination."""
     dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
     return leads_nowhere(const.routes, dst_switch, switch)
 
 
 @kernel
 def _drop_on_links(const, state, dead_output, stranded, dropped_flits):
-    """Lose the packets whose head is on a dead link, or, ``stranded``, on one that leads to where none leads on.
+    """Drop the packets whose head is on a dead link, or, if ``stranded``, on one to a switch without a next hop for them.
 
-    dead: bool [outputs]. lost: int64 [hosts], flits by source.
+    dead_output: bool [outputs]. dropped_flits: int64 [hosts], by source.
     """
     for tick in range(state.arriving.mask + 1):
         block, count = take_bucket(state.arriving, tick)
@@ -58,38 +58,38 @@ def _drop_on_links(const, state, dead_output, stranded, dropped_flits):
 
 @kernel
 def _drop_in_switches(const, state, failed_switches, stranded, dropped_flits):
-    """Lose the packets in dead switches, or, ``stranded``, in those from which no next hop leads to their target.
+    """Drop the packets in failed switches, or, if ``stranded``, those without a next hop.
 
-    gone: bool [switches]. lost: int64 [hosts], flits by source.
+    failed_switches: bool [switches]. dropped_flits: int64 [hosts], by source.
     """
     for switch in range(len(failed_switches)):
-        packet, remaining = np.int64(state.place[switch].reading), 0
-        state.place[switch].reading = state.place[switch].last_reading = NONE
+        packet, remaining = np.int64(state.switch[switch].reading), 0
+        state.switch[switch].reading = state.switch[switch].last_reading = NONE
         while packet != NONE:
             next_packet = np.int64(state.pool.packet[packet].next)
             state.pool.packet[packet].next = NONE
             if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 drop_packet(state, packet, dropped_flits)
-                state.place[switch].resident -= 1
-            elif state.place[switch].reading == NONE:
-                state.place[switch].reading = state.place[switch].last_reading = packet
+                state.switch[switch].resident -= 1
+            elif state.switch[switch].reading == NONE:
+                state.switch[switch].reading = state.switch[switch].last_reading = packet
             else:
-                state.pool.packet[state.place[switch].last_reading].next = packet
-                state.place[switch].last_reading = packet
+                state.pool.packet[state.switch[switch].last_reading].next = packet
+                state.switch[switch].last_reading = packet
             packet = next_packet
-        for i in range(np.int64(state.place[switch].ranked)):
+        for i in range(np.int64(state.switch[switch].ranked)):
             packet = np.int64(state.ranked[switch, i].packet)
             if failed_switches[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 drop_packet(state, packet, dropped_flits)
-                state.place[switch].resident -= 1
+                state.switch[switch].resident -= 1
             else:
-                set_ranked(const, state, switch, remaining, packet)  # routes may have changed
+                set_ranked(const, state, switch, remaining, packet)  # with the ports of new routes
                 remaining += 1
-        state.place[switch].ranked = remaining
+        state.switch[switch].ranked = remaining
 
 
 class DeflectionTimelineRun(TimelineRun):
-    """A run of hot-potato switching on a network that changes (see :class:`flitlab.sim.engines.base.Run`)."""
+    """A compiled run of deflection routing on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool):
         super().__init__(deflection, scenario, load, seed, log)
@@ -111,13 +111,13 @@ class DeflectionTimelineRun(TimelineRun):
             self._schedule_switch(switch, tick)
 
     def _drop_stranded(self, failed: Bools, failed_switches: Bools, stranded: bool) -> None:
-        """Lose what is on channels that fail and in switches, and, ``stranded``, what can get no further."""
+        """Drop the packets on failed channels, in failed switches, and, if ``stranded``, without a next hop."""
         dead_output = np.zeros(len(self._state.busy), bool)
         dead_output[self._output_of_channel[failed]] = True
         _drop_on_links(self._constants, self._state, dead_output, stranded, self._dropped_flits)
         _drop_in_switches(self._constants, self._state, failed_switches, stranded, self._dropped_flits)
 
     def _schedule_switch(self, switch: int, tick: int) -> None:
-        """Have a switch decide at a tick, or at the next slot boundary."""
+        """Schedule the evaluation of a switch at a tick, or at the next slot boundary."""
         slot = self._constants.slot
         schedule(self._state.switch_wheel, switch, -(-tick // slot) * slot)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ideal switch, compiled.
+"""Ideal switches, compiled.
 
-As nothing holds a packet back but those before it, an output knows when a packet will start as soon as that joins its
-queue. So a packet goes on at once to the line of those that will come to the other end of the channel, each with the
-tick of that, and a hop is one event: the first packet of a line coming. Packets are records that are used again, and
-there are more of them when none is left.
+Only earlier packets hold a packet back, so that its start on an output is known as soon as it joins the output's queue.
+The packet goes to the delivery queue of the channel at once, with the tick of its arrival; a hop is hence one event.
+Packets are records of a pool, which is doubled when it is used up.
 """
 
 from typing import NamedTuple
@@ -57,37 +56,34 @@ from flitlab.sim.engines.compiled.ugal import choose_route
 _ONE = np.uint64(1)
 
 FRONT, BACK = range(2)
-"""Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
+"""Columns of ``IdealState.delivery_queue``: first packet, NONE if the queue is empty, and last packet."""
 
 
 class IdealConstants(NamedTuple):
-    """The constants of a run of ideal switches; times are in ticks."""
+    """Constants of a run of ideal switches; times are in ticks."""
 
     net: Net
-    rule: int  # how one of several ways is chosen: RANDOM ...
+    rule: int  # selection among several routes or ports: RANDOM ...
     inputs: int
     header_ticks: int
-    transit_ticks: (
-        Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
-    )
-    injection_ticks: Ints  # int64 [hosts]: from a host until the header has been read
+    transit_ticks: Ints  # int64 [outputs]: from a packet's start to the end of its delivery queue, without its flits if
+    # the output ejects
+    injection_ticks: Ints  # int64 [hosts]: from injection until the header has been read
     routes: Tables
-    in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
+    in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host feeds it
 
 
 class IdealState(NamedTuple):
-    """The state of a run of ideal switches: all that changes."""
+    """State of a run of ideal switches: all that changes."""
 
     pool: Pool
-    delivery_queue: (
-        np.ndarray
-    )  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
-    free_at: Ints  # int64 [outputs]: tick in which all of the queue is sent
+    delivery_queue: np.ndarray  # uint32 [inputs + hosts, 2]: packets in flight to an input, or to a host
+    free_at: Ints  # int64 [outputs]: tick at which the output's queue is empty
     host: np.ndarray  # HOST [hosts]
-    due_queues: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
-    members: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    queue_wheel: TimingWheel
-    host_wheel: TimingWheel
+    due_queues: Ints  # int64 [inputs + hosts + 1]: scratch, delivery queues whose first packet arrives
+    members: Ints  # int64 [hosts + 1]: scratch, the hosts of a tick
+    queue_wheel: TimingWheel  # delivery queues, by the tick of their first packet
+    host_wheel: TimingWheel  # hosts to evaluate, by tick
     program: Program | None
     counters: RunCounters
 
@@ -97,7 +93,12 @@ def build(
 ) -> tuple[IdealConstants, IdealState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
@@ -141,7 +142,7 @@ def build(
 
 @inner
 def _enqueue(state, packet, queue, arrives_at):
-    """Put a packet at the end of a line, at whose end it will be in tick ``arrives_at``."""
+    """Append a packet to a delivery queue, which it leaves at tick ``arrives_at``."""
     record = state.pool.packet[packet]
     record.arrives_at = arrives_at
     record.next = NONE
@@ -155,7 +156,7 @@ def _enqueue(state, packet, queue, arrives_at):
 
 @inner
 def _dequeue(state, queue):
-    """Take the first packet out of a line, and return it."""
+    """Remove the first packet from a delivery queue, and return it."""
     packet = np.int64(state.delivery_queue[queue, FRONT])
     next_packet = np.int64(state.pool.packet[packet].next)
     state.delivery_queue[queue, FRONT] = next_packet
@@ -166,15 +167,15 @@ def _dequeue(state, queue):
 
 @inner
 def _backlog_flits(state, output, tick):
-    """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
+    """Return the flits that an output has yet to send at the beginning of ``tick``."""
     return max(state.free_at[output] - tick, np.int64(0))
 
 
 @inner
 def queue_estimate(const, state, switch, port, tick):
-    """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
+    """Return the flits that wait for a channel, and the switch at its end.
 
-    here, port: the channel, by its switch and its port there.
+    switch, port: the switch that the channel leaves, and the port there.
     """
     output = const.net.ports.out_base[switch] + port
     input_port = np.int64(const.net.ports.out_input[output])
@@ -183,9 +184,9 @@ def queue_estimate(const, state, switch, port, tick):
 
 @inner
 def _cost(const, state, packet, switch, dst_switch, port, tick):
-    """Count the flits that an output has still to send, with those of a polarized packet's detour.
+    """Return the flits that an output has yet to send, plus the penalty of a polarized packet's detour.
 
-    here, target: switches, that of the output and that of the packet's destination. port: of the output.
+    switch, port: of the output. dst_switch: of the packet.
     """
     output = np.int64(const.net.ports.out_base[switch]) + port
     cost = _backlog_flits(state, output, tick)
@@ -197,9 +198,9 @@ def _cost(const, state, packet, switch, dst_switch, port, tick):
 
 @inner
 def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
-    """Choose one of the ports of switch ``switch`` that an adaptive packet may take (see ``rules.adaptive``).
+    """Choose one of the ports of a switch for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
-    A polarized packet takes that of least cost. ports: uint64, a bit each. target: as in :func:`_cost`.
+    A polarized packet takes the port of least cost. ports: uint64, a bit each. dst_switch: as in :func:`_cost`.
     """
     if popcount(ports) == 1:
         return lowest(ports)
@@ -223,7 +224,7 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
 
 @inner
 def _choose_output(const, state, packet, switch, tick):
-    """Choose the output of a packet at switch ``switch``."""
+    """Choose the output of a packet at a switch."""
     record = state.pool.packet[packet]
     dst_host = np.int64(record.dst_host)
     dst_switch = np.int64(const.net.host_switch[dst_host])
@@ -243,7 +244,7 @@ def _choose_output(const, state, packet, switch, tick):
 
 @inner
 def _forward(const, state, input_port, tick):
-    """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
+    """Let the packet that arrives at an input join the queue of its output."""
     packet = _dequeue(state, input_port)
     flits = np.int64(state.pool.packet[packet].flits)
     if const.in_channel[input_port] >= 0:
@@ -255,7 +256,7 @@ def _forward(const, state, input_port, tick):
 
 @inner
 def join_output(const, state, packet, switch, tick):
-    """Let a packet at switch ``switch`` join the queue of its output."""
+    """Let a packet at a switch join the queue of its output."""
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
     output = _choose_output(const, state, packet, switch, tick)
@@ -271,7 +272,7 @@ def join_output(const, state, packet, switch, tick):
 
 @inner
 def _inject(const, state, host, tick):
-    """Start a host's oldest packet if that is possible, and wake the host when it may be."""
+    """Inject a host's next packet if possible, and schedule the host for when it may inject again."""
     record = state.host[host]
     ready = max(record.created_at, record.free_at)
     if ready <= tick:
@@ -286,7 +287,7 @@ def _inject(const, state, host, tick):
 
 @inner
 def _schedule_host(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
+    """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
 
 
@@ -294,7 +295,9 @@ def _schedule_host(const, state, host, tick):
 def advance(const, state, now, until):
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full, or the records of packets are used up.
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full or the pool is low.
     """
     tick = now
     while tick < until:
@@ -317,10 +320,10 @@ def advance(const, state, now, until):
 
 
 def count_grants(state: IdealState) -> int:
-    """Return how many packets have joined the queue of an output so far."""
+    """Return the number of packets that have joined the queue of an output so far."""
     return int(state.counters.scalars[GRANTS])
 
 
 def is_deadlocked(const: IdealConstants, state: IdealState, now: int) -> bool:
-    """Return False: no packet waits for room, so nothing can be stuck."""
+    """Return False: no packet waits for buffer space."""
     return False

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while packets go through ideal switches.
+"""Failures, returns and rate changes of links and switches with ideal switches.
 
-The kernel knows of every packet when it starts, and puts it into the line of those that come over the channel at once.
-Those that wait for a channel that does not work are in a line of their own instead, its *limbo*, from which nothing
-comes: a record that is no packet stands at its front for ever, and the kernel looks at a line for what is at the front.
+The kernel knows the arrival of every packet when it starts, and puts it into the channel's delivery queue at once.
+Packets that wait for a failed channel are in its *blocked queue* instead, from which nothing arrives: a record that is
+no packet stays at its front, and the kernel schedules a queue by its front.
 """
 
 from typing import NamedTuple
@@ -27,10 +27,10 @@ from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
 class Channels(NamedTuple):
-    """Where channels between switches are, int64 [channels] each.
+    """Queues and ends of the channels between switches, int64 [channels] each.
 
-    output: of the switch that each leaves. line: of the packets that come over it. limbo: the line of those that wait
-    while it does not work. tail, head: the switches at its ends.
+    output: that feeds the channel. delivery_queue: of the packets in flight. blocked_queue: of the packets that wait
+    while it has failed. src_switch, dst_switch: its ends.
     """
 
     output: Ints
@@ -42,7 +42,7 @@ class Channels(NamedTuple):
 
 @inner
 def _append(state, queue, packet):
-    """Put a packet at the end of a line."""
+    """Append a packet to a queue."""
     state.pool.packet[packet].next = NONE
     if state.delivery_queue[queue, FRONT] == NONE:
         state.delivery_queue[queue, FRONT] = packet
@@ -53,7 +53,7 @@ def _append(state, queue, packet):
 
 @inner
 def _clear(state, blocked_queue):
-    """Take all packets out of a limbo, and return the first of them."""
+    """Empty a blocked queue, and return its first packet."""
     no_packet = np.int64(state.delivery_queue[blocked_queue, FRONT])
     first_packet = np.int64(state.pool.packet[no_packet].next)
     state.delivery_queue[blocked_queue, BACK] = no_packet
@@ -63,16 +63,16 @@ def _clear(state, blocked_queue):
 
 @inner
 def _dst_switch(const, state, packet):
-    """Find the switch that a packet goes to."""
+    """Return the destination switch of a packet."""
     return np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
 
 
 @kernel
 def _separate_waiting(const, state, channels, selected, failed, failed_switches, tick, dropped_flits):
-    """Part what waits for channels, which goes to their limbos, from what is on them or behind them, or lose either.
+    """Separate the packets that wait for channels from those in flight: the former move to blocked queues.
 
-    Lost is what is on a channel that fails, what is in a switch that is gone, and what can get no further from the end
-    of a channel. which, failed: bool [channels]. gone: bool [switches]. lost: int64 [hosts].
+    Dropped are packets on channels that fail, in failed switches, and stranded at the end of a channel. selected,
+    failed: bool [channels]. failed_switches: bool [switches]. dropped_flits: int64 [hosts], by source.
     """
     for c in range(len(selected)):
         if not selected[c]:
@@ -107,7 +107,7 @@ def _separate_waiting(const, state, channels, selected, failed, failed_switches,
 
 @kernel
 def _resume(const, state, channels, selected, tick):
-    """Let channels send what is in their limbos; which: bool [channels]."""
+    """Let channels send the packets of their blocked queues; selected: bool [channels]."""
     for c in range(len(selected)):
         if not selected[c]:
             continue
@@ -124,10 +124,11 @@ def _resume(const, state, channels, selected, tick):
 
 @kernel
 def _extract_rerouted(const, state, channels, channel_up, dropped_flits):
-    """Lose what can get no further from a limbo, and take out what waits for nothing any more.
+    """Extract the packets to re-route from blocked queues, and drop stranded ones.
 
-    That is what a channel that does not work has, or one that leads to where it can get no further. works: bool
-    [channels]. lost: int64 [hosts]. Returns the first of them, which know the channel that they waited for.
+    Re-routed are packets of failed channels, and of channels to a switch without a next hop for them. channel_up: bool
+    [channels]. dropped_flits: int64 [hosts]. Returns the first of a list of packets, whose ``output`` is the channel
+    that they waited for.
     """
     first_packet, network_queues = NONE, NONE
     for c in range(len(channel_up)):
@@ -153,7 +154,7 @@ def _extract_rerouted(const, state, channels, channel_up, dropped_flits):
 
 @kernel
 def _requeue(const, state, channels, first_packet, tick):
-    """Let packets, from a first one on, join the queues of the outputs that they choose now."""
+    """Let the packets of a list join the queues of newly chosen outputs."""
     packet = np.int64(first_packet)
     while packet != NONE:
         next_packet = np.int64(state.pool.packet[packet].next)
@@ -163,7 +164,7 @@ def _requeue(const, state, channels, first_packet, tick):
 
 @kernel
 def _block_outputs(state, channels, channel_up):
-    """Let outputs that do not work, bool [channels], be free when all in their limbos is sent after the last tick."""
+    """Set the outputs of failed channels free after the last tick, plus the flits in their blocked queues."""
     for c in range(len(channel_up)):
         if channel_up[c]:
             continue
@@ -176,7 +177,7 @@ def _block_outputs(state, channels, channel_up):
 
 @kernel
 def _schedule_queues(state, queues):
-    """Have the first packets of the first so many lines looked at when they are due, and nothing else."""
+    """Schedule the first ``queues`` delivery queues by their first packet, and nothing else."""
     state.queue_wheel.words[:] = 0
     for queue in range(queues):
         packet = np.int64(state.delivery_queue[queue, FRONT])
@@ -185,7 +186,7 @@ def _schedule_queues(state, queues):
 
 
 class IdealTimelineRun(TimelineRun):
-    """A run of ideal switches on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
+    """A compiled run of ideal switches on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool):
         super().__init__(ideal, scenario, load, seed, log)
@@ -198,7 +199,7 @@ class IdealTimelineRun(TimelineRun):
             src_switch=topology.src.astype(np.int64), dst_switch=topology.dst.astype(np.int64),
         )  # fmt: skip
         no_packet = allocate_records(self._state.pool, len(blocked_queue))
-        self._state.pool.packet["next"][no_packet] = NONE  # and no flits
+        self._state.pool.packet["next"][no_packet] = NONE  # it has no flits
         blocked_queues = np.column_stack([no_packet, no_packet])
         self._state = self._state._replace(delivery_queue=np.concatenate([self._state.delivery_queue, blocked_queues]))
         switch = np.concatenate([net.ports.in_switch, np.zeros(topology.hosts, np.uint32), topology.dst])

@@ -2,7 +2,7 @@
 """A timing wheel of links, by the tick of their next arrival, and the order of arrivals within a tick.
 
 Functions take the constants of a switching mode, with ``mask`` (buckets - 1), and its state: ``bucket``, uint32
-[buckets], the first link of each; ``next_link``, uint32 [links], the next link in the same bucket; ``occupied``, uint64
+[buckets], the first link of each; ``next_in_bucket``, uint32 [links], the next link in the same bucket; ``occupied``, uint64
 [buckets / 64], a bit for each bucket in use; ``members``, int64, scratch.
 """
 
@@ -26,7 +26,7 @@ _INSERTION_SORT_MAX = 8
 def schedule_arrival(const, state, link, tick):
     """Schedule the next arrival from a link at ``tick``; a link has at most one."""
     bucket = np.uint64(tick & const.mask)
-    state.next_link[link] = state.bucket[bucket]
+    state.next_in_bucket[link] = state.bucket[bucket]
     state.bucket[bucket] = link
     state.occupied[bucket >> _WORD_SHIFT] |= _ONE << (bucket & _BIT_MASK)
 
@@ -36,12 +36,12 @@ def cancel_arrival(const, state, link, tick):
     """Cancel the arrival from a link scheduled at ``tick``; the bucket's bit may stay set, harmlessly."""
     bucket = np.uint64(tick & const.mask)
     if state.bucket[bucket] == link:
-        state.bucket[bucket] = state.next_link[link]
+        state.bucket[bucket] = state.next_in_bucket[link]
         return
     k = np.int64(state.bucket[bucket])
-    while state.next_link[k] != link:
-        k = np.int64(state.next_link[k])
-    state.next_link[k] = state.next_link[link]
+    while state.next_in_bucket[k] != link:
+        k = np.int64(state.next_in_bucket[k])
+    state.next_in_bucket[k] = state.next_in_bucket[link]
 
 
 @inner
@@ -79,7 +79,7 @@ def take_due_links(const, state, tick):
         state.members[count] = link
         count += 1
         prefetch(state.link, link)
-        link = np.int64(state.next_link[link])
+        link = np.int64(state.next_in_bucket[link])
     return count
 
 

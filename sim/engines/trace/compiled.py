@@ -210,7 +210,7 @@ class DeflectionWatch(CompiledWatch):
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         if sight.done or not here:
             return sight
-        switch = self._state.place[self.place]
+        switch = self._state.switch[self.place]
         ranked = self._state.ranked[self.place, : switch["ranked"]]["packet"]
         if self.record in ranked or self.record in self.listed(switch["reading"]):
             return sight._replace(eligible=int(self.field("eligible_at")))

@@ -96,8 +96,8 @@ def advance(const, state, tick, until):
                 packet = take_first_packet(const, state, link, tick)
                 if is_internal(const, link):
                     record = state.packet[packet]
-                    path_index, next_link = np.int64(record.path_index) + 1, np.int64(record.onto)
-                    record.path_index, record.onto = path_index, state.path[path_index + 1]
+                    path_index, next_link = np.int64(record.path_index) + 1, np.int64(record.next_link)
+                    record.path_index, record.next_link = path_index, state.path[path_index + 1]
                     accept(const, state, next_link, packet, tick)
                 else:
                     deliver(const, state, link, packet, tick)
@@ -143,7 +143,7 @@ class CompiledDatagrams:
     def _apply(self, change: Change) -> None:
         for link in change.broken.tolist():
             break_link(self._constants, self._state, link, change.tick)
-        self._state.link["limit"][change.mended] = self.session.queues.queue_bytes
+        self._state.link["capacity"][change.mended] = self.session.queues.queue_bytes
         for link, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
             change_rate(self._constants, self._state, link, ratio, change.tick)
         if len(change.moved):

@@ -50,7 +50,7 @@ def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
     """
     packet = allocate_record(state)
     record = state.packet[packet]
-    record.path_index, record.onto = path_index, state.path[path_index + 1]
+    record.path_index, record.next_link = path_index, state.path[path_index + 1]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, sequence, stamp, kind
     accept(const, state, np.int64(state.path[path_index]), packet, now)
 
@@ -60,7 +60,7 @@ def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     subflow_record = state.subflow[subflow]
     subflow_record.sent += 1
-    _emit_packet(const, state, subflow, sequence, DATA, low_bits(now), np.int64(subflow_record.start), now)
+    _emit_packet(const, state, subflow, sequence, DATA, low_bits(now), np.int64(subflow_record.path_start), now)
 
 
 @inner
@@ -127,9 +127,9 @@ def _is_new(state, subflow, sequence):
         if held[place >> np.uint64(6)] & bit:
             return False
         held[place >> np.uint64(6)] |= bit
-        subflow_record.beyond = np.int64(subflow_record.beyond) + 1
+        subflow_record.out_of_order = np.int64(subflow_record.out_of_order) + 1
         return True
-    expected, beyond = expected + 1, np.int64(subflow_record.beyond)
+    expected, beyond = expected + 1, np.int64(subflow_record.out_of_order)
     while beyond > 0:
         place = np.uint64(expected) & mask
         bit = _ONE << (place & np.uint64(63))
@@ -138,7 +138,7 @@ def _is_new(state, subflow, sequence):
         held[place >> np.uint64(6)] ^= bit
         beyond -= 1
         expected += 1
-    subflow_record.expected, subflow_record.beyond = expected, beyond
+    subflow_record.expected, subflow_record.out_of_order = expected, beyond
     return True
 
 
@@ -155,8 +155,8 @@ def _receive(const, state, subflow, sequence, now):
     if const.no_retransmissions or _is_new(state, subflow, sequence):
         subflow_record.received += 1
         flow = np.int64(subflow_record.flow)
-        state.missing[flow] -= 1
-        if state.missing[flow] == 0:
+        state.undelivered[flow] -= 1
+        if state.undelivered[flow] == 0:
             state.finished[flow] = now
         record_received(state.program, const, state, flow, now)
     else:
@@ -170,12 +170,14 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
     una: first packet that the receiver lacks. stamp: of the data.
     """
     if const.ack_path == REVERSE_PATH:
-        _emit_packet(const, state, subflow, first_missing, kind, stamp, np.int64(state.subflow[subflow].back), now)
+        _emit_packet(
+            const, state, subflow, first_missing, kind, stamp, np.int64(state.subflow[subflow].ack_path_start), now
+        )
         return
     packet = allocate_record(state)
     record = state.packet[packet]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, first_missing, stamp, kind
-    record.onto = state.path[np.int64(state.subflow[subflow].start)]
+    record.next_link = state.path[np.int64(state.subflow[subflow].path_start)]
     append_packet(const, state, const.links + subflow, packet, now)
 
 
@@ -219,7 +221,7 @@ def expire(const, state, subflow, now):
         if seq[STATE] <= OPENING:
             state.subflow[subflow].timeouts += seq[STATE]
             open_up(const.rules, state.senders, subflow, now)
-            _emit_packet(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].start), now)
+            _emit_packet(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].path_start), now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return

@@ -34,40 +34,49 @@ def _size(const, kind):
 @inner
 def _service(const, link_record, kind):
     """Return the ticks that a link takes for a packet of a kind."""
-    return service_ticks(link_record.ratio, _size(const, kind)) if has_odd_size(kind) else np.int64(link_record.service)
+    return (
+        service_ticks(link_record.ratio, _size(const, kind)) if has_odd_size(kind) else np.int64(link_record.data_ticks)
+    )
 
 
 @inner
 def _settle_queue(const, state, link_record, now):
     """Forget the packets that have left a link's queue by now, some of which may be odd."""
     run, packet, served, occupied = (
-        np.int64(link_record.run),
-        np.int64(link_record.serving),
-        link_record.served,
-        link_record.occupied,
+        np.int64(link_record.data_run),
+        np.int64(link_record.first_in_queue),
+        link_record.first_departure,
+        link_record.occupied_bytes,
     )
     while run > 0 and served <= now:
         occupied -= const.packet_bytes
         run -= 1
-        served += np.int64(link_record.service) if run > 0 else _service(const, link_record, state.packet[packet].kind)
+        served += (
+            np.int64(link_record.data_ticks) if run > 0 else _service(const, link_record, state.packet[packet].kind)
+        )
     if run == 0:
         while packet != NONE and served <= now:
             record = state.packet[packet]
             occupied -= _size(const, record.kind)
             served += elapsed(record.followed, served)
             packet = np.int64(record.next)
-    link_record.run, link_record.serving, link_record.served, link_record.occupied = run, packet, served, occupied
+    link_record.data_run, link_record.first_in_queue, link_record.first_departure, link_record.occupied_bytes = (
+        run,
+        packet,
+        served,
+        occupied,
+    )
 
 
 @inner
 def _occupied(const, state, link_record, now):
     """Return the bytes in a link's queue, the packet in service included."""
-    if link_record.odd == 0:
+    if link_record.odd_size_packets == 0:
         busy = np.uint64(max(np.int64(0), link_record.free_at - now))
-        service = np.uint64(link_record.service)
+        service = np.uint64(link_record.data_ticks)
         return np.int64((busy + service - np.uint64(1)) // service) * const.packet_bytes
     _settle_queue(const, state, link_record, now)
-    return link_record.occupied
+    return link_record.occupied_bytes
 
 
 @inner
@@ -77,15 +86,17 @@ def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
     size, occupied: bytes of the packet, and of those before it. departs: tick at which it has left the queue.
     """
     if odd:
-        if link_record.odd == 0:
-            link_record.run, link_record.serving = occupied // const.packet_bytes, NONE
-            link_record.served = link_record.free_at - (np.int64(link_record.run) - 1) * np.int64(link_record.service)
-        link_record.odd = np.int64(link_record.odd) + 1
-    link_record.occupied = occupied + size
-    if link_record.serving == NONE:
-        link_record.serving = packet
-        if link_record.run == 0:
-            link_record.served = departs_at
+        if link_record.odd_size_packets == 0:
+            link_record.data_run, link_record.first_in_queue = occupied // const.packet_bytes, NONE
+            link_record.first_departure = link_record.free_at - (np.int64(link_record.data_run) - 1) * np.int64(
+                link_record.data_ticks
+            )
+        link_record.odd_size_packets = np.int64(link_record.odd_size_packets) + 1
+    link_record.occupied_bytes = occupied + size
+    if link_record.first_in_queue == NONE:
+        link_record.first_in_queue = packet
+        if link_record.data_run == 0:
+            link_record.first_departure = departs_at
 
 
 @inner
@@ -103,13 +114,13 @@ def append_packet(const, state, link, packet, departs_at):
     """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     link_record = state.link[link]
     state.packet[packet].next = NONE
-    if link_record.head == NONE:
-        link_record.head, link_record.left = packet, low_bits(departs_at)
+    if link_record.first_packet == NONE:
+        link_record.first_packet, link_record.left = packet, low_bits(departs_at)
         schedule_arrival(const, state, link, departs_at + np.int64(link_record.delay))
     else:
-        last = state.packet[np.int64(link_record.tail)]
+        last = state.packet[np.int64(link_record.last_packet)]
         last.next, last.followed = packet, low_bits(departs_at)
-    link_record.tail = packet
+    link_record.last_packet = packet
 
 
 @inner
@@ -118,7 +129,7 @@ def accept(const, state, link, packet, now):
     link_record, kind = state.link[link], state.packet[packet].kind
     odd, size, occupied_before = has_odd_size(kind), _size(const, kind), _occupied(const, state, link_record, now)
     occupied = occupied_before + size
-    if occupied > np.int64(link_record.limit):
+    if occupied > np.int64(link_record.capacity):
         _drop(const, state, link, packet)
         return
     if occupied > const.early_drop_bytes and link < const.feeders:
@@ -131,13 +142,13 @@ def accept(const, state, link, packet, now):
         link_record.marks += 1
     service = _service(const, link_record, kind)
     departs_at = max(now, link_record.free_at) + service
-    if odd or link_record.odd > 0:
+    if odd or link_record.odd_size_packets > 0:
         _add_odd_size(const, link_record, packet, odd, size, occupied_before, departs_at)
     link_record.free_at = departs_at
     link_record.accepted += 1
-    link_record.stay += departs_at - now
-    if occupied > np.int64(link_record.most):
-        link_record.most = occupied
+    link_record.queueing_ticks += departs_at - now
+    if occupied > np.int64(link_record.max_occupancy):
+        link_record.max_occupancy = occupied
     append_packet(const, state, link, packet, departs_at)
     add_busy_ticks(state.program, link, service)
 
@@ -152,16 +163,16 @@ def is_internal(const, link):
 def take_first_packet(const, state, link, now):
     """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     link_record = state.link[link]
-    packet = np.int64(link_record.head)
+    packet = np.int64(link_record.first_packet)
     record = state.packet[packet]
-    if link_record.odd > 0:
-        if link_record.serving == packet:
+    if link_record.odd_size_packets > 0:
+        if link_record.first_in_queue == packet:
             _settle_queue(const, state, link_record, now)
-        link_record.odd = np.int64(link_record.odd) - has_odd_size(record.kind)
+        link_record.odd_size_packets = np.int64(link_record.odd_size_packets) - has_odd_size(record.kind)
     next_packet = np.int64(record.next)
     if next_packet != NONE:
         schedule_arrival(const, state, link, now + elapsed(record.followed, link_record.left))
-    link_record.head, link_record.left = next_packet, record.followed
+    link_record.first_packet, link_record.left = next_packet, record.followed
     return packet
 
 
@@ -175,16 +186,16 @@ def _left_queue_at(link_record, now):
 def break_link(const, state, link, now):
     """Lose what is on a link, which takes nothing any more."""
     link_record = state.link[link]
-    packet = np.int64(link_record.head)
+    packet = np.int64(link_record.first_packet)
     if packet != NONE:
         cancel_arrival(const, state, link, _left_queue_at(link_record, now) + np.int64(link_record.delay))
     while packet != NONE:
         next_packet = np.int64(state.packet[packet].next)
         _drop(const, state, link, packet)
         packet = next_packet
-    link_record.head = link_record.serving = NONE
-    link_record.run = link_record.occupied = link_record.limit = 0
-    link_record.odd = const.mixed
+    link_record.first_packet = link_record.first_in_queue = NONE
+    link_record.data_run = link_record.occupied_bytes = link_record.capacity = 0
+    link_record.odd_size_packets = const.mixed
     add_busy_ticks(state.program, link, min(0, now - link_record.free_at))
     link_record.free_at = now
 
@@ -193,9 +204,9 @@ def break_link(const, state, link, now):
 def change_rate(const, state, link, ratio, now):
     """Let a link take ``ratio`` for a byte from now on, also for the packets in its queue."""
     link_record = state.link[link]
-    if link_record.odd > 0:
+    if link_record.odd_size_packets > 0:
         _settle_queue(const, state, link_record, now)
-    occupied_before, link_record.ratio, link_record.service = (
+    occupied_before, link_record.ratio, link_record.data_ticks = (
         link_record.ratio,
         ratio,
         service_ticks(ratio, const.packet_bytes),
@@ -204,7 +215,7 @@ def change_rate(const, state, link, ratio, now):
         now,
         NONE,
         NONE,
-        np.int64(link_record.head),
+        np.int64(link_record.first_packet),
         _left_queue_at(link_record, now),
     )
     while packet != NONE:
@@ -217,17 +228,17 @@ def change_rate(const, state, link, ratio, now):
                 if first_moved == NONE
                 else service_ticks(ratio, size)
             )
-            link_record.stay += free_at - leaves_at
+            link_record.queueing_ticks += free_at - leaves_at
             if first_moved == NONE:
-                first_moved, link_record.served = packet, free_at
-            if packet == link_record.head:
+                first_moved, link_record.first_departure = packet, free_at
+            if packet == link_record.first_packet:
                 cancel_arrival(const, state, link, leaves_at + np.int64(link_record.delay))
                 link_record.left = low_bits(free_at)
                 schedule_arrival(const, state, link, free_at + np.int64(link_record.delay))
             else:
                 state.packet[previous].followed = low_bits(free_at)
         previous, packet, leaves_at = packet, next_packet, next_leaves_at
-    link_record.serving, link_record.run = first_moved, 0
+    link_record.first_in_queue, link_record.data_run = first_moved, 0
     if first_moved != NONE:
         add_busy_ticks(state.program, link, free_at - link_record.free_at)
         link_record.free_at = free_at

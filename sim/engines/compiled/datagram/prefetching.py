@@ -33,20 +33,20 @@ def prefetch_links(const, state, tick):
     link = np.int64(state.bucket[tick & const.mask])
     while link != NONE:
         _prefetch_link(const, state, link)
-        link = np.int64(state.next_link[link])
+        link = np.int64(state.next_in_bucket[link])
 
 
 @inner
 def prefetch_packet(state, link):
     """Begin to load the first packet of a link."""
-    prefetch(state.packet, np.int64(state.link[link].head))
+    prefetch(state.packet, np.int64(state.link[link].first_packet))
 
 
 @inner
 def prefetch_arrival(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
-    record = state.packet[np.int64(state.link[link].head)]
-    _prefetch_link(const, state, np.int64(record.onto))
+    record = state.packet[np.int64(state.link[link].first_packet)]
+    _prefetch_link(const, state, np.int64(record.next_link))
     prefetch(state.path, np.int64(record.path_index) + 2)
     if not is_internal(const, link):
         subflow = np.int64(record.subflow)
@@ -61,10 +61,10 @@ def prefetch_arrival(const, state, link):
 @inner
 def prefetch_queue(const, state, link):
     """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
-    record = state.packet[np.int64(state.link[link].head)]
-    link_record = state.link[np.int64(record.onto)]
-    prefetch(state.packet, np.int64(link_record.tail))
+    record = state.packet[np.int64(state.link[link].first_packet)]
+    link_record = state.link[np.int64(record.next_link)]
+    prefetch(state.packet, np.int64(link_record.last_packet))
     if const.mixed:
-        prefetch(state.packet, np.int64(link_record.serving))
+        prefetch(state.packet, np.int64(link_record.first_in_queue))
     if not is_internal(const, link):
-        prefetch(state.path, np.int64(state.subflow[np.int64(record.subflow)].start))
+        prefetch(state.path, np.int64(state.subflow[np.int64(record.subflow)].path_start))

@@ -24,7 +24,7 @@ PACKET = np.dtype(
         ("next", np.uint32),  # behind it on the same link
         ("followed", np.uint32),  # tick at which that one has left the queue, its low 32 bits
         ("path_index", np.uint32),  # its link's place in ``DatagramState.path``
-        ("onto", np.uint32),  # the link behind that place
+        ("next_link", np.uint32),  # the link behind that place
         ("kind", np.uint32),
         ("subflow", np.uint32),
         ("sequence", np.uint32),  # of data; of an acknowledgement the first packet that the receiver lacks
@@ -45,37 +45,40 @@ LINK = np.dtype(
     [
         ("free_at", np.int64),  # tick at which all that it has accepted will have left
         ("accepted", np.int64),  # packets of any kind
-        ("stay", np.int64),  # ticks from arrival to departure, summed over them
+        ("queueing_ticks", np.int64),  # ticks from arrival to departure, summed over them
         ("decisions", np.int64),  # of the random drop
-        ("head", np.uint32),  # first packet on it
-        ("tail", np.uint32),
+        ("first_packet", np.uint32),  # first packet on it
+        ("last_packet", np.uint32),
         ("left", np.uint32),  # tick at which the first packet has left the queue, its low 32 bits
-        ("odd", np.uint32),  # packets on it of another size than data; where acknowledgements pass queues, one more
-        ("most", np.uint32),  # largest occupancy, bytes
+        (
+            "odd_size_packets",
+            np.uint32,
+        ),  # packets on it of another size than data; where acknowledgements pass queues, one more
+        ("max_occupancy", np.uint32),  # largest occupancy, bytes
         ("delay", np.uint32),
-        ("service", np.uint32),  # ticks for a data packet
-        ("limit", np.uint32),  # room in bytes; a broken link has none
-        ("occupied", np.int64),  # bytes that are not known to have left
-        ("served", np.int64),  # tick at which the first of these packets has left
+        ("data_ticks", np.uint32),  # ticks for a data packet
+        ("capacity", np.uint32),  # room in bytes; a broken link has none
+        ("occupied_bytes", np.int64),  # bytes that are not known to have left
+        ("first_departure", np.int64),  # tick at which the first of these packets has left
         ("ratio", np.int64),  # ticks for a byte times 2**RATIO_BITS
         ("drops", np.int64),
         ("marks", np.int64),
-        ("serving", np.uint32),
-        ("run", np.uint32),
+        ("first_in_queue", np.uint32),
+        ("data_run", np.uint32),
         ("unused", np.uint32, 4),
     ]
 )
 
-LINK_COUNTS = ("accepted", "drops", "stay", "most", "marks")
+LINK_COUNTS = ("accepted", "drops", "queueing_ticks", "max_occupancy", "marks")
 """Fields of a link that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.link`."""
 
 # A subflow but for the window of its sender, two cache lines; nearly all that happens takes the first alone.
 SUBFLOW = np.dtype(
     [
         ("expected", np.uint32),  # first packet that the receiver lacks
-        ("beyond", np.uint32),  # packets that it has beyond
-        ("start", np.uint32),  # of its path in ``DatagramState.path``
-        ("back", np.uint32),  # of that of its acknowledgements
+        ("out_of_order", np.uint32),  # packets that it has beyond
+        ("path_start", np.uint32),  # of its path in ``DatagramState.path``
+        ("ack_path_start", np.uint32),  # of that of its acknowledgements
         ("flow", np.uint32),
         ("first", np.uint32),  # subflow of its flow
         ("last", np.uint32),  # and the one behind the last
@@ -132,7 +135,7 @@ class DatagramState(NamedTuple):
     packet: np.ndarray  # PACKET [packets]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
     link: np.ndarray  # LINK [links and pipes]
-    next_link: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
+    next_in_bucket: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
     bucket: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
     occupied: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links or the timers of one tick
@@ -142,7 +145,7 @@ class DatagramState(NamedTuple):
     subflow: np.ndarray  # SUBFLOW [subflows]
     senders: Senders
     unsent: Ints  # int64 [flows]: packets that have not been sent for the first time
-    missing: Ints  # int64 [flows]: packets that the receiver lacks
+    undelivered: Ints  # int64 [flows]: packets that the receiver lacks
     reorder_bits: (
         np.ndarray
     )  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
@@ -223,14 +226,14 @@ def _state(
     path, start, back = _path_arrays(constants, np.arange(subflows), session.paths, session.back)
     of_flow = np.diff(session.first)
     subflow = aligned_records(subflows, SUBFLOW)
-    subflow["start"], subflow["back"] = start, back
+    subflow["path_start"], subflow["ack_path_start"] = start, back
     subflow["flow"] = np.repeat(np.arange(len(packets)), of_flow)
     subflow["first"], subflow["last"] = np.repeat(session.first[:-1], of_flow), np.repeat(session.first[1:], of_flow)
     return DatagramState(
         packet=aligned_records(pool, PACKET),
         free=full_stack(pool),
         link=link,
-        next_link=np.full(len(link), NONE, np.uint32),
+        next_in_bucket=np.full(len(link), NONE, np.uint32),
         bucket=np.full(ticks, NONE, np.uint32),
         occupied=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(most, np.int64),
@@ -239,7 +242,7 @@ def _state(
         subflow=subflow,
         senders=senders,
         unsent=packets.copy() if program is None else np.zeros_like(packets),
-        missing=packets.copy(),
+        undelivered=packets.copy(),
         reorder_bits=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         finished=np.full(len(packets), -1, np.int64),
@@ -256,11 +259,11 @@ def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     link["delay"] = np.append(session.delay, session.ack_delay[: constants.pipes])
     link_record = link[:links]
     link_record["ratio"] = session.ratio
-    link_record["service"] = services(session, queues.packet_bytes)
-    link_record["limit"] = queues.queue_bytes
-    link_record["limit"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
-    link_record["odd"] = constants.mixed
-    for end in ("head", "tail", "serving"):
+    link_record["data_ticks"] = services(session, queues.packet_bytes)
+    link_record["capacity"] = queues.queue_bytes
+    link_record["capacity"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
+    link_record["odd_size_packets"] = constants.mixed
+    for end in ("first_packet", "last_packet", "first_in_queue"):
         link[end] = NONE
     return link
 
@@ -341,6 +344,6 @@ def with_paths(
 ) -> DatagramState:
     """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
     path, start, back_start = _path_arrays(const, moved, paths, back)
-    state.subflow["start"][moved] = len(state.path) + start
-    state.subflow["back"][moved] = len(state.path) + back_start
+    state.subflow["path_start"][moved] = len(state.path) + start
+    state.subflow["ack_path_start"][moved] = len(state.path) + back_start
     return state._replace(path=np.concatenate([state.path, path]))

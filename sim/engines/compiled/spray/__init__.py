@@ -108,7 +108,7 @@ def _arrive(const, routing, state, i, now):
         settle_nic(const, state, end, now)
         deliver(const, state, end, packet, now)
         return
-    next_link = state.onto[i]
+    next_link = state.out_link[i]
     if next_link == NONE:
         next_link = _choose_link(const, routing, state, end, packet, now)
     accept(const, state, next_link, packet, now)

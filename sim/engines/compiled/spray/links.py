@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arr
 from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.state import (
     ACCEPTED,
-    BEFORE,
+    PREVIOUS,
     BUSY_TICKS,
     CAPACITY,
     CONTROL_BYTES,
@@ -73,7 +73,7 @@ def append(state, link_record, fifo, packet):
     else:
         state.packet[link_record[fifo + 1], NEXT] = packet
         if fifo == DATA_FIFO:
-            record[BEFORE] = link_record[fifo + 1]
+            record[PREVIOUS] = link_record[fifo + 1]
     link_record[fifo + 1] = packet
 
 
@@ -92,7 +92,7 @@ def _take_last(state, link_record):
     if packet == link_record[DATA_FIFO]:
         link_record[DATA_FIFO] = NONE
     else:
-        before = np.int64(state.packet[packet, BEFORE])
+        before = np.int64(state.packet[packet, PREVIOUS])
         state.packet[before, NEXT] = NONE
         link_record[DATA_FIFO + 1] = before
     return packet

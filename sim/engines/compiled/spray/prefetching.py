@@ -61,7 +61,7 @@ def prefetch_packet(state, i):
 def prefetch_arrival(const, routing, state, i):
     """Prefetch the next link of the packet that arrives from the i-th link, or at a host its flow.
 
-    The next link is stored in ``state.onto``; NONE if the choice depends on queues.
+    The next link is stored in ``state.out_link``; NONE if the choice depends on queues.
     """
     link = _link_of(state, i)
     packet, end = _packet_of(state, link), const.fixed[link, END_NODE]
@@ -91,7 +91,7 @@ def prefetch_arrival(const, routing, state, i):
         next_link = routing.out_start[end] + spray_port(
             routing.routes, routing.built, routing.moved, routing.salts, path, hop, end, dst_switch, key, entropy
         )
-    state.onto[i] = next_link
+    state.out_link[i] = next_link
     if next_link != NONE:
         prefetch(state.link, next_link)
         prefetch_line(state.link, next_link, 1)
@@ -112,8 +112,8 @@ def prefetch_queues(const, state, i):
     link = _link_of(state, i)
     _prefetch_queue(state, link)
     if link < const.eject:
-        if state.onto[i] != NONE:
-            _prefetch_queue(state, state.onto[i])
+        if state.out_link[i] != NONE:
+            _prefetch_queue(state, state.out_link[i])
         return
     record = state.packet[_packet_of(state, link)]
     if is_response(record[KIND]):

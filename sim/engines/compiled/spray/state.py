@@ -18,7 +18,7 @@ from flitlab.sim.engines.compiled.pool import NONE, full_stack
 
 # Fields of a packet record, uint32. A packet is in one list of one link at a time.
 NEXT = 0  # behind it in that list
-BEFORE = 1  # before it in the low FIFO
+PREVIOUS = 1  # before it in the low FIFO
 ENDED = 1  # beyond the server: tick at which its service ended, its low 32 bits
 KIND = 2
 FLOW = 3
@@ -114,12 +114,12 @@ class SprayState(NamedTuple):
     packet: Words  # uint32 [packets, RECORD]
     free: Words  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
     link: Ints  # int64 [links, LINK]
-    next_link: Words  # uint32 [links]: next link in the same slot of the wheel
+    next_in_bucket: Words  # uint32 [links]: next link in the same slot of the wheel
     bucket: Words  # uint32 [ticks]: first of the links whose first packet arrives then
     occupied: Masks  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links of one tick
     scratch: Ints  # int64: to put them in order
-    onto: Ints  # int64: scratch, the links onto which their packets go
+    out_link: Ints  # int64: scratch, the links onto which their packets go
     nic: Ints  # int64 [hosts, NIC]
     next_in_turn: Ints  # int64 [flows]: which waits next for its turn at the same host, -1: none, or NOT_LISTED
     timers_set: Bytes  # uint8 [flows]: bits of the timers that are awaited
@@ -150,12 +150,12 @@ def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[Spr
         packet=aligned(pool, RECORD, np.uint32),
         free=full_stack(pool),
         link=link,
-        next_link=np.full(links, NONE, np.uint32),
+        next_in_bucket=np.full(links, NONE, np.uint32),
         bucket=np.full(ticks, NONE, np.uint32),
         occupied=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(links, np.int64),
         scratch=np.zeros(2 * links + 1, np.int64),
-        onto=np.zeros(links, np.int64),
+        out_link=np.zeros(links, np.int64),
         nic=aligned(hosts, NIC, np.int64),
         next_in_turn=np.full(count, NOT_LISTED),
         timers_set=np.zeros(count, np.uint8),
