@@ -2,8 +2,8 @@
 """A timing wheel of links, by the tick of their next arrival, and the order of arrivals within a tick.
 
 Functions take the constants of a switching mode, with ``mask`` (buckets - 1), and its state: ``bucket``, uint32
-[buckets], the first link of each; ``next_in_bucket``, uint32 [links], the next link in the same bucket; ``occupied``, uint64
-[buckets / 64], a bit for each bucket in use; ``members``, int64, scratch.
+[buckets], the first link of each; ``next_in_bucket``, uint32 [links], the next link in the same bucket; ``occupied``,
+uint64 [buckets / 64], a bit for each bucket in use; ``members``, int64, scratch.
 """
 
 import numpy as np
