@@ -35,7 +35,7 @@ def _is_stranded(const, state, packet, switch):
 
 @kernel
 def _drop_on_links(const, state, dead_output, stranded, dropped_flits):
-    """Drop the packets whose head is on a dead link; if ``stranded``, also those on a link to a switch without a next hop.
+    """Drop the packets whose head is on a dead link; if ``stranded``, also those without a next hop.
 
     dead_output: bool [outputs]. dropped_flits: int64 [hosts], by source.
     """

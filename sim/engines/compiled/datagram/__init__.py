@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The datagram discipline, compiled.
+"""Mode datagram, compiled.
 
-In a tick come, in this order: packets that arrive at queues and hosts, and acknowledgements that come back without
-queues; timers; what a program does. Packets and timers of one tick are in the order of
-:func:`flitlab.models.rules.datagram.precedence`.
+Order within a tick: arrivals at queues and hosts, and ACKs that bypass queues; timers; the program. Packets and timers
+of a tick are in the order of :func:`flitlab.models.rules.datagram.precedence`.
 """
 
 from typing import Any
@@ -56,7 +55,7 @@ _SUBFLOW = np.int64(0xFFFFFF)
 
 @inner
 def _gather_timers(const, state, tick):
-    """List the timers that ring in a tick in ``state.members``, each numbered after all links; how many they are."""
+    """List the timers that expire in a tick in ``state.members``, numbered behind all links; returns their number."""
     count = np.int64(0)
     while state.timers[len(state.timers) - 1] > 0 and state.timers[0] >> 24 == tick:
         state.members[count] = const.links + (pop_timer(state.timers) & _SUBFLOW)
@@ -68,7 +67,7 @@ def _gather_timers(const, state, tick):
 def advance(const, state, tick, until):
     """Simulate the ticks from ``tick`` to ``until`` - 1.
 
-    Returns the tick reached, which is earlier if something has to grow first (see ``state.growth_needed``).
+    Returns the tick reached: an earlier one if an array has to grow first (``state.growth_needed``).
     """
     while True:
         timers = state.timers[len(state.timers) - 1]
@@ -115,7 +114,7 @@ def advance(const, state, tick, until):
 
 
 class CompiledDatagrams:
-    """A simulation of datagrams under way, compiled (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
+    """A compiled simulation of datagrams (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
 
     latest = LATEST
 
@@ -129,10 +128,13 @@ class CompiledDatagrams:
         self._tick = 0
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``; links break and subflows move as the session says.
+        """Simulate ticks up to, not including, ``until``, with the link events and path changes of the session.
 
-        Raises ``OverflowError`` beyond the last tick that timers are made for, and
-        :class:`~flitlab.sim.engines.datagram.base.MessageLost` if a packet of a program without a transport is dropped.
+        Raises
+        ------
+        OverflowError
+            Timers do not reach so far. :class:`~flitlab.sim.engines.datagram.base.MessageLost` A packet of a program
+            without a transport is dropped.
         """
         while self._changes and self._changes[0].tick < until:
             change = self._changes.pop(0)

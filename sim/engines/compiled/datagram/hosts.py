@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: what senders send and receivers hold; the windows themselves are NewReno's."""
+"""Hosts: senders and receivers; windows follow NewReno (:mod:`flitlab.models.transport.newreno`)."""
 
 import numpy as np
 
@@ -44,9 +44,9 @@ _ONE = np.uint64(1)
 
 @routine
 def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
-    """Put a new packet of a subflow into the queue of the link at a place of ``state.path``.
+    """Create a packet of a subflow, and put it into the queue of the link at ``path_index`` of ``state.path``.
 
-    kind: DATA ... stamp: tick at which the data left the sender, its low 32 bits. at: the place.
+    kind: DATA ... stamp: low 32 bits of the tick at which the data left the sender.
     """
     packet = allocate_record(state)
     record = state.packet[packet]
@@ -65,14 +65,14 @@ def _send(const, state, subflow, sequence, now):
 
 @inner
 def _reserve_window(state, sent):
-    """Make sure that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
+    """Make sure that a receiver can store ``sent`` packets, all those in flight."""
     if sent > 64 * state.reorder_bits.shape[1]:
         state.growth_needed[WINDOW] = max(state.growth_needed[WINDOW], sent)
 
 
 @inner
 def send_on(const, state, subflow, now):
-    """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
+    """Send what the window of a subflow allows: first retransmissions after a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
     while has_room(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
@@ -90,9 +90,10 @@ def send_on(const, state, subflow, now):
 
 @inner
 def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
-    """Take in an acknowledgement at the sender of a subflow.
+    """Process an ACK at the sender of a subflow.
 
-    una: first packet that the receiver lacks. stamp: tick at which the data left the sender, its low 32 bits.
+    first_missing: first packet that the receiver lacks. stamp: low 32 bits of the tick at which the data left the
+    sender.
     """
     phase = state.senders.seq[subflow, STATE]
     if kind == SYN_ACK and phase != OPENING:
@@ -114,7 +115,7 @@ def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
 
 @inner
 def _is_new(state, subflow, sequence):
-    """Tell whether the receiver of a subflow did not have a packet yet; it has it from now on."""
+    """Tell whether the receiver of a subflow lacked a packet, and record that it has it."""
     subflow_record = state.subflow[subflow]
     expected = np.int64(subflow_record.expected)
     if sequence < expected:
@@ -144,7 +145,7 @@ def _is_new(state, subflow, sequence):
 
 @inner
 def _receive(const, state, subflow, sequence, now):
-    """Take in a data packet at its receiver."""
+    """Receive a data packet."""
     subflow_record = state.subflow[subflow]
     if len(state.trace):
         entry = state.trace[state.growth_needed[TRACED]]
@@ -165,9 +166,9 @@ def _receive(const, state, subflow, sequence, now):
 
 @inner
 def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
-    """Send an acknowledgement from the receiver of a subflow, through the queues or past them.
+    """Send an ACK from the receiver of a subflow, through queues or past them.
 
-    una: first packet that the receiver lacks. stamp: of the data.
+    first_missing: first packet that the receiver lacks. stamp: of the data.
     """
     if const.ack_path == REVERSE_PATH:
         _emit_packet(
@@ -183,7 +184,7 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
 
 @inner
 def deliver(const, state, link, packet, now):
-    """Take in a packet at the host at the end of a link, or (past the links) of a pipe."""
+    """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe."""
     record = state.packet[packet]
     subflow, kind, stamp = np.int64(record.subflow), record.kind, record.stamp
     sequence = np.int64(record.sequence)
@@ -203,15 +204,15 @@ def deliver(const, state, link, packet, now):
 
 @inner
 def set_timer(state, tick, subflow):
-    """Have a subflow looked at in a tick, by putting it into the heap of timers."""
+    """Set a timer of a subflow."""
     push_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
 @routine
 def expire(const, state, subflow, now):
-    """Look at a subflow: it starts, its first packet was lost, a timeout, or the deadline has moved since.
+    """Handle the expired timer of a subflow: start, lost SYN, timeout, or a deadline that has moved.
 
-    It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
+    The next timer is set no later than the shortest timeout from now, as an ACK may move the deadline forward.
     """
     if const.paced:
         pace(const, state, subflow, now)
@@ -234,7 +235,7 @@ def expire(const, state, subflow, now):
 
 @inner
 def pace(const, state, subflow, now):
-    """Send the next packet of a constant-rate sender, which is closed as long as there is none."""
+    """Send the next packet of a constant-rate sender, which is closed while there is none."""
     subflow_record, seq = state.subflow[subflow], state.senders.seq[subflow]
     flow = np.int64(subflow_record.flow)
     seq[STATE] = CLOSED

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues and links: a packet's departure is known when a queue accepts it, so that one event a hop suffices.
+"""Queues and links. A packet's departure is known when a queue accepts it, so that a hop is one event.
 
-That event is the packet's arrival at the next place, service and propagation merged; a link has at most one pending,
-that of its first packet.
+That event is the arrival at the next queue or host, after service and propagation; a link schedules only that of its
+first packet.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 @inner
 def has_odd_size(kind):
-    """Tell whether packets of a kind are not as long as data packets."""
+    """Tell whether packets of a kind have another size than data packets."""
     return kind & ODD_SIZE_BITS != 0
 
 
 @inner
 def _size(const, kind):
-    """Return the bytes of packets of a kind in a queue."""
+    """Return the bytes of a packet of a kind in a queue."""
     if not has_odd_size(kind):
         return const.packet_bytes
     return SYN_BYTES if kind == SYN else const.ack_bytes
@@ -33,7 +33,7 @@ def _size(const, kind):
 
 @inner
 def _service(const, link_record, kind):
-    """Return the ticks that a link takes for a packet of a kind."""
+    """Return the service time of a packet of a kind on a link, in ticks."""
     return (
         service_ticks(link_record.ratio, _size(const, kind)) if has_odd_size(kind) else np.int64(link_record.data_ticks)
     )
@@ -41,7 +41,7 @@ def _service(const, link_record, kind):
 
 @inner
 def _settle_queue(const, state, link_record, now):
-    """Forget the packets that have left a link's queue by now, some of which may be odd."""
+    """Remove the packets that have left a link's queue by now, some of odd size, from its occupancy."""
     run, packet, served, occupied = (
         np.int64(link_record.data_run),
         np.int64(link_record.first_in_queue),
@@ -70,7 +70,7 @@ def _settle_queue(const, state, link_record, now):
 
 @inner
 def _occupied(const, state, link_record, now):
-    """Return the bytes in a link's queue, the packet in service included."""
+    """Return the bytes in a link's queue, with the packet in service."""
     if link_record.odd_size_packets == 0:
         busy = np.uint64(max(np.int64(0), link_record.free_at - now))
         service = np.uint64(link_record.data_ticks)
@@ -81,9 +81,9 @@ def _occupied(const, state, link_record, now):
 
 @inner
 def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
-    """Note that a packet is put into a queue in which packets of other sizes than data are, or that it is one.
+    """Account for a packet of odd size, or for any packet in a queue that has one.
 
-    size, occupied: bytes of the packet, and of those before it. departs: tick at which it has left the queue.
+    size, occupied: bytes of the packet, and of those before it. departs_at: tick at which it leaves the queue.
     """
     if odd:
         if link_record.odd_size_packets == 0:
@@ -111,7 +111,7 @@ def _drop(const, state, link, packet):
 
 @inner
 def append_packet(const, state, link, packet, departs_at):
-    """Put a packet at the end of a link; departs: tick at which it has left the queue."""
+    """Append a packet to a link; departs_at: tick at which it leaves the queue."""
     link_record = state.link[link]
     state.packet[packet].next = NONE
     if link_record.first_packet == NONE:
@@ -125,7 +125,7 @@ def append_packet(const, state, link, packet, departs_at):
 
 @inner
 def accept(const, state, link, packet, now):
-    """Take a packet into the queue of a link, or drop it."""
+    """Accept a packet into the queue of a link, or drop it."""
     link_record, kind = state.link[link], state.packet[packet].kind
     odd, size, occupied_before = has_odd_size(kind), _size(const, kind), _occupied(const, state, link_record, now)
     occupied = occupied_before + size
@@ -155,13 +155,13 @@ def accept(const, state, link, packet, now):
 
 @inner
 def is_internal(const, link):
-    """Tell whether what comes off a link goes on another."""
+    """Tell whether a link ends at another queue, not at a host."""
     return link < const.eject or const.feeders <= link < const.links
 
 
 @inner
 def take_first_packet(const, state, link, now):
-    """Take the first packet, which arrives now, off a link; the link awaits its next one."""
+    """Remove the first packet, which arrives now, from a link, and schedule the arrival of the next."""
     link_record = state.link[link]
     packet = np.int64(link_record.first_packet)
     record = state.packet[packet]
@@ -178,13 +178,13 @@ def take_first_packet(const, state, link, now):
 
 @inner
 def _left_queue_at(link_record, now):
-    """Return the tick at which the first packet on a link has left the queue, or will."""
+    """Return the tick at which the first packet on a link leaves the queue."""
     return whole_tick(link_record.left, now)
 
 
 @njit
 def break_link(const, state, link, now):
-    """Lose what is on a link, which takes nothing any more."""
+    """Fail a link: drop all its packets, and accept no more."""
     link_record = state.link[link]
     packet = np.int64(link_record.first_packet)
     if packet != NONE:
@@ -202,7 +202,7 @@ def break_link(const, state, link, now):
 
 @njit
 def change_rate(const, state, link, ratio, now):
-    """Let a link take ``ratio`` for a byte from now on, also for the packets in its queue."""
+    """Change the rate of a link, also for the packets in its queue; ratio: ticks per byte times 2**RATIO_BITS."""
     link_record = state.link[link]
     if link_record.odd_size_packets > 0:
         _settle_queue(const, state, link_record, now)

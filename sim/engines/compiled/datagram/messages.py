@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a program on its connections: which packets are whose, and when a message is delivered.
+"""Messages of a program on its connections: their packets, and their completion.
 
-A connection has the packets of its messages one behind the other, and its subflows take the next one whenever their
-windows admit it. What a subflow carries is therefore in order, and a message is delivered, with all before it, when
-every subflow has delivered in order what it had taken by the time when the message's last packet was.
+A connection has the packets of its messages one after another, and its subflows take the next one whenever their
+windows allow. Each subflow hence carries its packets in order; a message is delivered, with all before it, when every
+subflow has delivered all that it had taken when the last packet of the message was taken.
 """
 
 from typing import NamedTuple
@@ -21,15 +21,14 @@ _NONE = np.int64(-1)
 
 
 class DatagramProgram(NamedTuple):
-    """A program, and its messages in the order in which they joined each connection.
+    """A program, and its messages in the order in which they joined each connection. A send identifies its message.
 
-    A message is called by its send's operation. forth, back: see
-    :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the connection up to
-    the end of the message. bound: int64 [operations, subflows of a connection], packets that its subflows had taken
-    when the last one of the message was. behind: int64 [operations], the next message. joined: int64 [connections],
-    packets of all messages so far. taking, coming, last: int64 [connections], the first message of which some packet
-    has not been taken, the first that has not been delivered, and the last one. busy: int64 [links], ticks that a link
-    takes for all it has accepted.
+    forth, back: see :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the
+    connection up to the end of the message. sent_bound: int64 [operations, subflows of a connection], packets that its
+    subflows had taken when the last one of the message was. next_message: int64 [operations]. enqueued_packets: int64
+    [connections], packets of all messages so far. next_to_send, next_to_deliver, last: int64 [connections], the first
+    message with packets not taken, the first one not delivered, and the last one. busy_ticks: int64 [links], service
+    time of all accepted packets.
     """
 
     ranks: Ranks
@@ -71,10 +70,7 @@ def make_datagram_program(session: Session) -> DatagramProgram | None:
 
 @inner
 def add_message(program, unsent, message, flow):
-    """Let a message join a connection.
-
-    left: int64 [connections], packets that have not been taken.
-    """
+    """Add a message to a connection; unsent: int64 [connections], packets not taken."""
     packets = packets_of(size(program.ranks, message), program.packet_bytes)
     unsent[flow] += packets
     program.enqueued_packets[flow] += packets
@@ -91,7 +87,7 @@ def add_message(program, unsent, message, flow):
 
 @inner
 def record_sent_packet(program, const, state, flow, now):
-    """Note that a subflow has taken the next packet of a connection; it is on the host's link from the next tick on."""
+    """Record that a subflow has taken the next packet of a connection; it is on the link from the next tick on."""
     if program is None:
         return
     message = program.next_to_send[flow]
@@ -105,7 +101,7 @@ def record_sent_packet(program, const, state, flow, now):
 
 @inner
 def record_received(program, const, state, flow, now):
-    """Note that the receiver of a connection has got a packet that it did not have."""
+    """Record that the receiver of a connection has got a distinct packet."""
     if program is None:
         return
     message = program.next_to_deliver[flow]
@@ -129,6 +125,6 @@ def _is_delivered(program, const, state, flow, message):
 
 @inner
 def add_busy_ticks(program, link, ticks):
-    """Note that a link has accepted a packet that it takes ``ticks`` to send."""
+    """Count the service time of an accepted packet."""
     if program is not None:
         program.busy_ticks[link] += ticks

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is about to come: which memory it takes, asked for some arrivals before.
+"""Prefetching of what arrivals will touch.
 
-What arrives in a tick is known all at once, and nearly all of it a tick before. Links are asked for in that tick, their
-first packets when it begins, and from then on what these point to.
+All arrivals of a tick are known at its beginning, and nearly all a tick before. Links are prefetched a tick ahead,
+their first packets at the beginning of the tick, and then what these refer to.
 """
 
 import numpy as np
@@ -13,15 +13,15 @@ from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
 
 MIN_BATCH = 2
-"""Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""
+"""Smallest number of arrivals in a tick worth prefetching: smaller networks fit into the caches."""
 
 PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
-"""How many arrivals ahead memory is asked for, and then for what that points to."""
+"""Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
 
 
 @inner
 def _prefetch_link(const, state, link):
-    """Begin to load a link."""
+    """Prefetch the record of a link."""
     prefetch(state.link, link)
     if const.mixed:
         prefetch_line(state.link, link, 1)
@@ -29,7 +29,7 @@ def _prefetch_link(const, state, link):
 
 @inner
 def prefetch_links(const, state, tick):
-    """Begin to load the links whose first packets arrive in a tick to come."""
+    """Prefetch the links with an arrival in a later tick."""
     link = np.int64(state.bucket[tick & const.mask])
     while link != NONE:
         _prefetch_link(const, state, link)
@@ -38,13 +38,13 @@ def prefetch_links(const, state, tick):
 
 @inner
 def prefetch_packet(state, link):
-    """Begin to load the first packet of a link."""
+    """Prefetch the first packet of a link."""
     prefetch(state.packet, np.int64(state.link[link].first_packet))
 
 
 @inner
 def prefetch_arrival(const, state, link):
-    """Begin to load what is looked at when the first packet of a link arrives."""
+    """Prefetch what the arrival of the first packet of a link touches."""
     record = state.packet[np.int64(state.link[link].first_packet)]
     _prefetch_link(const, state, np.int64(record.next_link))
     prefetch(state.path, np.int64(record.path_index) + 2)
@@ -60,7 +60,7 @@ def prefetch_arrival(const, state, link):
 
 @inner
 def prefetch_queue(const, state, link):
-    """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
+    """Prefetch the last packet of the next link of a link's first packet, or the path of its subflow."""
     record = state.packet[np.int64(state.link[link].first_packet)]
     link_record = state.link[np.int64(record.next_link)]
     prefetch(state.packet, np.int64(link_record.last_packet))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do in a tick, after everything that arrives."""
+"""Programs in mode datagram: their events, after all arrivals of a tick."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_event
 
 @inner
 def run_program(program, const, state, now):
-    """Work through the program's events of this tick; the messages that it sends join their connections."""
+    """Process the program's events of a tick, and add the messages of its outbox to their connections."""
     if program is not None and next_event(program.ranks) <= now:
         process_events(program.ranks, now)
         totals = program.ranks.totals
@@ -28,7 +28,7 @@ def run_program(program, const, state, now):
 
 @routine
 def _resume_connection(const, state, flow, now):
-    """Let the subflows of a connection take what their windows admit."""
+    """Let the subflows of a connection send what their windows allow."""
     for subflow in range(const.first[flow], const.first[flow + 1]):
         if state.unsent[flow] == 0:
             return

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The channels whose turn is to come: the one at the lowest rate is found first, and rates change.
+"""A priority queue of channels, by the rate at which each has to be processed.
 
-There are mostly few of them out of many, so their keys stand one after another in any order, and the smallest is
-searched for, ``KEYS_PER_VECTOR`` at a time: for dozens that is faster than a tree, in which no branch can be foreseen.
-Of every
-block of keys a number is known that is no larger than any of them: where there are hundreds of channels and more, only
-blocks that may have the smallest are searched.
+Few channels are queued at a time, so their keys are in an unordered array, and the smallest is found by vector
+operations: for dozens of channels this is faster than a tree, whose branches are mispredicted. For every block of keys
+there is a lower bound; with hundreds of channels, only blocks that may have the smallest key are searched.
 """
 
 import numpy as np
@@ -18,7 +16,7 @@ from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, index_of, minimum
 
 @inner
 def _set_queue_key(state, index, key):
-    """Put a key at a place of the queue."""
+    """Write a key to a position of the queue."""
     state.keys[index] = key
     block = index // KEYS
     state.block_minimum[block] = min(state.block_minimum[block], key)
@@ -26,25 +24,25 @@ def _set_queue_key(state, index, key):
 
 @inner
 def schedule_channel(state, channel, rate):
-    """Let it be the turn of a channel when a rate is reached."""
+    """Schedule a channel for when a rate is reached."""
     index = state.channel[channel, QUEUED]
     if index < 0:
         index = state.totals[QUEUE]
         state.totals[QUEUE] = index + 1
         state.channel[channel, QUEUED] = index
         state.queue[index] = channel
-    _set_queue_key(state, index, np.float64(rate).view(np.int64))  # in the order of the rates, which are not negative
+    _set_queue_key(state, index, np.float64(rate).view(np.int64))  # same order as the rates, which are not negative
 
 
 @inner
 def scheduled_rate(state, channel):
-    """Return the rate at which it is the turn of a channel."""
+    """Return the rate for which a channel is scheduled."""
     return np.int64(state.keys[state.channel[channel, QUEUED]]).view(np.float64)
 
 
 @inner
 def cancel_channel(state, channel):
-    """Take a channel out of the queue."""
+    """Remove a channel from the queue."""
     index, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
     moved = state.queue[last]
     state.totals[QUEUE] = last
@@ -68,7 +66,7 @@ def _search(keys, begin, end):
 
 @inner
 def next_channel(state):
-    """Find the channel whose turn comes first."""
+    """Return the channel with the lowest scheduled rate."""
     size, block, vector_start = state.totals[QUEUE], -1, 0
     if size == 1:
         return state.queue[0]

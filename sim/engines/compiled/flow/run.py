@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run at flow level, which goes from one instant at which something happens to the next."""
+"""A run of mode flow, which proceeds from one instant with an event to the next."""
 
 import numpy as np
 
@@ -70,17 +70,18 @@ from flitlab.sim.engines.flow.model import (
 )
 
 NEVER = 1 << 62
-"""A time that nothing is known to happen at."""
+"""Time after all events."""
 
 MIN_RATE = 1e-30
-"""A rate that is none; what has nothing left has left in no time at it."""
+"""Least rate, against division by 0."""
 
 
 @inner
 def _start_message(network, path, ranks, host, state, send, now):
-    """Let the message of a send begin to flow.
+    """Start the message of a send.
 
-    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of for it.
+    Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
+    :mod:`flitlab.sim.engines.flow.model`.
     """
     src_host, dst_host, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
     stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
@@ -106,7 +107,7 @@ def _start_message(network, path, ranks, host, state, send, now):
 
 @inner
 def _uses_failed_channel(state, message):
-    """Tell whether a message takes a channel that does not work."""
+    """Tell whether a message uses a failed channel."""
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
         if state.level[state.entry_channel[entry], CAPACITY] == DEAD:
             return True
@@ -115,9 +116,10 @@ def _uses_failed_channel(state, message):
 
 @inner
 def _reroute_message(network, path, ranks, host, state, message, now):
-    """Let what is left of a message go the way that it finds now.
+    """Re-route the rest of a message.
 
-    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of for it.
+    Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
+    :mod:`flitlab.sim.engines.flow.model`.
     """
     send = state.message[message, SEND]
     src_host, dst_host = host[sender(ranks, send)], host[receiver(ranks, send)]
@@ -149,7 +151,7 @@ def _reroute_message(network, path, ranks, host, state, message, now):
 
 @kernel
 def _resize_all(network, state, never_full_share, now):
-    """Give the channels between switches the capacities that they have from now on; loose: float64 [channels]."""
+    """Apply new capacities to the channels between switches; never_full_share: float64 [channels]."""
     state.totals[NOW] = now
     state.totals[INSTANTS] += 1
     for channel in range(network.channels):
@@ -159,9 +161,10 @@ def _resize_all(network, state, never_full_share, now):
 
 @kernel
 def _reroute_all(network, path, ranks, host, state):
-    """Lead messages anew that take a channel that does not work; it can be called again with more room.
+    """Re-route the messages on failed channels; with more capacity it can be called again.
 
-    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of.
+    Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
+    :mod:`flitlab.sim.engines.flow.model`.
     """
     for message in range(state.totals[RECORDS]):
         if state.message[message, COUNT] > 0 and _uses_failed_channel(state, message):
@@ -173,7 +176,7 @@ def _reroute_all(network, path, ranks, host, state):
 
 @inner
 def _finish_sending(ranks, state, message, now):
-    """Note that the last flit of a message has left its source."""
+    """Process the last flit of a message leaving its source."""
     record_sent(ranks, state.message[message, SEND], now)
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
         release_load(state, state.entry_channel[entry])
@@ -183,7 +186,7 @@ def _finish_sending(ranks, state, message, now):
 
 @inner
 def _deliver(ranks, state, message, now):
-    """Hand a message over to its receiver's host, and forget it."""
+    """Deliver a message to its receiver, and free its record."""
     record_arrival(ranks, state.message[message, SEND], now)
     set_key(state.agenda, message, NO_KEY)
     state.totals[IN_FLIGHT] -= 1
@@ -193,7 +196,7 @@ def _deliver(ranks, state, message, now):
 
 @inner
 def _change_rate(state, message, now):
-    """Let a message go at its fair share from now on."""
+    """Apply the fair rate of a message from now on."""
     rate = steady(state.rate[message])
     if rate == state.amounts[message, SEND_RATE]:
         return
@@ -201,14 +204,14 @@ def _change_rate(state, message, now):
     state.amounts[message, SEND_RATE] = rate
     state.message[message, RATE_SINCE] = now
     ends = np.int64(NO_KEY)
-    if rate > 0.0 or state.amounts[message, REMAINING] <= 0.0:  # else it is stalled
+    if rate > 0.0 or state.amounts[message, REMAINING] <= 0.0:  # otherwise the message is stalled
         ends = now + np.int64(np.ceil(max(0.0, state.amounts[message, REMAINING]) / max(rate, MIN_RATE)))
     set_key(state.agenda, message, ends)
 
 
 @kernel
 def _update_rates(state):
-    """Give every message its fair share again, and let those whose share has changed go at it."""
+    """Update all fair rates, and apply those that have changed."""
     update_shares(state)
     for i in range(state.totals[TOUCHED]):
         _change_rate(state, state.touched[i], state.totals[NOW])
@@ -217,13 +220,13 @@ def _update_rates(state):
 
 @inner
 def _next_time(ranks, state):
-    """Return the time of what happens next."""
+    """Return the time of the next event."""
     return min(next_event(ranks), smallest(state.agenda))
 
 
 @inner
 def _process_instant(ranks, state, now):
-    """Let messages leave their sources and arrive, and the program go on, at one instant."""
+    """Process all ends of transmission, deliveries and program events of an instant."""
     state.totals[NOW] = now
     state.totals[INSTANTS] += 1
     while smallest(state.agenda) <= now:
@@ -238,9 +241,10 @@ def _process_instant(ranks, state, now):
 
 @inner
 def _start_messages(network, path, ranks, host, state):
-    """Let the messages of the outbox begin to flow.
+    """Start the messages of the outbox.
 
-    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of for it.
+    Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
+    :mod:`flitlab.sim.engines.flow.model`.
     """
     while state.totals[PENDING] < ranks.totals[OUTBOX]:
         shortage = _start_message(
@@ -256,9 +260,10 @@ def _start_messages(network, path, ranks, host, state):
 
 @kernel
 def _advance(network, path, ranks, host, state, until):
-    """Go on for as long as something happens before ``until``, or to where there is too little room.
+    """Process all events before ``until``, or until an array lacks capacity.
 
-    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of.
+    Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
+    :mod:`flitlab.sim.engines.flow.model`.
     """
     while True:
         if state.totals[PENDING] < 0:
@@ -274,7 +279,7 @@ def _advance(network, path, ranks, host, state, until):
 
 @routine
 def _add_in_flight(state, now, carried):
-    """Add what messages under way have sent to ``carried``, float64 [channels], in flits."""
+    """Add the flits that messages in flight have sent to ``carried``, float64 [channels]."""
     for message in range(state.totals[RECORDS]):
         if state.message[message, COUNT] == 0:
             continue
@@ -288,7 +293,7 @@ def _add_in_flight(state, now, carried):
 
 
 class FlowRun:
-    """A run of mode flow under way, compiled (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
+    """A compiled run of mode flow (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = NEVER // RESOLUTION
 
@@ -316,13 +321,13 @@ class FlowRun:
         self._advance_to(until)
 
     def _advance_to(self, until: int) -> None:
-        """Go on to a time, in ticks / ``RESOLUTION``."""
+        """Advance to a time, in ticks / ``RESOLUTION``."""
         self._now = until
         while shortage := _advance(self._network, self._path_work, self._ranks, self._host, self._state, until):
             self._state = doubled_state(self._state, shortage)
 
     def _apply_step(self, step: NetworkStep) -> None:
-        """Give channels the capacities that they have from now on, and messages the ways that the routing learns."""
+        """Apply new capacities of channels, and new routes of messages."""
         self._network = self._network._replace(capacity=step.capacity, routes=step.routes or self._network.routes)
         loose = never_full_share(step.capacity, self._network.channels)
         _resize_all(self._network, self._state, loose, self._now)
@@ -370,7 +375,7 @@ class FlowRun:
         return progress
 
     def flowing(self) -> Flowing:
-        """List the messages that have not left their sources, and how they share the channels."""
+        """List the messages that have not left their sources, and their shares of channels."""
         state = self._state
         records = np.flatnonzero(state.message[:, COUNT])
         records = records[np.argsort(state.message[records, SEND])]
@@ -382,5 +387,5 @@ class FlowRun:
 
     @property
     def delivered(self) -> int:
-        """Count the messages delivered so far, requests and consents included."""
+        """Number of messages delivered so far, including rendezvous control messages."""
         return int(self._state.totals[DELIVERED])

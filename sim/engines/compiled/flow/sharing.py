@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Max-min fair rates, brought up to date where messages have come and gone.
+"""Max-min fair rates, updated where messages start or end.
 
-Every message is held back by one full channel, its neck: it goes at the rate of that, its level, and nothing that
-crosses the neck goes faster (Bertsekas and Gallager, Data Networks, section 6.5.2). After a change, full channels of
-which a message came, left or changed its rate have their turns, that with the lowest level first. Either it is full at
-a lower rate than before: then it holds back all that go faster. Or at a higher one: then those that it held back go
-faster. In both cases other full channels have their turns at higher levels.
+Every message has a bottleneck, one full channel that limits it: its rate is the channel's level, and no message is
+faster on that channel (Bertsekas and Gallager, Data Networks, section 6.5.2). After a change, the full channels with a
+message that started, ended or changed its rate are processed in order of level. A channel that is full at a lower rate
+than before limits all faster messages; one that is full at a higher rate raises those that it limited. Both schedule
+other full channels, at higher levels.
 
-What channels that are not full carry is only added up. When no turn is left, those that carry too much become full at
-the rate at which they are so, and so on until there is none. As levels settle from the lowest one up, this ends, with
-the only rates that are fair.
+For channels that are not full only the load is added up. When the queue is empty, overloaded ones become full at the
+rate at which they are, until there are none. Levels settle from the lowest up, so this ends, with the unique fair
+rates.
 """
 
 import numpy as np
@@ -40,14 +40,14 @@ from flitlab.sim.engines.compiled.flow.state import (
 from flitlab.sim.engines.compiled.simd import RATES_PER_VECTOR, faster_than, load_at_rate
 
 RATE_TOLERANCE = 1e-12
-"""Two rates that differ by no more than this part are the same, added up in another order."""
+"""Relative difference up to which two rates are equal: they may be sums in different orders."""
 
-_ROUNDING = 1.0 - 1e-9  # of what is added up in another order, and again and again
+_ROUNDING = 1.0 - 1e-9  # tolerance of repeated sums in different orders
 
 
 @inner
 def _note_change(state, channel, rate):
-    """Note that a channel, which is full or has its turn, has changed for rates above ``rate``, in flits a tick."""
+    """Schedule a channel, which is full or queued, that has changed for rates above ``rate``, in flits/tick."""
     state.channel[channel, STALE] = 1
     if state.channel[channel, QUEUED] < 0 or rate < scheduled_rate(state, channel):
         schedule_channel(state, channel, rate)
@@ -55,14 +55,14 @@ def _note_change(state, channel, rate):
 
 @inner
 def release_load(state, channel):
-    """Note that a channel carries less than before at all rates above some rate below its level."""
+    """Record that a channel has less load at all rates above some rate below its level."""
     if state.channel[channel, QUEUED] >= 0 or state.level[channel, LEVEL] < np.inf:
         _note_change(state, channel, state.level[channel, LEVEL])
 
 
 @inner
 def touch(state, message):
-    """Note that the rate of a message may change at this instant."""
+    """Record that the rate of a message may change at this instant."""
     if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
         state.message[message, TOUCHED_AT] = state.totals[INSTANTS]
         state.touched[state.totals[TOUCHED]] = message
@@ -71,7 +71,7 @@ def touch(state, message):
 
 @inner
 def _mark_suspect(state, channel):
-    """Note that a channel that was not full may carry too much."""
+    """Record that a channel that was not full may be overloaded."""
     if not state.channel[channel, IS_SUSPECT]:
         state.channel[channel, IS_SUSPECT] = 1
         state.suspects[state.totals[SUSPECTS]] = channel
@@ -80,9 +80,9 @@ def _mark_suspect(state, channel):
 
 @inner
 def _reschedule(state, channel):
-    """Let a full channel, which carries more or less than before, have its turn when it may be full again.
+    """Schedule a full channel, whose load has changed, for the rate at which it may be full again.
 
-    That is not before it would be if only those whose neck it is had to make room: at lower rates, others have to, too.
+    The rate is a lower bound: it assumes that only messages limited by this channel adapt.
     """
     capacity, level, limited_share = (
         state.level[channel, CAPACITY],
@@ -102,7 +102,7 @@ def _reschedule(state, channel):
 
 @inner
 def _limit_message(state, channel, message, rate):
-    """Let a channel that is full at a rate hold a message back to it."""
+    """Limit a message to the rate at which a channel is full."""
     old, bottleneck = state.rate[message], state.message[message, BOTTLENECK]
     touch(state, message)
     state.rate[message] = rate
@@ -130,7 +130,7 @@ def _limit_message(state, channel, message, rate):
 
 @inner
 def start_flow(state, message, channel):
-    """Let a message, which has joined its channels, go as fast as others that its host's channel holds back."""
+    """Start a message, which has joined its channels, at the rate of others that its host's channel limits."""
     state.level[channel, LEVEL] = min(state.level[channel, LEVEL], state.level[channel, CAPACITY])
     _limit_message(state, channel, message, state.level[channel, LEVEL])
     _reschedule(state, channel)
@@ -138,7 +138,7 @@ def start_flow(state, message, channel):
 
 @inner
 def resize(state, channel, capacity, never_full_share):
-    """Give a channel another capacity; loose: the weight with which it is then never full."""
+    """Change the capacity of a channel; never_full_share: total share up to which it never is full."""
     state.level[channel, CAPACITY] = capacity
     state.never_full_share[channel] = never_full_share
     if state.level[channel, LEVEL] < np.inf:
@@ -149,18 +149,18 @@ def resize(state, channel, capacity, never_full_share):
 
 @inner
 def _blocks(state, channel):
-    """Find where the blocks of a channel's members begin and end."""
+    """Return begin and end of the blocks of a channel's members."""
     first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])
     return first, first + (used + (RATES_PER_VECTOR - 1) & -RATES_PER_VECTOR)
 
 
 @inner
 def _raise_members(state, channel, full):
-    """Let those that a channel has held back go faster, up to the rate at which it is full."""
+    """Raise the messages that a channel has limited, up to the rate at which it is full."""
     level = state.level[channel, LEVEL]
     state.level[channel, LEVEL] = full
     if full == np.inf:
-        state.level[channel, LIMITED_SHARE] = 0.0  # but for rounding
+        state.level[channel, LIMITED_SHARE] = 0.0  # except for rounding
     first, end = _blocks(state, channel)
     for block in range(first, end, RATES_PER_VECTOR):
         fast = np.uint64(faster_than(state.rate, state.member, block, level * (1.0 - RATE_TOLERANCE)))
@@ -169,13 +169,13 @@ def _raise_members(state, channel, full):
             fast &= fast - np.uint64(1)
             if state.message[message, BOTTLENECK] == channel:
                 _limit_message(state, channel, message, full)
-            else:  # another full channel, with the same level, holds it back
+            else:  # another full channel, with the same level, limits it
                 _note_change(state, channel, level)
 
 
 @inner
 def _limit_faster(state, channel, rate):
-    """Let a channel, which is full at a rate, hold back all that go faster."""
+    """Let a channel, which is full at a rate, limit all faster messages."""
     state.level[channel, LEVEL] = rate
     first, end = _blocks(state, channel)
     for block in range(first, end, RATES_PER_VECTOR):
@@ -187,10 +187,10 @@ def _limit_faster(state, channel, rate):
 
 @inner
 def _saturation_rate(state, channel, rate):
-    """Find the rate at which a channel is full if those that it holds back rise on, no less than ``rate``; or inf."""
+    """Return the rate, at least ``rate``, at which a channel is full if those that it limits rise; or inf."""
     first, end = _blocks(state, channel)
     level = state.level[channel, LEVEL]
-    while True:  # Newton's method from below: what is carried grows ever more slowly with the rate
+    while True:  # Newton's method from below: the load is concave in the rate
         fixed_load, rising_share, next_rate = load_at_rate(
             state.rate, state.member, state.member_share, first, end, rate, level
         )
@@ -203,7 +203,7 @@ def _saturation_rate(state, channel, rate):
 
 @inner
 def _has_faster_member(state, channel, rate):
-    """Find whether a member of a channel goes faster than a rate."""
+    """Tell whether a member of a channel is faster than a rate."""
     first, end = _blocks(state, channel)
     fast = 0
     for block in range(first, end, RATES_PER_VECTOR):
@@ -213,7 +213,7 @@ def _has_faster_member(state, channel, rate):
 
 @inner
 def _process_channel(state, channel):
-    """Do what there is to do in a channel whose turn it is, or find when its turn is."""
+    """Process the channel with the lowest scheduled rate, or reschedule it."""
     rate, level = scheduled_rate(state, channel), state.level[channel, LEVEL]
     if state.channel[channel, STALE]:
         full = _saturation_rate(state, channel, rate)
@@ -238,7 +238,7 @@ def _process_channel(state, channel):
 
 @inner
 def _check_suspect(state, channel):
-    """Let a channel that is not full have its turn if it carries too much."""
+    """Schedule a channel that is not full if it is overloaded."""
     first, end = _blocks(state, channel)
     load, _, _ = load_at_rate(state.rate, state.member, state.member_share, first, end, np.inf, np.inf)
     state.level[channel, LOAD] = load
@@ -248,7 +248,7 @@ def _check_suspect(state, channel):
 
 @routine
 def update_shares(state):
-    """Give every message its fair share again; those whose rate may have changed are in ``state.touched``."""
+    """Update the fair rates of all messages; those that may have changed are in ``state.touched``."""
     while True:
         while state.totals[QUEUE] > 0:
             _process_channel(state, next_channel(state))

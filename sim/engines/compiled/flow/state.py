@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run at flow level is made of, and how it grows with the messages under way."""
+"""State of a run of mode flow, which grows with the messages in flight."""
 
 from typing import Any, NamedTuple
 
@@ -12,57 +12,56 @@ from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
 from flitlab.sim.engines.flow.model import Network
 
-# Fields of a message under way, in ``message`` (int64) and, from GOING to FLITS, in ``amounts`` (float64), which are
-# the same memory: whatever one looks at together is in one cache line. BLOCK, COUNT: its entries, none once it has left
-# its source. NECK: the full channel that holds it back. TOUCHED_AT: the last instant at which its rate was looked into.
-# SINCE: since when it has gone at its rate. SEND: the operation. LATENCY: from its leaving the source to its delivery.
-# GOING: the rate at which it goes. LEFT: what has not left its
-# source at SINCE, in flits times units of a tick. FLITS: of all its packets.
+# Fields of a message in flight, in ``message`` (int64) and, SEND_RATE, REMAINING and FLITS, in ``amounts`` (float64), which
+# is the same memory. BLOCK, COUNT: its entries; none once it has left its source. BOTTLENECK: the full channel that limits
+# its rate. TOUCHED_AT: last instant at which its rate was updated. SEND_RATE: flits/tick, constant since the time
+# RATE_SINCE. REMAINING: flits not sent at RATE_SINCE, times RESOLUTION. SEND: the operation. FLITS: of all its packets.
+# LATENCY: from the end of transmission to delivery, in ticks / RESOLUTION.
 BLOCK, COUNT, BOTTLENECK, TOUCHED_AT, SEND_RATE, REMAINING, RATE_SINCE, SEND, FLITS, LATENCY = range(10)
 _MESSAGE = 16
 
-# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
-# MEMBERS, SIZE, USED: its block of members, the size of that and how many there are. QUEUED: its place in the queue of
-# channels whose turn is to come, -1 if it is not in it. STALE: whether it has changed since its turn was found.
-# SUSPECT: whether it is to be examined.
-# LEVEL: the rate of those that it holds back, inf if it holds none. HELD: the shares of these.
-# WEIGHT: the shares of all members. LOAD: what it carries of those that have a rate, in flits a tick.
+# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory. MEMBERS,
+# SIZE, USED: its block of members, the block's size, and its members. QUEUED: its position in the queue, -1 if it is not
+# in it. STALE: whether it has changed since it was scheduled. IS_SUSPECT: whether it may be overloaded.
+# CAPACITY: flits/tick. LEVEL: the rate of the messages that it limits, inf if it limits none. LIMITED_SHARE: their shares.
+# TOTAL_SHARE: the shares of all members. LOAD: flits/tick.
 MEMBERS, SIZE, USED, QUEUED, STALE, IS_SUSPECT = range(6)
 CAPACITY, LEVEL, LIMITED_SHARE, TOTAL_SHARE, LOAD = range(3, 8)
 _CHANNEL = 8
 
-# Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1
-# if there is none. UNDER_WAY: messages not delivered yet. QUEUE: channels in the queue. SUSPECTS: channels to be
-# examined. TOUCHED: messages whose rate was looked into at this instant. INSTANTS: how many there were. NOW: the
-# present one. PENDING: sends of the outbox that are under way already, -1 if all are. DELIVERED: messages.
+# Entries of FlowState.totals. RECORDS: message records used so far. FIRST_FREE: first free record, -1 if there is none.
+# IN_FLIGHT: messages not delivered. QUEUE: channels in the queue. SUSPECTS: channels that may be overloaded. TOUCHED:
+# messages whose rate may change at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: messages of
+# the outbox that have started, -1 if all have. DELIVERED: messages.
 RECORDS, FIRST_FREE, IN_FLIGHT, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
 _TOTALS = 10
 
 _SIZES = 48
 _MIN_MEMBERS = RATES_PER_VECTOR
 KEYS = 16 * KEYS_PER_VECTOR
-"""Channels of the queue of which one number is kept that is no larger than any of their keys."""
+"""Keys of the queue that share a lower bound."""
 
-# What there may be too few of.
+# Arrays that may lack capacity.
 SUFFICIENT, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 
 
 class FlowState(NamedTuple):
-    """The state of a run at flow level: all that changes.
+    """State of a run of mode flow: all that changes.
 
-    message, amounts: the messages under way, by record, but the first, which is nobody's. rate: float64 [records],
-    their fair shares in flits a tick, 0 of nobody. agenda: a tournament of them, by the time
-    at which something happens to them next. touched: scratch, of them.
-    entry_channel, entry_at, entry_share: int32, int32 and float64, by entry of a message: a channel, the message's
-    place among the members of that, and what the channel carries of every flit of the message. member, member_entry,
-    member_share: int32, int32 and float64, by member of a channel: a message, which of its entries this is, and its
-    share. They are in blocks of a power of two; those of members are at least ``RATES_PER_VECTOR``, filled up with
-    nobody's, who
-    have no share. entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is
-    none, and where the blocks end.
-    channel, level: the channels. loose: float64 [channels], the weight with which they are never full, since the hosts'
-    channels are earlier. queue, keys, least: channels whose turn is to come (see ``turns``). suspects: scratch, of
-    channels. carried: float64 [channels], flits of the messages that have left their source.
+    message, amounts: messages in flight, by record; record 0 stands for none. rate: float64 [records], fair rates in
+    flits/tick, 0 of record 0. agenda: a tournament of the messages, by the time of their next event. touched: scratch,
+    messages.
+
+    entry_channel, entry_position, entry_share: int32, int32 and float64, by entry of a message: a channel, the message's
+    position among the members of the channel, and the part of the message's flits that crosses it. member, member_entry,
+    member_share: int32, int32 and float64, by member of a channel: a message, its entry, and its share. Both are in
+    blocks of a power of two; blocks of members have at least ``RATES_PER_VECTOR``, padded with record 0 and share 0.
+    entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is none, and the end
+    of all blocks.
+
+    channel, level: the channels. never_full_share: float64 [channels], total share up to which a channel never is full,
+    since the hosts' channels are full before. queue, keys, block_minimum: see ``rate_queue``. suspects: scratch, channels.
+    carried: float64 [channels], flits of the messages that have left their source. totals: see above.
     """
 
     message: Ints
@@ -90,19 +89,19 @@ class FlowState(NamedTuple):
 
 
 def _aligned_row(count: int, dtype: Any) -> Any:
-    """Make an array of zeros, whole blocks of which are whole cache lines."""
+    """Make an array of zeros whose vectors are whole cache lines."""
     return aligned(-(-count // KEYS_PER_VECTOR) * KEYS_PER_VECTOR, 1, dtype).ravel()
 
 
 def never_full_share(capacity: Floats, channels: int) -> Floats:
-    """The weight with which each channel is never full; channels: how many there are between switches."""
+    """Total share up to which each channel never is full; channels: number of those between switches."""
     never_full_share = np.zeros(len(capacity))
     never_full_share[:channels] = capacity[:channels] / capacity[-1]
     return never_full_share
 
 
 def make_state(network: Network) -> FlowState:
-    """Make a state with nothing under way."""
+    """Make a state without messages in flight."""
     channels = len(network.capacity)
     level = aligned(channels, _CHANNEL, np.float64)
     level[:, CAPACITY] = network.capacity
@@ -161,14 +160,14 @@ def _doubled(array: Any) -> Any:
 
 
 def doubled_state(state: FlowState, full: int) -> FlowState:
-    """Make twice the room for what there is too much of; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
+    """Double the arrays that lack capacity; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
     state = state._replace(**{name: _doubled(getattr(state, name)) for name in _ARRAYS_OF[full]})
     return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
 
 
 @inner
 def _size_of(count):
-    """Find the exponent of the smallest block for ``count`` entries."""
+    """Return the exponent of the smallest block for ``count`` entries."""
     size = 0
     while 1 << size < count:
         size += 1
@@ -177,7 +176,7 @@ def _size_of(count):
 
 @inner
 def _allocate_block(links, blocks, size):
-    """Take a free block of 2**size records; its first one. links: int32, of the records."""
+    """Allocate a block of 2**size records, and return its first one; links: int32, of the records."""
     first = blocks[size]
     if first >= 0:
         blocks[size] = links[first]
@@ -189,14 +188,14 @@ def _allocate_block(links, blocks, size):
 
 @inner
 def _free_block(links, blocks, size, first):
-    """Give a block of 2**size records back."""
+    """Free a block of 2**size records."""
     links[first] = blocks[size]
     blocks[size] = first
 
 
 @inner
 def find_shortage(state, path, count):
-    """Find what there is too little of for one more message on ``count`` channels; ENOUGH if nothing."""
+    """Return which array lacks capacity for a message on ``count`` channels; SUFFICIENT if none does."""
     if state.totals[FIRST_FREE] < 0 and state.totals[RECORDS] == len(state.message):
         return MESSAGES_FULL
     if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entry_channel):
@@ -211,7 +210,7 @@ def find_shortage(state, path, count):
 
 @inner
 def new_message(state):
-    """Take a free record for a message."""
+    """Allocate the record of a message."""
     message = state.totals[FIRST_FREE]
     if message >= 0:
         state.totals[FIRST_FREE] = state.message[message, BLOCK]
@@ -230,7 +229,7 @@ def free_message(state, message):
 
 @inner
 def _move_member(state, old, new):
-    """Move a member to a place that is nobody's; the one that it had is nobody's then."""
+    """Move a member to an unused position."""
     state.member[new] = state.member[old]
     state.member_entry[new] = state.member_entry[old]
     state.member_share[new] = state.member_share[old]
@@ -240,7 +239,7 @@ def _move_member(state, old, new):
 
 @inner
 def _double_members(state, channel):
-    """Make twice the room for the members of a channel."""
+    """Double the capacity for members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
     new = _allocate_block(state.member_entry, state.member_blocks, _size_of(2 * size))
     for i in range(size):
@@ -252,9 +251,9 @@ def _double_members(state, channel):
 
 @inner
 def join_channels(state, message, path, count):
-    """Make a message a member of the channels of its way; its rate is to be found.
+    """Make a message a member of its channels; its rate has yet to be computed.
 
-    count: of the channels in ``path.channel``.
+    path, count: channels and shares, and their number.
     """
     block = _allocate_block(state.entry_channel, state.entry_blocks, _size_of(count))
     state.message[message, BLOCK] = block
@@ -277,7 +276,7 @@ def join_channels(state, message, path, count):
 
 @inner
 def leave_channels(state, message):
-    """Take a message out of all its channels; all of its flits have been carried."""
+    """Remove a message, all of whose flits are sent, from its channels."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]
     for entry in range(block, block + count):
         channel, share = state.entry_channel[entry], state.entry_share[entry]

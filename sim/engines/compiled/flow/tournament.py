@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tournament: which of many items has the smallest key, where keys change all the time.
+"""A tournament tree: the item with the smallest key, where keys change often.
 
-An array of int64, at the places of which there is a tree: 16 items or winners play each other, and the smallest key
-goes up. Items are numbered from 0, keys below ``NO_KEY``, which is that of items that take no part. Finding the first
-item
-and setting a key look at one block of 16 keys a level, two cache lines, and most keys that are set reach the lowest
-level only. The order of items with equal keys is theirs.
+Nodes of a tree in an int64 array compare 16 items or winners each, and the smallest key goes up. Items are numbered
+from 0; keys are below ``NO_KEY``, which is the key of an item without an event. Finding the first item, and setting a
+key, touch one block of 16 keys per level, two cache lines, and most updates stop at the lowest level. The order of
+items with equal keys is arbitrary.
 """
 
 import numpy as np
@@ -16,14 +15,14 @@ from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import index_of, minimum_with
 
 NO_KEY = (1 << 63) - 1
-"""The key of an item that takes no part."""
+"""Key of an item without an event."""
 
-_TOP = 15  # the place of the smallest of all keys; the places before are free, so that blocks begin with cache lines
-_FIRST = 0  # the place at which it stands where the items begin
+_TOP = 15  # index of the smallest key; entries before are free, so that blocks begin with cache lines
+_FIRST = 0  # entry with the index of the first item
 
 
 def make_tournament(items: int) -> Ints:
-    """Make a tournament in which as many items may take part, and none does."""
+    """Make a tournament for a number of items, none of which has a key."""
     leaf_start, width = 16, 16
     while width < items:
         leaf_start, width = leaf_start + width, width * 16
@@ -34,12 +33,12 @@ def make_tournament(items: int) -> Ints:
 
 
 def keys_of(tree: Ints) -> Ints:
-    """The keys of all items, by item."""
+    """Keys of all items, by item."""
     return tree[tree[_FIRST] :]
 
 
 def enlarged(tree: Ints, items: int) -> Ints:
-    """Copy a tournament to one in which as many items may take part."""
+    """Copy a tournament to one for more items."""
     copy = make_tournament(items)
     keys_of(copy)[: len(keys_of(tree))] = keys_of(tree)
     index, keys = int(copy[_FIRST]), keys_of(copy)
@@ -52,7 +51,7 @@ def enlarged(tree: Ints, items: int) -> Ints:
 
 @inner
 def smallest(tree):
-    """Return the smallest key, ``NO_KEY`` if no item takes part."""
+    """Return the smallest key, ``NO_KEY`` if no item has one."""
     return tree[_TOP]
 
 
@@ -64,7 +63,7 @@ def key_of(tree, item):
 
 @inner
 def set_key(tree, item, key):
-    """Give an item another key."""
+    """Set the key of an item."""
     index = tree[_FIRST] + item
     while index > _TOP:
         old, parent = tree[index], (index >> 4) + 14
@@ -80,7 +79,7 @@ def set_key(tree, item, key):
 
 @inner
 def first(tree):
-    """Find an item with the smallest key."""
+    """Return an item with the smallest key."""
     key, index, items = tree[_TOP], _TOP, tree[_FIRST]
     while index < items:
         index = index_of(tree, (index - 14) << 4, key)

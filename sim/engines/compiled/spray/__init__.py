@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spray discipline, compiled.
+"""Mode spray, compiled.
 
-In a tick services end first, then packets come to the ends of links, in an order that is drawn for every tick, then
-timers ring, then a program has its turn. What hosts and switches decide is in :mod:`flitlab.models.rules.spray`.
+Order within a tick: ends of service; arrivals from links, in an order drawn for every tick; timers; the program.
+Decisions of hosts and switches are in :mod:`flitlab.models.rules.spray`.
 """
 
 from typing import Any
@@ -69,12 +69,12 @@ from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
 _PREFETCH_DISTANCE, _NEAR_PREFETCH_DISTANCE = 6, 2
-"""How many arrivals ahead memory is asked for, and then for what that points to."""
+"""Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
 
 
 @inner
 def _choose_link(const, routing, state, switch, packet, now):
-    """Let a switch choose the link onto which a packet goes, by what it sees of its queues."""
+    """Choose the next link of a packet at a switch that routes by the lengths of its queues."""
     record, switches, first, end = (
         state.packet[packet],
         routing.switches,
@@ -96,7 +96,7 @@ def _choose_link(const, routing, state, switch, packet, now):
 
 @inner
 def _arrive(const, routing, state, i, now):
-    """Let the first packet of the i-th link of the tick come to its end."""
+    """Process the arrival of the first packet of the i-th link of the tick."""
     link = state.members[i] & _LOW
     end = const.fixed[link, END_NODE]
     if link >= const.inject and link < const.eject:
@@ -116,7 +116,7 @@ def _arrive(const, routing, state, i, now):
 
 @routine
 def _expire_timer(const, state, key, now):
-    """Let a timer ring."""
+    """Process an expired timer."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
     host = index if kind >= PULL_TIMER and kind != PROBE_TIMER else const.hosts_of_flow[index, 0]
     settle_nic(const, state, host, now)
@@ -132,7 +132,7 @@ def _expire_timer(const, state, key, now):
 
 @routine
 def _settle_all(const, state, now):
-    """Find out what all servers have done up to and in a tick."""
+    """Settle all links and interfaces: account for what their servers have done up to and in a tick."""
     for link in range(const.links):
         if link >= const.inject and link < const.eject:
             settle_nic(const, state, link - const.inject, now)
@@ -144,8 +144,8 @@ def _settle_all(const, state, now):
 def advance(const, routing, state, tick, until):
     """Simulate the ticks from ``tick`` to ``until`` - 1.
 
-    Returns the tick reached, which is earlier, and has timers that did not ring yet, if something has to grow first
-    (see ``state.growth_needed``).
+    Returns the tick reached: an earlier one, with timers yet to expire, if an array has to grow first
+    (``state.growth_needed``).
     """
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:
@@ -181,7 +181,7 @@ def advance(const, routing, state, tick, until):
 
 
 class CompiledSpray:
-    """A simulation of sprayed packets under way, compiled.
+    """A compiled simulation of sprayed packets.
 
     See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
     """
@@ -199,9 +199,12 @@ class CompiledSpray:
         return self._constants.latest
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``; links and routes change as the session says.
+        """Simulate ticks up to, not including, ``until``, with the link events and route changes of the session.
 
-        Raises ``OverflowError`` beyond the last tick that timers are made for.
+        Raises
+        ------
+        OverflowError
+            Timers do not reach so far.
         """
         while self._changes and self._changes[0].tick < until:
             change = self._changes.pop(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: whose turn it is to send at a network interface, and what packets and timers do."""
+"""Hosts: scheduling of their network interfaces, and handling of packets and timers."""
 
 import numpy as np
 
@@ -98,13 +98,13 @@ _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``
 
 @inner
 def set_timer(const, state, tick, kind, index):
-    """Have a timer of a kind ring in a tick for a flow or a host; those of one tick ring by kind and then index."""
+    """Set a timer of a flow or a host; timers of a tick expire by kind and then index."""
     push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
 @inner
 def settle_nic(const, state, host, now):
-    """Find out what a network interface has done up to and in this tick."""
+    """Settle a network interface: account for what it has done up to and in this tick."""
     link_record = state.link[const.inject + host]
     while link_record[SERVING] != NONE and link_record[SERVICE_END] <= now:
         ended = link_record[SERVICE_END]
@@ -114,7 +114,7 @@ def settle_nic(const, state, host, now):
 
 @inner
 def _serve(const, state, host, tick):
-    """Let a network interface, which is idle, begin with a packet; of ten control packets each lets data go first."""
+    """Let an idle network interface start a packet; of ten control packets, each lets data go first."""
     link = const.inject + host
     link_record, nic = state.link[link], state.nic[host]
     control, packet = link_record[CONTROL_FIFO] != NONE, NONE
@@ -135,7 +135,7 @@ def _serve(const, state, host, tick):
 
 @inner
 def _next_data(const, state, host, tick):
-    """Let the first flow in turn that still may send send; its packet, or NOBODY."""
+    """Let the next flow in turn send, if one may; returns its packet, or NONE."""
     nic = state.nic[host]
     while nic[WAITING] > 0:
         flow = nic[FIRST_TURN]
@@ -162,7 +162,7 @@ def _next_data(const, state, host, tick):
 
 @inner
 def _join_turns(const, state, host, flow):
-    """Let a flow wait for its turn if it may send and does not wait yet."""
+    """Append a flow to the round robin of its host if it may send and is not in it."""
     if state.next_in_turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
         nic = state.nic[host]
         state.next_in_turn[flow] = -1
@@ -184,7 +184,7 @@ def _request_turn(const, state, host, flow, now):
 
 @inner
 def _send_control(const, state, host, packet, now):
-    """Let a host send a packet without data."""
+    """Let a host send a control packet."""
     link_record = state.link[const.inject + host]
     append(state, link_record, CONTROL_FIFO, packet)
     if link_record[SERVING] == NONE:
@@ -193,7 +193,7 @@ def _send_control(const, state, host, packet, now):
 
 @inner
 def _make_packet(const, state, flow, kind, size, entropy, number):
-    """Make a packet of a flow."""
+    """Create a packet of a flow."""
     packet = allocate_record(state)
     record = state.packet[packet]
     record[KIND], record[FLOW], record[SIZE], record[ENTROPY] = kind, flow, size, entropy
@@ -204,7 +204,7 @@ def _make_packet(const, state, flow, kind, size, entropy, number):
 
 @inner
 def _start_timeout(const, state, flow, tick):
-    """Set the timer of a sender that has none."""
+    """Set the timeout of a sender that has none."""
     rules = rules_of(const, flow)
     if state.timers_set[flow] & _TIMEOUT == 0 and rules.answers != 0:
         state.timers_set[flow] |= _TIMEOUT
@@ -213,7 +213,7 @@ def _start_timeout(const, state, flow, tick):
 
 @inner
 def deliver(const, state, host, packet, now):
-    """Take in a packet at a host, whose interface is settled."""
+    """Deliver a packet to a host, whose interface is settled."""
     if is_response(state.packet[packet, KIND]):
         _process_response(const, state, host, packet, now)
     else:
@@ -222,7 +222,7 @@ def deliver(const, state, host, packet, now):
 
 @inner
 def _receive(const, state, host, packet, now):
-    """Take in data or a request at its receiver; its record becomes that of the answer."""
+    """Receive data or a request; its record becomes that of the response."""
     record = state.packet[packet]
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(record[NUMBER])
     value, rules = np.int64(record[VALUE]), rules_of(const, flow)
@@ -266,7 +266,7 @@ def _receive(const, state, host, packet, now):
 
 @inner
 def _trace(const, state, flow, number, now):
-    """Record that a whole data packet came, if that is wanted."""
+    """Record the arrival of an untrimmed data packet, if traced."""
     if len(state.trace):
         entry = state.trace[state.growth_needed[TRACED]]
         entry[0], entry[1], entry[2] = now, flow, number
@@ -277,7 +277,7 @@ def _trace(const, state, flow, number, now):
 
 @inner
 def _process_response(const, state, host, packet, now):
-    """Take in an acknowledgement, its contrary or a pull at its sender."""
+    """Process an ACK, a NACK or a pull at its sender."""
     record, senders = state.packet[packet], state.senders
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(np.int32(record[NUMBER]))
     rules = rules_of(const, flow)
@@ -301,7 +301,7 @@ def _process_response(const, state, host, packet, now):
 
 @inner
 def check_timeout(const, state, host, flow, now):
-    """Look at the timer of a flow, whose interface is settled."""
+    """Handle the timer of a flow, whose interface is settled."""
     rules, senders = rules_of(const, flow), state.senders
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
@@ -320,7 +320,7 @@ def check_timeout(const, state, host, flow, now):
 
 @inner
 def _await_probe(const, state, flow, now):
-    """Look at the timer for probes of a sender, if it runs and nobody will."""
+    """Set the probe timer of a sender, if it is due and not set."""
     if state.timers_set[flow] & _PROBE == 0:
         tick = next_look(rules_of(const, flow), state.senders, flow, now)
         if tick >= 0:
@@ -342,7 +342,7 @@ def check_probe(const, state, host, flow, now):
 
 @inner
 def begin_flow(const, state, host, flow, paced, now):
-    """Let a flow begin or, where the clock gives it credit, go on."""
+    """Start a flow or, where the clock gives it credit, continue it."""
     begin_sending(state.senders, flow, now)
     rules = rules_of(const, flow)
     continues = paced and pace(rules, state.senders, flow)

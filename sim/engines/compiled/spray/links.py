@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues and links: two FIFOs, a server, and a fixed delay behind it.
 
-What a server has done is found out when somebody looks at its link, at the latest when the first packet beyond it
-arrives at the next place: that arrival is the only event of a packet on a link, and a link awaits one at a time.
+A server is settled, brought up to date, when its link is used, at the latest when its first packet in flight arrives:
+that arrival is the only event of a packet on a link, and a link schedules one at a time.
 """
 
 import numpy as np
@@ -53,19 +53,19 @@ from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 @inner
 def is_untrimmed(kind):
-    """Tell whether a packet of this kind is data that was not trimmed."""
+    """Tell whether a packet of a kind is data that was not trimmed."""
     return kind & (KINDS | TRIMMED_FLAG) == DATA
 
 
 @inner
 def is_response(kind):
-    """Tell whether a packet of this kind goes from where its flow goes to where that comes from."""
+    """Tell whether a packet of a kind goes from the destination of its flow to the source."""
     return kind & KINDS != DATA and kind & KINDS != REQUEST
 
 
 @inner
 def append(state, link_record, fifo, packet):
-    """Put a packet at the end of one of the lists of a link: FLYING, CONTROL or WHOLE."""
+    """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO."""
     record = state.packet[packet]
     record[NEXT] = NONE
     if link_record[fifo] == NONE:
@@ -79,7 +79,7 @@ def append(state, link_record, fifo, packet):
 
 @inner
 def take_first(state, link_record, fifo):
-    """Take the first packet off one of the lists of a link, which is not empty."""
+    """Remove the first packet from a list of a link, which is not empty."""
     packet = link_record[fifo]
     link_record[fifo] = np.int64(state.packet[packet, NEXT])
     return packet
@@ -87,7 +87,7 @@ def take_first(state, link_record, fifo):
 
 @inner
 def _take_last(state, link_record):
-    """Take the last packet out of the low FIFO of a link, which is not empty."""
+    """Remove the last packet from the data FIFO of a link, which is not empty."""
     packet = link_record[DATA_FIFO + 1]
     if packet == link_record[DATA_FIFO]:
         link_record[DATA_FIFO] = NONE
@@ -100,7 +100,7 @@ def _take_last(state, link_record):
 
 @inner
 def start_service(const, state, link, packet, tick):
-    """Let the server of a link, which is idle, begin with a packet."""
+    """Let the idle server of a link start a packet."""
     link_record, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
     if size == const.rules.mtu:
         service = fixed[MTU_TICKS]
@@ -116,7 +116,7 @@ def start_service(const, state, link, packet, tick):
 
 @inner
 def end_service(state, link_record):
-    """Let the server of a link be done with its packet, which flies on; it is returned."""
+    """End the service of a link's packet, which is in flight then, and return it."""
     packet = link_record[SERVING]
     append(state, link_record, IN_FLIGHT, packet)
     state.packet[packet, ENDED] = low_bits(link_record[SERVICE_END])
@@ -126,7 +126,7 @@ def end_service(state, link_record):
 
 @inner
 def settle(const, state, link, now):
-    """Find out what the server of a switch's output has done up to and in this tick."""
+    """Settle the server of a switch's output: account for what it has done up to and in this tick."""
     link_record = state.link[link]
     while link_record[SERVING] != NONE and link_record[SERVICE_END] <= now:
         ended, packet = link_record[SERVICE_END], end_service(state, link_record)
@@ -142,7 +142,7 @@ def settle(const, state, link, now):
 
 @inner
 def _start_next(const, state, link, tick):
-    """Let the server of a switch's output, which is idle, begin with what waits."""
+    """Let the idle server of a switch's output start the next packet."""
     link_record = state.link[link]
     control = link_record[CONTROL_FIFO] != NONE
     if const.rules.weighted != 0 and control and link_record[DATA_FIFO] != NONE:
@@ -156,7 +156,7 @@ def _start_next(const, state, link, tick):
 
 @inner
 def _mark(const, state, link, record):
-    """Mark a packet that leaves many bytes behind it, or draw whether to."""
+    """Mark a packet (ECN) if it leaves a long queue behind; between the thresholds at random."""
     link_record, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
     marked = is_marked(const.rules.seed, link, link_record[MARK_DRAWS], link_record[DATA_BYTES], low, high)
     if link_record[DATA_BYTES] <= high:
@@ -168,7 +168,7 @@ def _mark(const, state, link, record):
 
 @inner
 def take_first_in_flight(const, state, link, now):
-    """Take the first packet beyond the server, which arrives now, off a link that is settled; it awaits the next."""
+    """Remove the packet that arrives now from a settled link, and schedule the next arrival."""
     link_record = state.link[link]
     packet = take_first(state, link_record, IN_FLIGHT)
     if link_record[IN_FLIGHT] != NONE:
@@ -181,14 +181,14 @@ def take_first_in_flight(const, state, link, now):
 
 @inner
 def _drop(state, link, packet):
-    """Lose a packet at a link."""
+    """Drop a packet at a link."""
     state.dropped[link, DROPS] += 1
     free_record(state, packet)
 
 
 @inner
 def accept(const, state, link, packet, now):
-    """Take a packet into the queue of a switch's output, or trim or drop one where it is full."""
+    """Accept a packet into the queue of a switch's output, or trim or drop one if the queue is full."""
     settle(const, state, link, now)
     link_record = state.link[link]
     size, victim = np.int64(state.packet[packet, SIZE]), packet
@@ -232,7 +232,7 @@ def accept(const, state, link, packet, now):
 
 @njit
 def break_link(const, state, link, now):
-    """Lose what is on a link, which is settled and takes nothing any more."""
+    """Fail a settled link: drop all its packets, and accept no more."""
     link_record, fixed = state.link[link], const.fixed[link]
     _cancel_arrival(const, state, link, now)
     for fifo in (IN_FLIGHT, CONTROL_FIFO, DATA_FIFO):
@@ -248,7 +248,7 @@ def break_link(const, state, link, now):
 
 @inner
 def _cancel_arrival(const, state, link, now):
-    """Let a link not await its first packet any more, if it does."""
+    """Cancel the scheduled arrival of a link's first packet, if there is one."""
     link_record, delay = state.link[link], const.fixed[link, DELAY]
     if link_record[IN_FLIGHT] != NONE:
         cancel_arrival(const, state, link, whole_tick(state.packet[link_record[IN_FLIGHT], ENDED], now) + delay)
@@ -258,7 +258,7 @@ def _cancel_arrival(const, state, link, now):
 
 @njit
 def change_link(const, state, link, ratio, capacity, low, high, now):
-    """Let a link, which is settled, have other numbers from now on, also for the packet that it is sending."""
+    """Change rate, capacity and ECN thresholds of a settled link, also for the packet in service."""
     link_record, fixed = state.link[link], const.fixed[link]
     before = fixed[RATIO]
     fixed[RATIO], fixed[CAPACITY], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, capacity, low, high

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a program, each of which is a flow: when its last packet is sent, and when all of it has come."""
+"""Messages of a program, each of which is a flow: their last transmission, and their completion."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival
 
 
 class SprayProgram(NamedTuple):
-    """A program, and which flow each of its messages is (see :class:`~flitlab.models.transport.posted.Posted`)."""
+    """A program, and the flow of each message (see :class:`~flitlab.models.transport.posted.Posted`)."""
 
     ranks: Ranks
     data: Ints
@@ -34,7 +34,7 @@ def make_spray_program(session: SpraySession) -> SprayProgram | None:
 
 @inner
 def flow_of(program, send):
-    """Find the flow that the message of a send is, as far as its stage says."""
+    """Return the flow of a send's message in its present stage."""
     stage = program.ranks.stage[send]
     if stage == RTS:
         return program.request[send]
@@ -43,7 +43,7 @@ def flow_of(program, send):
 
 @inner
 def record_first_send(program, state, flow, number, now):
-    """Note that a packet is sent for the first time; after its last one a message has left in the next tick."""
+    """Record the first transmission of a packet; a message has left in the tick after its last one."""
     if program is None:
         return
     if number == state.senders.seq[flow, PACKETS] - 1:
@@ -52,7 +52,7 @@ def record_first_send(program, state, flow, number, now):
 
 @inner
 def record_received(program, state, flow, now):
-    """Note that a packet has come whole: the only one that its host gets in this tick."""
+    """Record an untrimmed packet, the only one that its host receives in this tick."""
     if program is None:
         return
     if state.receivers.got[flow, COMPLETE] == now:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is about to come in a tick: where it goes, and which memory it takes.
+"""Prefetching of what the arrivals of a tick will touch.
 
-Links that await a packet are known all at once, so that what they need is asked for a few of them ahead.
+All links with an arrival are known at the beginning of the tick; prefetching is a few of them ahead.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ from flitlab.sim.engines.compiled.spray.state import (
 _LOW = np.int64(0xFFFFFFFF)
 
 _SEQ_LINES, _GOT_LINES = 5, 3
-"""Cache lines of a sender and of a receiver that a packet takes."""
+"""Cache lines of a sender and of a receiver that a packet touches."""
 
 
 @inner
@@ -44,14 +44,14 @@ def _link_of(state, i):
 
 @inner
 def _packet_of(state, link):
-    """Return the packet that comes off a link, though it may not be known yet that it is not served any more."""
+    """Return the packet that arrives from a link, which may not be settled yet."""
     packet = state.link[link, IN_FLIGHT]
     return state.link[link, SERVING] if packet == NONE else packet
 
 
 @inner
 def prefetch_packet(state, i):
-    """Ask for the packet that comes off the i-th link of the tick."""
+    """Prefetch the packet that arrives from the i-th link of the tick."""
     link = _link_of(state, i)
     prefetch(state.packet, _packet_of(state, link))
     prefetch_line(state.link, link, 1)
@@ -100,7 +100,7 @@ def prefetch_arrival(const, routing, state, i):
 
 @inner
 def _prefetch_sender(state, flow):
-    """Ask for a sender."""
+    """Prefetch the record of a sender."""
     for link_record in range(_SEQ_LINES):
         prefetch_line(state.senders.seq, flow, link_record)
     prefetch(state.senders.win, flow)
@@ -108,7 +108,7 @@ def _prefetch_sender(state, flow):
 
 @inner
 def prefetch_queues(const, state, i):
-    """Ask for the packets that are next in the queues of the i-th link and of that onto which its packet goes."""
+    """Prefetch the packets that are next in the queues of the i-th link and of its packet's next link."""
     link = _link_of(state, i)
     _prefetch_queue(state, link)
     if link < const.eject:
@@ -122,7 +122,7 @@ def prefetch_queues(const, state, i):
 
 @inner
 def _prefetch_queue(state, link):
-    """Ask for the packets of a link that are looked at when it is settled or takes another one."""
+    """Prefetch the packets of a link that are touched when it is settled or accepts a packet."""
     link_record = state.link[link]
     for place in (SERVING, CONTROL_FIFO, DATA_FIFO, DATA_FIFO + 1, IN_FLIGHT + 1):
         if link_record[place] != NONE:

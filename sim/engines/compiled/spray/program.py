@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that sprays its messages: what its ranks do as a tick ends."""
+"""Programs in mode spray: the events of their ranks, at the end of a tick."""
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import PACED
@@ -11,7 +11,7 @@ from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 @inner
 def run_program(program, const, state, now):
-    """Work through the program's events of this tick; the messages that it posts begin."""
+    """Process the program's events of a tick, and start the messages of its outbox."""
     if program is not None and next_event(program.ranks) <= now:
         process_events(program.ranks, now)
         totals = program.ranks.totals
