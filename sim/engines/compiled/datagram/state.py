@@ -42,8 +42,8 @@ ODD_SIZE_BITS = np.uint32(5)
 """Kinds with one of these bits have another size than a data packet."""
 
 # A link, two cache lines; nearly all events use only the first. The occupancy of its queue follows from ``free_at`` as
-# long as all packets have the size of data. Otherwise the queue is ``data_run`` data packets, and behind them the list from
-# ``first_in_queue`` on.
+# long as all packets have the size of data. Otherwise the queue is ``data_run`` data packets, and behind them the list
+# from ``first_in_queue`` on.
 LINK = np.dtype(
     [
         ("free_at", np.int64),  # tick at which all accepted packets will have left

@@ -12,27 +12,27 @@ from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
 from flitlab.sim.engines.flow.model import Network
 
-# Fields of a message in flight, in ``message`` (int64) and, SEND_RATE, REMAINING and FLITS, in ``amounts`` (float64), which
-# is the same memory. BLOCK, COUNT: its entries; none once it has left its source. BOTTLENECK: the full channel that limits
-# its rate. TOUCHED_AT: last instant at which its rate was updated. SEND_RATE: flits/tick, constant since the time
-# RATE_SINCE. REMAINING: flits not sent at RATE_SINCE, times RESOLUTION. SEND: the operation. FLITS: of all its packets.
-# LATENCY: from the end of transmission to delivery, in ticks / RESOLUTION.
+# Fields of a message in flight, in ``message`` (int64) and, SEND_RATE, REMAINING and FLITS, in ``amounts`` (float64),
+# which is the same memory. BLOCK, COUNT: its entries; none once it has left its source. BOTTLENECK: the full channel
+# that limits its rate. TOUCHED_AT: last instant at which its rate was updated. SEND_RATE: flits/tick, constant since
+# the time RATE_SINCE. REMAINING: flits not sent at RATE_SINCE, times RESOLUTION. SEND: the operation. FLITS: of all its
+# packets. LATENCY: from the end of transmission to delivery, in ticks / RESOLUTION.
 BLOCK, COUNT, BOTTLENECK, TOUCHED_AT, SEND_RATE, REMAINING, RATE_SINCE, SEND, FLITS, LATENCY = range(10)
 _MESSAGE = 16
 
-# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory. MEMBERS,
-# SIZE, USED: its block of members, the block's size, and its members. QUEUED: its position in the queue, -1 if it is not
-# in it. STALE: whether it has changed since it was scheduled. IS_SUSPECT: whether it may be overloaded.
-# CAPACITY: flits/tick. LEVEL: the rate of the messages that it limits, inf if it limits none. LIMITED_SHARE: their shares.
-# TOTAL_SHARE: the shares of all members. LOAD: flits/tick.
+# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
+# MEMBERS, SIZE, USED: its block of members, the block's size, and its members. QUEUED: its position in the queue, -1 if
+# it is not in it. STALE: whether it has changed since it was scheduled. IS_SUSPECT: whether it may be overloaded.
+# CAPACITY: flits/tick. LEVEL: the rate of the messages that it limits, inf if it limits none. LIMITED_SHARE: their
+# shares. TOTAL_SHARE: the shares of all members. LOAD: flits/tick.
 MEMBERS, SIZE, USED, QUEUED, STALE, IS_SUSPECT = range(6)
 CAPACITY, LEVEL, LIMITED_SHARE, TOTAL_SHARE, LOAD = range(3, 8)
 _CHANNEL = 8
 
 # Entries of FlowState.totals. RECORDS: message records used so far. FIRST_FREE: first free record, -1 if there is none.
 # IN_FLIGHT: messages not delivered. QUEUE: channels in the queue. SUSPECTS: channels that may be overloaded. TOUCHED:
-# messages whose rate may change at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: messages of
-# the outbox that have started, -1 if all have. DELIVERED: messages.
+# messages whose rate may change at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: messages
+# of the outbox that have started, -1 if all have. DELIVERED: messages.
 RECORDS, FIRST_FREE, IN_FLIGHT, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
 _TOTALS = 10
 
@@ -52,16 +52,16 @@ class FlowState(NamedTuple):
     flits/tick, 0 of record 0. agenda: a tournament of the messages, by the time of their next event. touched: scratch,
     messages.
 
-    entry_channel, entry_position, entry_share: int32, int32 and float64, by entry of a message: a channel, the message's
-    position among the members of the channel, and the part of the message's flits that crosses it. member, member_entry,
-    member_share: int32, int32 and float64, by member of a channel: a message, its entry, and its share. Both are in
-    blocks of a power of two; blocks of members have at least ``RATES_PER_VECTOR``, padded with record 0 and share 0.
-    entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is none, and the end
-    of all blocks.
+    entry_channel, entry_position, entry_share: int32, int32 and float64, by entry of a message: a channel, the
+    message's position among the members of the channel, and the part of the message's flits that crosses it. member,
+    member_entry, member_share: int32, int32 and float64, by member of a channel: a message, its entry, and its share.
+    Both are in blocks of a power of two; blocks of members have at least ``RATES_PER_VECTOR``, padded with record 0 and
+    share 0. entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is none,
+    and the end of all blocks.
 
     channel, level: the channels. never_full_share: float64 [channels], total share up to which a channel never is full,
-    since the hosts' channels are full before. queue, keys, block_minimum: see ``rate_queue``. suspects: scratch, channels.
-    carried: float64 [channels], flits of the messages that have left their source. totals: see above.
+    since the hosts' channels are full before. queue, keys, block_minimum: see ``rate_queue``. suspects: scratch,
+    channels. carried: float64 [channels], flits of the messages that have left their source. totals: see above.
     """
 
     message: Ints
