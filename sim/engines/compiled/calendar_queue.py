@@ -61,7 +61,14 @@ def _word_index(block, i):
 
 @inner
 def schedule_event(queue, entry, tick):
-    """Add an entry at ``tick``, which is within the horizon."""
+    """Add an entry at ``tick``, which is within the horizon.
+
+    Parameters
+    ----------
+    queue: the calendar.
+    entry: int64, a number below NONE.
+    tick: int64, less than the horizon from now.
+    """
     bucket = tick & queue.mask
     count = np.int64(queue.words[_word_index(bucket, _COUNT)])
     if unlikely(count == BLOCK_ENTRIES):
@@ -73,7 +80,13 @@ def schedule_event(queue, entry, tick):
 
 @routine
 def schedule_events(queue, entries, ticks):
-    """Add entries, each at its own tick; both int64 [entries]."""
+    """Add entries, each at its own tick.
+
+    Parameters
+    ----------
+    queue: the calendar.
+    entries, ticks: int64 [entries].
+    """
     for i in range(len(entries)):
         schedule_event(queue, entries[i], ticks[i])
 
@@ -102,7 +115,14 @@ def take_bucket(queue, tick):
 
 @inner
 def entry_in(queue, block, i):
-    """Return entry ``i`` of a block, int64."""
+    """Return entry ``i`` of a block, int64.
+
+    Parameters
+    ----------
+    queue: the calendar.
+    block: int64, of :func:`take_bucket` or :func:`release_block`.
+    i: int64, below the block's count.
+    """
     return np.int64(queue.words[_word_index(block, _ENTRIES + i)])
 
 

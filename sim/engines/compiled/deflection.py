@@ -228,7 +228,14 @@ def _receive_packet(const, state, packet, tick):
 
 @inner
 def set_ranked(const, state, switch, position, packet):
-    """Write a packet, with its allowed ports, to a position among the eligible packets of a switch."""
+    """Write a packet, with its allowed ports, to a position among the eligible packets of a switch.
+
+    Parameters
+    ----------
+    switch: int64.
+    position: int64, in order of rank.
+    packet: int64.
+    """
     dst_host, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, position]
     dst_switch = const.net.host_switch[dst_host]
     ranked.packet = packet

@@ -174,8 +174,8 @@ class CompiledApplicationRun(CompiledRun):
             raise ValueError("the program takes more than 2**30 ticks; simulate fewer iterations, or mode: flow")
 
     def _count_created(self) -> None:
-        joined = self._state.program.queue[:, [messages.PACKETS, messages.FLITS]]
-        self._cursor[:, [sources.SEQUENCE, sources.FLITS]] = joined
+        enqueued = self._state.program.queue[:, [messages.PACKETS, messages.FLITS]]
+        self._cursor[:, [sources.SEQUENCE, sources.FLITS]] = enqueued
 
     def done(self) -> bool:
         """Whether every operation is done."""

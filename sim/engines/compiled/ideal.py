@@ -112,7 +112,7 @@ def build(
     longest = int(packets.flits.max())
     horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = 1 << int(horizon - 1).bit_length()
-    fed = ports.in_output >= 0
+    fed_by_switch = ports.in_output >= 0
     constants = IdealConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         rule=scenario.routes.select,
@@ -121,7 +121,7 @@ def build(
         transit_ticks=transit_ticks,
         injection_ticks=injection,
         routes=model.tables(topology, scenario.routes),
-        in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
+        in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
         pool=make_pool(4 * (inputs + hosts), PACKET),
@@ -175,7 +175,14 @@ def _backlog_flits(state, output, tick):
 def queue_estimate(const, state, switch, port, tick):
     """Return the flits that wait for a channel, and the switch at its end.
 
-    switch, port: the switch that the channel leaves, and the port there.
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
     output = const.net.ports.out_base[switch] + port
     input_port = np.int64(const.net.ports.out_input[output])
@@ -204,20 +211,20 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    record, least, ties, remaining = state.pool.packet[packet], NEVER, np.uint64(0), ports
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, np.uint64(0), ports
     while remaining:
         port = lowest(remaining)
         remaining &= remaining - _ONE
         cost = _cost(const, state, packet, switch, dst_switch, port, tick)
-        if cost < least:
-            least, ties = cost, np.uint64(0)
-        if cost == least:
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
             ties |= _ONE << np.uint64(port)
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     drawn = drawn_channel(ports, draw)
     if const.routes.form != POLARIZED:
         unsent = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
-        if keeps_drawn(unsent, least, np.int64(record.flits)):
+        if keeps_drawn(unsent, least_cost, np.int64(record.flits)):
             return drawn
     return drawn_tie(ties, draw)
 
@@ -256,7 +263,13 @@ def _forward(const, state, input_port, tick):
 
 @inner
 def join_output(const, state, packet, switch, tick):
-    """Let a packet at a switch join the queue of its output."""
+    """Let a packet at a switch join the queue of its output.
+
+    Parameters
+    ----------
+    packet, switch: int64.
+    tick: int64.
+    """
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
     output = _choose_output(const, state, packet, switch, tick)

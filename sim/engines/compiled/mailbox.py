@@ -84,7 +84,16 @@ def no_mailboxes() -> Mailboxes:
 def append_entry(mailboxes, entries, remote_partition, kind):
     """Append an entry of a kind to the mailbox to partition ``remote_partition`` - 1, and return its index.
 
-    entries: the array of that kind. kind: PACKETS or CONTROL.
+    Parameters
+    ----------
+    mailboxes: of this partition.
+    entries: the array of that kind, ``packets`` or ``control``.
+    remote_partition: int64, the receiving partition plus 1.
+    kind: PACKETS or CONTROL.
+
+    Returns
+    -------
+    int64, index in ``entries``.
     """
     mailbox = mailboxes.private[OUTBOX_BASE] + remote_partition
     position = mailboxes.count[mailbox, kind]
@@ -94,7 +103,14 @@ def append_entry(mailboxes, entries, remote_partition, kind):
 
 @inner
 def first_entry(mailboxes, entries, mailbox):
-    """Return the index of the first entry of a mailbox; entries: the array of a kind."""
+    """Return the index of the first entry of a mailbox.
+
+    Parameters
+    ----------
+    mailboxes: of this partition.
+    entries: the array of a kind.
+    mailbox: int64, its number.
+    """
     return mailbox * (len(entries) // len(mailboxes.count))
 
 
@@ -127,7 +143,14 @@ def swap_mailboxes(mailboxes):
 
 @inner
 def publish_next_event(mailboxes, active, event):
-    """Publish, before a barrier, whether this partition has packets, and the tick of its next event."""
+    """Publish, before a barrier, whether this partition has packets, and the tick of its next event.
+
+    Parameters
+    ----------
+    mailboxes: of this partition.
+    active: int64, 1 if this partition has packets.
+    event: int64, tick.
+    """
     for remote_partition in range(1, mailboxes.partitions + 1):
         active |= mailboxes.count[mailboxes.private[OUTBOX_BASE] + remote_partition, PACKETS] > 0
     mailbox = mailbox_from(mailboxes, mailboxes.private[PARTITION])

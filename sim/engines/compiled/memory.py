@@ -42,7 +42,16 @@ def aligned_records(count: int, dtype: Any) -> np.ndarray:
 
 
 def copy_aligned(records: np.ndarray) -> np.ndarray:
-    """Copy a two-dimensional array to one that begins with a cache line."""
+    """Copy a two-dimensional array to one that begins with a cache line.
+
+    Parameters
+    ----------
+    records: [records, words] of any type.
+
+    Returns
+    -------
+    The copy, of the same shape and type.
+    """
     count, words = records.shape
     copy = aligned(count, words, records.dtype)
     copy[:] = records

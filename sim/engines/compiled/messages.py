@@ -171,7 +171,18 @@ def take_packet(program, host):
 
 @inner
 def enqueue_message(program, send, tick):
-    """Append a send's message, in its present stage, to its host's queue: (host, packets)."""
+    """Append a send's message, in its present stage, to its host's queue.
+
+    Parameters
+    ----------
+    program: the program.
+    send: int64, its operation.
+    tick: int64.
+
+    Returns
+    -------
+    (host, packets), int64.
+    """
     host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
@@ -187,7 +198,14 @@ def enqueue_message(program, send, tick):
 
 @inner
 def record_injection(program, send, tick):
-    """Record that the tail of a packet of a send's message leaves its host by ``tick``."""
+    """Record that the tail of a packet of a send's message leaves its host by ``tick``.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    send: the operation.
+    tick: int64.
+    """
     if program is None:
         return
     if program.unsent[send] == 0:
@@ -196,7 +214,14 @@ def record_injection(program, send, tick):
 
 @inner
 def record_delivery(program, send, tick):
-    """Record that a packet of a send's message is delivered at ``tick``."""
+    """Record that a packet of a send's message is delivered at ``tick``.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    send: the operation.
+    tick: int64.
+    """
     if program is None:
         return
     program.undelivered[send] -= 1

@@ -60,7 +60,13 @@ def free_record(pool, packet):
 
 
 def free_records(pool: Any, records: Ints) -> None:
-    """Return records, int64, to the pool."""
+    """Return records to the pool.
+
+    Parameters
+    ----------
+    pool: a pool or a state.
+    records: int64 [records].
+    """
     top = int(pool.free[-1])
     pool.free[top : top + len(records)] = records
     pool.free[-1] += np.uint32(len(records))

@@ -353,13 +353,26 @@ def record_arrival(ranks, send, now):
     """Record the delivery of all packets of a send's message, in its present stage.
 
     Called before :func:`process_events` of ``now``.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    now: int64, in ticks / ``resolution``.
     """
     _push(ranks, now, 8 * send + MESSAGE_ARRIVED)
 
 
 @inner
 def record_sent(ranks, send, time):
-    """Record that the last flit of a send's message, in its present stage, leaves its host by ``time``."""
+    """Record that the last flit of a send's message, in its present stage, leaves its host by ``time``.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    time: int64, in ticks / ``resolution``.
+    """
     if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
         _push(ranks, time, 8 * send + OP_DONE)
 
@@ -374,7 +387,14 @@ def awaiting_partition(ranks, send):
 
 @inner
 def record_remote_delivery(ranks, send, time):
-    """Record that the message of a send will have been delivered, at ``time``, in another partition."""
+    """Record that the message of a send will have been delivered, at ``time``, in another partition.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    time: int64, in ticks / ``resolution``.
+    """
     _push(ranks, time, 8 * send + OP_DONE)
 
 

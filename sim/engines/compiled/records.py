@@ -308,30 +308,41 @@ def deliver_packet(const, state, packet, tick):
 @inner
 def deliver_packets(const, state, tick):
     """Deliver the packets whose tail reaches its host at ``tick``."""
-    leaving = state.ejecting
-    block, count = take_bucket(leaving, tick)
+    ejecting = state.ejecting
+    block, count = take_bucket(ejecting, tick)
     while block != NONE:
-        prefetch_next_block(leaving, block)
+        prefetch_next_block(ejecting, block)
         if unlikely(count == BLOCK_ENTRIES):
-            _prefetch_pairs(const.net, leaving, state.pool, state.counters.pairs, block)
+            _prefetch_pairs(const.net, ejecting, state.pool, state.counters.pairs, block)
         for i in range(count):
-            deliver_packet(const, state, entry_in(leaving, block, i), tick)
+            deliver_packet(const, state, entry_in(ejecting, block, i), tick)
         state.counters.scalars[EVENTS] += count
-        block, count = release_block(leaving, block), BLOCK_ENTRIES
+        block, count = release_block(ejecting, block), BLOCK_ENTRIES
 
 
 @routine
-def _prefetch_pairs(net, leaving, pool, pairs, block):
+def _prefetch_pairs(net, ejecting, pool, pairs, block):
     """Prefetch the packets of a full block, and the counters of their pairs."""
     for i in range(BLOCK_ENTRIES):
-        prefetch(pool.packet, entry_in(leaving, block, i))
+        prefetch(pool.packet, entry_in(ejecting, block, i))
     for i in range(BLOCK_ENTRIES):
-        prefetch(pairs, switch_pair(net, pool, entry_in(leaving, block, i)))
+        prefetch(pairs, switch_pair(net, pool, entry_in(ejecting, block, i)))
 
 
 @inner
 def switch_pair(net, pool, packet):
-    """Return the pair index of a packet: source switch * switches + destination switch."""
+    """Return the pair index of a packet: source switch * switches + destination switch.
+
+    Parameters
+    ----------
+    net: of the run.
+    pool: of its packets.
+    packet: int64.
+
+    Returns
+    -------
+    int64.
+    """
     src_host, dst_host = pool.packet[packet].src_host, pool.packet[packet].dst_host
     return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.host_switch[dst_host])
 

@@ -60,6 +60,13 @@ def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: 
     """Return what :func:`minimum` would if ``number`` were at a position of the vector.
 
     The number need not be stored and loaded again first.
+
+    Parameters
+    ----------
+    array: int64, aligned.
+    start: int64, a multiple of the vector length.
+    position: int64, in the vector.
+    number: int64.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -71,7 +78,14 @@ def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: 
 
 @intrinsic
 def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
-    """Return the index of the first of ``KEYS_PER_VECTOR`` int64s from ``start`` on that equals ``number``."""
+    """Return the index of the first of ``KEYS_PER_VECTOR`` int64s from ``start`` on that equals ``number``.
+
+    Parameters
+    ----------
+    array: int64, aligned.
+    start: int64, a multiple of the vector length.
+    number: int64, one of the vector's.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
@@ -98,7 +112,12 @@ def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any
 def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) -> Any:
     """Return which of ``RATES_PER_VECTOR`` members from ``start`` on have a rate above ``limit``, a bit each.
 
-    rate: float64, by member. member: int32.
+    Parameters
+    ----------
+    rate: float64, by member.
+    member: int32, aligned.
+    start: int64, a multiple of the vector length.
+    limit: float64.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -65,7 +65,14 @@ def _bucket(wheel, tick):
 
 @kernel
 def schedule(wheel, member, tick):
-    """Schedule a member at a tick."""
+    """Schedule a member at a tick.
+
+    Parameters
+    ----------
+    wheel: of the members.
+    member: integer.
+    tick: int64, less than the horizon from now.
+    """
     bucket, index, one = _bucket(wheel, tick), np.uint64(member), np.uint64(1)
     word = index >> np.uint64(6)
     wheel.words[bucket + np.uint64(wheel.summary) + word] |= one << (index & np.uint64(63))
@@ -74,14 +81,28 @@ def schedule(wheel, member, tick):
 
 @kernel
 def schedule_all(wheel, members, tick):
-    """Schedule members, an integer array, at a tick."""
+    """Schedule members at a tick.
+
+    Parameters
+    ----------
+    wheel: of the members.
+    members: integer array.
+    tick: int64.
+    """
     for i in range(len(members)):
         schedule(wheel, members[i], tick)
 
 
 @kernel
 def prefetch_bucket(wheel, member, tick):
-    """Prefetch the word with a member's bit at a tick."""
+    """Prefetch the word with a member's bit at a tick.
+
+    Parameters
+    ----------
+    wheel: of the members.
+    member: int64.
+    tick: int64.
+    """
     prefetch(wheel.words, np.int64(_bucket(wheel, tick)) + wheel.summary + (member >> 6))
 
 

@@ -101,7 +101,11 @@ def choose_route(const, state, packet, queue_estimate, tick):
 def reroute(const, state, packet, switch, queue_estimate, tick):
     """Re-route a packet at the second switch of its group, by the queues of the previous tick.
 
-    queue_estimate, tick: see :func:`choose_route`; the tick of the packet's arrival.
+    Parameters
+    ----------
+    packet, switch: int64.
+    queue_estimate: see :func:`choose_route`.
+    tick: int64, of the packet's arrival.
     """
     record = state.pool.packet[packet]
     route, hop = np.int64(record.route), np.int64(record.hop)

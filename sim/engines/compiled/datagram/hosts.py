@@ -184,7 +184,14 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
 
 @inner
 def deliver(const, state, link, packet, now):
-    """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe."""
+    """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe.
+
+    Parameters
+    ----------
+    link: int64, of the arrival.
+    packet: int64; its record is freed.
+    now: int64, tick.
+    """
     record = state.packet[packet]
     subflow, kind, stamp = np.int64(record.subflow), record.kind, record.stamp
     sequence = np.int64(record.sequence)

@@ -111,7 +111,13 @@ def _drop(const, state, link, packet):
 
 @inner
 def append_packet(const, state, link, packet, departs_at):
-    """Append a packet to a link; departs_at: tick at which it leaves the queue."""
+    """Append a packet to a link.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    departs_at: int64, tick at which the packet leaves the queue.
+    """
     link_record = state.link[link]
     state.packet[packet].next = NONE
     if link_record.first_packet == NONE:
@@ -125,7 +131,13 @@ def append_packet(const, state, link, packet, departs_at):
 
 @inner
 def accept(const, state, link, packet, now):
-    """Accept a packet into the queue of a link, or drop it."""
+    """Accept a packet into the queue of a link, or drop it.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    now: int64, tick.
+    """
     link_record, kind = state.link[link], state.packet[packet].kind
     odd, size, occupied_before = has_odd_size(kind), _size(const, kind), _occupied(const, state, link_record, now)
     occupied = occupied_before + size
@@ -202,7 +214,14 @@ def break_link(const, state, link, now):
 
 @njit
 def change_rate(const, state, link, ratio, now):
-    """Change the rate of a link, also for the packets in its queue; ratio: ticks per byte times 2**RATIO_BITS."""
+    """Change the rate of a link, also for the packets in its queue.
+
+    Parameters
+    ----------
+    link: int64.
+    ratio: int64, ticks per byte times 2**RATIO_BITS.
+    now: int64, tick.
+    """
     link_record = state.link[link]
     if link_record.odd_size_packets > 0:
         _settle_queue(const, state, link_record, now)

@@ -70,7 +70,15 @@ def make_datagram_program(session: Session) -> DatagramProgram | None:
 
 @inner
 def add_message(program, unsent, message, flow):
-    """Add a message to a connection; unsent: int64 [connections], packets not taken."""
+    """Add a message to a connection.
+
+    Parameters
+    ----------
+    program: the program.
+    unsent: int64 [connections], packets not taken.
+    message: int64, its send.
+    flow: int64, the connection.
+    """
     packets = packets_of(size(program.ranks, message), program.packet_bytes)
     unsent[flow] += packets
     program.enqueued_packets[flow] += packets
@@ -87,7 +95,14 @@ def add_message(program, unsent, message, flow):
 
 @inner
 def record_sent_packet(program, const, state, flow, now):
-    """Record that a subflow has taken the next packet of a connection; it is on the link from the next tick on."""
+    """Record that a subflow has taken the next packet of a connection; it is on the link from the next tick on.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64, the connection.
+    now: int64, tick.
+    """
     if program is None:
         return
     message = program.next_to_send[flow]
@@ -101,7 +116,14 @@ def record_sent_packet(program, const, state, flow, now):
 
 @inner
 def record_received(program, const, state, flow, now):
-    """Record that the receiver of a connection has got a distinct packet."""
+    """Record that the receiver of a connection has got a distinct packet.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64, the connection.
+    now: int64, tick.
+    """
     if program is None:
         return
     message = program.next_to_deliver[flow]
@@ -125,6 +147,13 @@ def _is_delivered(program, const, state, flow, message):
 
 @inner
 def add_busy_ticks(program, link, ticks):
-    """Count the service time of an accepted packet."""
+    """Count the service time of an accepted packet.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    link: int64.
+    ticks: int64, negative to correct an earlier count.
+    """
     if program is not None:
         program.busy_ticks[link] += ticks

@@ -138,7 +138,14 @@ def start_flow(state, message, channel):
 
 @inner
 def resize(state, channel, capacity, never_full_share):
-    """Change the capacity of a channel; never_full_share: total share up to which it never is full."""
+    """Change the capacity of a channel.
+
+    Parameters
+    ----------
+    channel: int64.
+    capacity: float64, flits/tick.
+    never_full_share: float64, total share up to which it never is full.
+    """
     state.level[channel, CAPACITY] = capacity
     state.never_full_share[channel] = never_full_share
     if state.level[channel, LEVEL] < np.inf:

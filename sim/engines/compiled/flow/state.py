@@ -253,7 +253,11 @@ def _double_members(state, channel):
 def join_channels(state, message, path, count):
     """Make a message a member of its channels; its rate has yet to be computed.
 
-    path, count: channels and shares, and their number.
+    Parameters
+    ----------
+    message: int64, its record.
+    path: workspace with ``channel``, int64, and ``share``, float64 [channels], of the message.
+    count: int64, channels in ``path.channel``.
     """
     block = _allocate_block(state.entry_channel, state.entry_blocks, _size_of(count))
     state.message[message, BLOCK] = block

@@ -33,12 +33,27 @@ def make_tournament(items: int) -> Ints:
 
 
 def keys_of(tree: Ints) -> Ints:
-    """Keys of all items, by item."""
+    """Keys of all items, by item.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+
+    Returns
+    -------
+    int64 [items], a view.
+    """
     return tree[tree[_FIRST] :]
 
 
 def enlarged(tree: Ints, items: int) -> Ints:
-    """Copy a tournament to one for more items."""
+    """Copy a tournament to one for more items.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+    items: number, no less than before.
+    """
     copy = make_tournament(items)
     keys_of(copy)[: len(keys_of(tree))] = keys_of(tree)
     index, keys = int(copy[_FIRST]), keys_of(copy)
@@ -63,7 +78,14 @@ def key_of(tree, item):
 
 @inner
 def set_key(tree, item, key):
-    """Set the key of an item."""
+    """Set the key of an item.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+    item: int64.
+    key: int64, at most ``NO_KEY``.
+    """
     index = tree[_FIRST] + item
     while index > _TOP:
         old, parent = tree[index], (index >> 4) + 14

@@ -146,6 +146,11 @@ def advance(const, routing, state, tick, until):
 
     Returns the tick reached: an earlier one, with timers yet to expire, if an array has to grow first
     (``state.growth_needed``).
+
+    Parameters
+    ----------
+    routing: data by which switches route.
+    tick, until: int64.
     """
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:

@@ -98,7 +98,14 @@ _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``
 
 @inner
 def set_timer(const, state, tick, kind, index):
-    """Set a timer of a flow or a host; timers of a tick expire by kind and then index."""
+    """Set a timer of a flow or a host; timers of a tick expire by kind and then index.
+
+    Parameters
+    ----------
+    tick: int64; at most ``const.latest`` is set.
+    kind: START_TIMER ...
+    index: int64, flow or host.
+    """
     push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
@@ -213,7 +220,13 @@ def _start_timeout(const, state, flow, tick):
 
 @inner
 def deliver(const, state, host, packet, now):
-    """Deliver a packet to a host, whose interface is settled."""
+    """Deliver a packet to a host, whose interface is settled.
+
+    Parameters
+    ----------
+    host, packet: int64.
+    now: int64, tick.
+    """
     if is_response(state.packet[packet, KIND]):
         _process_response(const, state, host, packet, now)
     else:
@@ -301,7 +314,13 @@ def _process_response(const, state, host, packet, now):
 
 @inner
 def check_timeout(const, state, host, flow, now):
-    """Handle the timer of a flow, whose interface is settled."""
+    """Handle the timer of a flow, whose interface is settled.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    now: int64, tick.
+    """
     rules, senders = rules_of(const, flow), state.senders
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
@@ -330,7 +349,13 @@ def _await_probe(const, state, flow, now):
 
 @inner
 def check_probe(const, state, host, flow, now):
-    """Let a sender, whose interface is settled, send a probe if it is time."""
+    """Let a sender, whose interface is settled, send a probe if it is time.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    now: int64, tick.
+    """
     state.timers_set[flow] &= ~_PROBE
     entropy = probe(rules_of(const, flow), state.senders, flow, now)
     if entropy >= 0:
@@ -342,7 +367,14 @@ def check_probe(const, state, host, flow, now):
 
 @inner
 def begin_flow(const, state, host, flow, paced, now):
-    """Start a flow or, where the clock gives it credit, continue it."""
+    """Start a flow or, where the clock gives it credit, continue it.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    paced: whether the clock gives the flow credit.
+    now: int64, tick.
+    """
     begin_sending(state.senders, flow, now)
     rules = rules_of(const, flow)
     continues = paced and pace(rules, state.senders, flow)

@@ -14,7 +14,6 @@ from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arr
 from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.state import (
     ACCEPTED,
-    PREVIOUS,
     BUSY_TICKS,
     CAPACITY,
     CONTROL_BYTES,
@@ -40,6 +39,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     MTU_TICKS,
     NEXT,
     NO_CAPACITY,
+    PREVIOUS,
     RATIO,
     REQUEST,
     SERVICE_END,
@@ -65,7 +65,14 @@ def is_response(kind):
 
 @inner
 def append(state, link_record, fifo, packet):
-    """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO."""
+    """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO.
+
+    Parameters
+    ----------
+    link_record: int64 [LINK].
+    fifo: the list.
+    packet: int64.
+    """
     record = state.packet[packet]
     record[NEXT] = NONE
     if link_record[fifo] == NONE:
@@ -100,7 +107,13 @@ def _take_last(state, link_record):
 
 @inner
 def start_service(const, state, link, packet, tick):
-    """Let the idle server of a link start a packet."""
+    """Let the idle server of a link start a packet.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    tick: int64.
+    """
     link_record, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
     if size == const.rules.mtu:
         service = fixed[MTU_TICKS]
@@ -188,7 +201,13 @@ def _drop(state, link, packet):
 
 @inner
 def accept(const, state, link, packet, now):
-    """Accept a packet into the queue of a switch's output, or trim or drop one if the queue is full."""
+    """Accept a packet into the queue of a switch's output, or trim or drop one if the queue is full.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    now: int64, tick.
+    """
     settle(const, state, link, now)
     link_record = state.link[link]
     size, victim = np.int64(state.packet[packet, SIZE]), packet
@@ -258,7 +277,16 @@ def _cancel_arrival(const, state, link, now):
 
 @njit
 def change_link(const, state, link, ratio, capacity, low, high, now):
-    """Change rate, capacity and ECN thresholds of a settled link, also for the packet in service."""
+    """Change rate, capacity and ECN thresholds of a settled link, also for the packet in service.
+
+    Parameters
+    ----------
+    link: int64.
+    ratio: int64, ticks per byte times 2**RATIO_BITS.
+    capacity: int64, bytes.
+    low, high: int64, ECN thresholds in bytes.
+    now: int64, tick.
+    """
     link_record, fixed = state.link[link], const.fixed[link]
     before = fixed[RATIO]
     fixed[RATIO], fixed[CAPACITY], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, capacity, low, high

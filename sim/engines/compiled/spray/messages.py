@@ -43,7 +43,15 @@ def flow_of(program, send):
 
 @inner
 def record_first_send(program, state, flow, number, now):
-    """Record the first transmission of a packet; a message has left in the tick after its last one."""
+    """Record the first transmission of a packet; a message has left in the tick after its last one.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64.
+    number: int64, of the packet in its flow.
+    now: int64, tick.
+    """
     if program is None:
         return
     if number == state.senders.seq[flow, PACKETS] - 1:
@@ -52,7 +60,14 @@ def record_first_send(program, state, flow, number, now):
 
 @inner
 def record_received(program, state, flow, now):
-    """Record an untrimmed packet, the only one that its host receives in this tick."""
+    """Record an untrimmed packet, the only one that its host receives in this tick.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64.
+    now: int64, tick.
+    """
     if program is None:
         return
     if state.receivers.got[flow, COMPLETE] == now:

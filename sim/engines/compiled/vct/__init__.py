@@ -14,9 +14,9 @@ from flitlab.sim.engines.compiled.records import deliver_packets, log_is_full, r
 from flitlab.sim.engines.compiled.timing_wheel import drain
 from flitlab.sim.engines.compiled.vct.allocation import allocate_outputs
 from flitlab.sim.engines.compiled.vct.arrival import inject_packets, receive_packets, schedule_host
-from flitlab.sim.engines.compiled.vct.credits import collect_credits, collect_skipped
+from flitlab.sim.engines.compiled.vct.credits import collect_credits, collect_skipped_credits
 from flitlab.sim.engines.compiled.vct.deadlock import is_deadlocked
-from flitlab.sim.engines.compiled.vct.exchange import exchange
+from flitlab.sim.engines.compiled.vct.exchange import exchange_mailboxes
 from flitlab.sim.engines.compiled.vct.joint_allocation import allocate_jointly
 from flitlab.sim.engines.compiled.vct.partitions import make_partitions, merge_partitions
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
@@ -67,9 +67,9 @@ def _advance(const, state, now, until):
             allocate_outputs(const, state, state.members, count, tick)
             state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
-            collect_skipped(state.program, const, state, last + 1, tick)
+            collect_skipped_credits(state.program, const, state, last + 1, tick)
         if not single_partition:
-            tick = exchange(const, state, tick, until)
+            tick = exchange_mailboxes(const, state, tick, until)
     return tick
 
 
@@ -92,7 +92,7 @@ def _advance_joint(const, state, now, until):
             allocate_jointly(const, state, state.members, count, tick)
             state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
-            collect_skipped(state.program, const, state, last + 1, tick)
+            collect_skipped_credits(state.program, const, state, last + 1, tick)
         if not single_partition:
-            tick = exchange(const, state, tick, until)
+            tick = exchange_mailboxes(const, state, tick, until)
     return tick

@@ -116,15 +116,15 @@ def _first_grantable(const, state, output, tick):
     granted, so it is evaluated apart.
     """
     ejects = downstream_input(state, output) == NONE
-    verdict, out_vc = _evaluate_request(const, state, output, np.int64(0), ejects, tick)
-    if verdict == _GRANTABLE:
+    status, out_vc = _evaluate_request(const, state, output, np.int64(0), ejects, tick)
+    if status == _GRANTABLE:
         return np.int64(0), out_vc
     i = np.int64(1)
     while i < state.output[output].requests_waiting:
-        if verdict == _NOT_ELIGIBLE and not const.oldest_first:
+        if status == _NOT_ELIGIBLE and not const.oldest_first:
             break  # younger requests are eligible later
-        verdict, out_vc = _evaluate_request(const, state, output, i, ejects, tick)
-        if verdict == _GRANTABLE:
+        status, out_vc = _evaluate_request(const, state, output, i, ejects, tick)
+        if status == _GRANTABLE:
             return i, out_vc
         i += 1
     return NONE, NONE
@@ -153,7 +153,14 @@ def _evaluate_request(const, state, output, i, ejects, tick):
 
 @inner
 def allocate_outputs(const, state, outputs, count, tick):
-    """Allocate the first ``count`` of ``outputs``, uint32, in batches whose records are prefetched."""
+    """Allocate the first ``count`` of ``outputs``, in batches whose records are prefetched.
+
+    Parameters
+    ----------
+    outputs: uint32, outputs of a tick.
+    count: int64.
+    tick: int64.
+    """
     for first in range(0, count, PREFETCH_BATCH):
         end = min(count, first + PREFETCH_BATCH)
         if unlikely(count > MIN_BATCH):
@@ -173,9 +180,9 @@ def prefetch_requests(const, state, outputs, tick):
     outputs: uint32, the outputs.
     tick: int64, that of their allocation.
     """
-    rows, vcs, pool, first = state.output, state.vc, state.pool, np.int64(0)
+    output_records, vcs, pool, first = state.output, state.vc, state.pool, np.int64(0)
     for output in outputs:
-        prefetch(rows, output)
+        prefetch(output_records, output)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
         prefetch(vcs, request_key(const, state, output, first) & 0xFFFFFFFF)
@@ -183,13 +190,13 @@ def prefetch_requests(const, state, outputs, tick):
         prefetch(state.requests, np.int64(request_index(const, output, INLINE_REQUESTS)))
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        if rows[output].requests_waiting > 0:
+        if output_records[output].requests_waiting > 0:
             channel = channel_of(state, output)
             prefetch(state.counters.channel_flits, ZERO if channel == NONE else channel)
             prefetch(pool.packet, vcs[request_key(const, state, output, first) & 0xFFFFFFFF].head_packet)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        if rows[output].requests_waiting > 0:
+        if output_records[output].requests_waiting > 0:
             packet = np.int64(vcs[request_key(const, state, output, first) & 0xFFFFFFFF].head_packet)
             next_packet = np.int64(pool.packet[packet].next)
             prefetch(pool.packet, packet if next_packet == NONE else next_packet)

@@ -43,13 +43,24 @@ def free_flits(const, state, upstream, vc):
 
 @inner
 def consume_credits(const, state, upstream, vc, flits):
-    """Take ``flits`` credits of a VC."""
+    """Take ``flits`` credits of a VC.
+
+    Parameters
+    ----------
+    upstream, vc: int64, see above.
+    flits: int64, no more than are free.
+    """
     state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
 
 
 @inner
 def await_credits(const, state, upstream, first_vc, end_vc):
-    """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1."""
+    """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1.
+
+    Parameters
+    ----------
+    upstream, first_vc, end_vc: int64, see above.
+    """
     for vc in range(first_vc, end_vc):
         state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
 
@@ -90,23 +101,32 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
 @inner
 def credits_in_use(const, state, output):
     """Return the downstream credits in use behind an output, in flits."""
-    in_use = ZERO
+    flits_in_use = ZERO
     for vc in range(const.vcs):
-        in_use += const.buffer_flits - free_flits(const, state, output, vc)
-    return in_use
+        flits_in_use += const.buffer_flits - free_flits(const, state, output, vc)
+    return flits_in_use
 
 
 @inner
 def return_credits(state, index, usable_at, flits):
-    """Send credits of ``flits`` flits to an upstream, usable from tick ``usable_at`` on.
+    """Send credits to an upstream.
 
+    Parameters
+    ----------
     index: of the VC in ``free_flits``.
+    usable_at: int64, tick from which on the credits are usable.
+    flits: int64.
     """
     schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
 
 
 def credit_indices(returns: Ints) -> Ints:
-    """Return the indices in ``free_flits`` of returning credits, int64 [credits] each."""
+    """Return the indices in ``free_flits`` of returning credits.
+
+    Parameters
+    ----------
+    returns: int64 [credits], entries of ``returning_credits``.
+    """
     return returns & _INDEX_MASK
 
 
@@ -125,10 +145,13 @@ def collect_credits(const, state, tick):
 
 
 @inner
-def collect_skipped(program, const, state, first, until):
+def collect_skipped_credits(program, const, state, first, until):
     """Collect the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
 
+    Parameters
+    ----------
     program: ``state.program``; without a program every tick is simulated.
+    first, until: int64, ticks.
     """
     if program is None:
         return

@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import count_ejection
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, record_remote_delivery
-from flitlab.sim.engines.compiled.vct.credits import collect_skipped, return_credits
+from flitlab.sim.engines.compiled.vct.credits import collect_skipped_credits, return_credits
 
 PREFETCH_DISTANCE = 6
 """Entries of a mailbox by which prefetching is ahead: they are in the cache of another processor."""
@@ -39,7 +39,14 @@ def is_remote(state, vc):
 
 @inner
 def send_credits(state, vc, usable_at, flits):
-    """Return credits of ``flits`` flits of an input VC to another partition, usable from tick ``usable_at`` on."""
+    """Return credits of an input VC to the partition that feeds it.
+
+    Parameters
+    ----------
+    vc: int64, the local record.
+    usable_at: int64, tick from which on the credits are usable.
+    flits: int64.
+    """
     _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
 
 
@@ -55,9 +62,13 @@ def _send_control(state, remote_partition, subject, tick, flits):
 
 @inner
 def send_completion(program, state, packet, tick):
-    """Announce the delivery, at ``tick``, of a message's last packet if its sender waits in another partition.
+    """Announce the delivery of a message's last packet if its sender waits in another partition.
 
-    program: ``state.program``.
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    packet: int64.
+    tick: int64, of the delivery.
     """
     if program is None:
         return
@@ -70,9 +81,13 @@ def send_completion(program, state, packet, tick):
 
 @inner
 def send_packet(state, packet, remote_vc, ready_at):
-    """Send a packet to another partition, where it is ready to be routed at tick ``ready_at``.
+    """Send a packet to another partition.
 
-    remote_vc: the remote copy of the input VC.
+    Parameters
+    ----------
+    packet: int64; its record is freed.
+    remote_vc: int64, the remote copy of the input VC.
+    ready_at: int64, tick at which the packet is ready to be routed.
     """
     packets = state.mailboxes.packets
     entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[remote_vc]), PACKETS)
@@ -83,7 +98,7 @@ def send_packet(state, packet, remote_vc, ready_at):
 
 
 @routine
-def exchange(const, state, tick, until):
+def exchange_mailboxes(const, state, tick, until):
     """Wait at the barrier after a lookahead window that ends at ``tick``, and read all mailboxes.
 
     Returns
@@ -103,7 +118,7 @@ def exchange(const, state, tick, until):
         for entry in range(first, first + state.mailboxes.count[mailbox, CONTROL]):
             _receive_control(state.program, state, entry)
     swap_mailboxes(state.mailboxes)
-    collect_skipped(state.program, const, state, window_end, tick)
+    collect_skipped_credits(state.program, const, state, window_end, tick)
     return tick
 
 

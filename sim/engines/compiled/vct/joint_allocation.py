@@ -52,9 +52,12 @@ def _first_eligible(const, state, output, index, tick):
 @inner
 def _cached_credits_in_use(const, state, output, tick):
     """Return the downstream credits in use behind an output, in flits: counted once a tick, grants added."""
-    if state.in_use_cache[output, 1] != tick:
-        state.in_use_cache[output, 0], state.in_use_cache[output, 1] = credits_in_use(const, state, output), tick
-    return state.in_use_cache[output, 0]
+    if state.credits_in_use_cache[output, 1] != tick:
+        state.credits_in_use_cache[output, 0], state.credits_in_use_cache[output, 1] = (
+            credits_in_use(const, state, output),
+            tick,
+        )
+    return state.credits_in_use_cache[output, 0]
 
 
 @inner
@@ -74,7 +77,7 @@ def _least_cost_output(const, state, packet, switch, tick):
     dst_switch = np.int64(const.net.host_switch[record.dst_host])
     src_switch, flits = np.int64(record.route), np.int64(record.flits)
     ports, base = allowed_ports(const, state, packet, switch), np.int64(const.net.ports.out_base[switch])
-    least, ties = NEVER, np.uint64(0)
+    least_cost, ties = NEVER, np.uint64(0)
     while ports:
         port = lowest(ports)
         ports &= ports - _ONE
@@ -82,9 +85,9 @@ def _least_cost_output(const, state, packet, switch, tick):
         cost = _cached_credits_in_use(const, state, base + port, tick) + detour(
             const.routes, src_switch, dst_switch, switch, next_switch, flits
         )
-        if cost < least:
-            least, ties = cost, np.uint64(0)
-        if cost == least:
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
             ties |= _ONE << np.uint64(port)
     if popcount(ties) == 1:
         return base + lowest(ties)
@@ -132,14 +135,14 @@ def _select_output(const, state, outputs, candidates, age, since, tick):
     ports, flits = allowed_ports(const, state, packet, switch), np.int64(state.pool.packet[packet].flits)
     if popcount(ports) == 1:
         return lowest(candidates)
-    least, ties, remaining = NEVER, np.uint64(0), candidates
+    least_cost, ties, remaining = NEVER, np.uint64(0), candidates
     while remaining:
         k = lowest(remaining)
         remaining &= remaining - _ONE
         cost = state.candidate[k, COST]
-        if cost < least:
-            least, ties = cost, np.uint64(0)
-        if cost == least:
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
             ties |= _ONE << np.uint64(k)
     draw = _routing_draw(const, state, packet)
     drawn = np.int64(const.net.ports.out_base[switch]) + drawn_channel(ports, draw)
@@ -149,7 +152,7 @@ def _select_output(const, state, outputs, candidates, age, since, tick):
             if (
                 outputs[k] == drawn
                 and candidates >> np.uint64(k) & _ONE
-                and keeps_drawn(state.candidate[k, COST], least, flits)
+                and keeps_drawn(state.candidate[k, COST], least_cost, flits)
             ):
                 return k
     elif waits_for_drawn(busy, since, flits):
@@ -158,7 +161,7 @@ def _select_output(const, state, outputs, candidates, age, since, tick):
         if next_vc != NONE:
             last_resort = const.reserved_vcs > 0 and is_last_resort(score)
             cost = channel_cost(_cached_credits_in_use(const, state, drawn, tick), last_resort)
-            if keeps_drawn(cost, least, flits):
+            if keeps_drawn(cost, least_cost, flits):
                 _schedule_retry(const, state, outputs, candidates, busy)
                 return NONE
     return drawn_tie(ties, draw)
@@ -241,7 +244,7 @@ def _allocate_switch(const, state, outputs, count, tick):
             remove_request(const, state, granted_output, cursor[best] - 1)
         cursor[best] = TICK_LIMIT
         if is_adaptive:
-            state.in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
+            state.credits_in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
         grant(const, state, packet, vc, granted_output, best_vc, tick)
     for k in range(count):
         output = np.int64(outputs[k])
@@ -251,7 +254,14 @@ def _allocate_switch(const, state, outputs, count, tick):
 
 @inner
 def allocate_jointly(const, state, outputs, count, tick):
-    """Allocate the first ``count`` of ``outputs``, uint32, ascending and hence grouped by switch."""
+    """Allocate the first ``count`` of ``outputs``.
+
+    Parameters
+    ----------
+    outputs: uint32, ascending and hence grouped by switch.
+    count: int64.
+    tick: int64.
+    """
     first = np.int64(0)
     switch = np.int64(0)
     prefetched = np.int64(0)

@@ -221,7 +221,10 @@ def count_preceding(const, state, output, age):
 def request_outputs(const, state, vc, packet, eligible_at):
     """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 
-    eligible_at: tick from which on it may be granted.
+    Parameters
+    ----------
+    vc, packet: int64.
+    eligible_at: int64, tick from which on it may be granted.
     """
     record = state.pool.packet[packet]
     state.vc[vc].eligible_at = eligible_at

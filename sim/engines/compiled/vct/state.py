@@ -113,7 +113,9 @@ class VctState(NamedTuple):
     members: Words  # uint32 [more than outputs or hosts]: scratch, the outputs or hosts of a tick
     cursor: Ints  # int64 [outputs of a switch]: scratch, index of the next request of each
     candidate: Ints  # int64 [outputs of a switch, 2]: scratch, columns OUT_VC and COST
-    in_use_cache: Ints  # int64 [outputs, 2]: downstream credits in use, and the tick of this count (adaptive routing)
+    credits_in_use_cache: (
+        Ints  # int64 [outputs, 2]: downstream credits in use, and the tick of this count (adaptive routing)
+    )
     output_wheel: TimingWheel  # outputs to allocate, by tick
     host_wheel: TimingWheel  # hosts to evaluate, by tick
     mailboxes: Mailboxes
@@ -202,7 +204,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         candidate=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
-        in_use_cache=np.full((outputs, 2), -1, np.int64),
+        credits_in_use_cache=np.full((outputs, 2), -1, np.int64),
         output_wheel=make_timing_wheel(outputs, ticks),
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         mailboxes=no_mailboxes(),

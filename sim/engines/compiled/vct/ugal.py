@@ -18,7 +18,16 @@ def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
     The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
-    use. switch, port: the switch that the channel leaves, and the port there.
+    use.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
     output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
     for i in range(np.int64(state.output[output].requests_waiting)):
@@ -29,7 +38,14 @@ def queue_estimate(const, state, switch, port, tick):
 
 @inner
 def choose_route(congestion_aware, const, state, packet, tick):
-    """Choose the route of a packet at injection; congestion_aware: ``const.congestion_aware``."""
+    """Choose the route of a packet at injection.
+
+    Parameters
+    ----------
+    congestion_aware: ``const.congestion_aware``.
+    packet: int64.
+    tick: int64.
+    """
     if congestion_aware is None:
         records.choose_route(const, state, packet)
     else:

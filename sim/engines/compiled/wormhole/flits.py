@@ -59,18 +59,39 @@ def request_of(vc, vc_record):
 
 
 @inner
-def unblock(state, vc, reason, ready):
-    """Clear a reason why the front flit of a VC cannot be sent; if it was the last, add the VC to the ready list."""
+def unblock(state, vc, reason, ready_end):
+    """Clear a reason why the front flit of a VC cannot be sent; if it was the last, add the VC to the ready list.
+
+    Parameters
+    ----------
+    vc: uint64, an input VC.
+    reason: NO_VC ...
+    ready_end: uint64, length of the ready list.
+
+    Returns
+    -------
+    The new length.
+    """
     vc_record = state.vc[vc]
     before = U(vc_record.blocked)
-    state.ready[ready] = request_of(vc, vc_record)
+    state.ready[ready_end] = request_of(vc, vc_record)
     vc_record.blocked = before & ~reason
-    return ready + U(before == reason)
+    return ready_end + U(before == reason)
 
 
 @inner
-def receive_flits(const, state, tick, ready, new_heads):
-    """Put the flits that arrive at switches in this tick into the buffers of their VCs."""
+def receive_flits(const, state, tick, ready_end, new_heads):
+    """Put the flits that arrive at switches in this tick into the buffers of their VCs.
+
+    Parameters
+    ----------
+    tick: int64.
+    ready_end, new_heads: uint64, lengths of the lists.
+
+    Returns
+    -------
+    The new lengths.
+    """
     for queue_index in range(INJECTED, const.switch_queues_end):
         first, end = due_entries(const, state, queue_index, tick)
         for i in range(first, end):
@@ -83,14 +104,14 @@ def receive_flits(const, state, tick, ready, new_heads):
             if not blocked & EMPTY:
                 state.flits[flit_index(const, vc, write_index)] = flit
                 continue
-            state.ready[ready] = request_of(vc, vc_record)
+            state.ready[ready_end] = request_of(vc, vc_record)
             vc_record.front_flit = flit
             vc_record.blocked = blocked - EMPTY
             state.new_heads[new_heads] = entry
-            ready += U(blocked == EMPTY)
+            ready_end += U(blocked == EMPTY)
             new_heads += U(blocked & NO_VC == NO_VC)
         state.counters.scalars[EVENTS] += np.int64(end - first)
-    return ready, new_heads
+    return ready_end, new_heads
 
 
 @inner
@@ -107,20 +128,20 @@ def eject_flits(const, state, tick):
 
 
 @inner
-def _notify_upstream(const, state, vc, tick, ready):
+def _notify_upstream(const, state, vc, tick, ready_end):
     """Notify the upstream of an input VC of a returned credit."""
     holder, upstream = U(state.vc[vc].holder), U(state.vc[vc].upstream)
     if upstream >= const.wait_queues:
         schedule(state.host_wheel, upstream - const.wait_queues, tick)
     elif holder != _NONE:
-        return unblock(state, holder, NO_CREDIT, ready)
+        return unblock(state, holder, NO_CREDIT, ready_end)
     elif const.rule == ADAPTIVE:
         set_bit(state.to_retry, upstream, True)
-    return ready
+    return ready_end
 
 
 @inner
-def collect_credits(const, state, tick, ready):
+def collect_credits(const, state, tick, ready_end):
     """Collect the credits that return in this tick, and notify upstreams that lack credits."""
     notify_limit = (
         U(UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
@@ -135,19 +156,19 @@ def collect_credits(const, state, tick, ready):
             credit = U(vc_record.credits)
             vc_record.credits = credit + ONE
             if credit <= notify_limit:
-                ready = _notify_upstream(const, state, vc, tick, ready)
+                ready_end = _notify_upstream(const, state, vc, tick, ready_end)
         state.counters.scalars[EVENTS] += np.int64(end - first)
-    return ready
+    return ready_end
 
 
 @inner
-def read_headers(const, state, tick, ready):
+def read_headers(const, state, tick, ready_end):
     """Unblock packets whose header delay ends in this tick."""
     first, end = due_entries(const, state, HEADERS, tick)
     for i in range(first, end):
         _, vc = flit_and_vc(state, i)
-        ready = unblock(state, vc, UNREAD, ready)
-    return ready
+        ready_end = unblock(state, vc, UNREAD, ready_end)
+    return ready_end
 
 
 @inner
@@ -187,7 +208,7 @@ def prefetch_send(const, state, request):
 
 
 @inner
-def send_flit(const, state, request, queue, ready, new_heads):
+def send_flit(const, state, request, queue, ready_end, new_heads):
     """Send the front flit of an input VC, which nothing blocks; a sendable next flit joins the list of the next tick.
 
     Parameters
@@ -220,7 +241,7 @@ def send_flit(const, state, request, queue, ready, new_heads):
         if not blocked & EMPTY:
             state.new_heads[new_heads] = next_flit << _32 | vc
             new_heads += ONE
-        return ready, new_heads
+        return ready_end, new_heads
     vc_record.blocked = blocked
-    state.ready[ready] = request
-    return ready + U(blocked == U(0)), new_heads
+    state.ready[ready_end] = request
+    return ready_end + U(blocked == U(0)), new_heads

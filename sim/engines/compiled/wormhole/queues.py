@@ -11,7 +11,14 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 @inner
 def push(state, queue_index, flit, vc):
-    """Push (flit or 0, VC) into a delay queue, to leave it after the queue's delay."""
+    """Push (flit or 0, VC) into a delay queue, to leave it after the queue's delay.
+
+    Parameters
+    ----------
+    queue_index: of the queue.
+    flit: uint64, or 0.
+    vc: uint64.
+    """
     queue = state.queue[queue_index]
     end = queue.end
     state.entries[end] = (flit << _32) | vc
@@ -52,7 +59,14 @@ def close_tick(const, state, tick):
 
 @inner
 def set_bit(bitmap, member, condition):
-    """Set a member's bit in a bitmap, uint64, if a condition, 0 or 1, holds."""
+    """Set a member's bit in a bitmap if a condition holds.
+
+    Parameters
+    ----------
+    bitmap: uint64, 64 members each.
+    member: uint64.
+    condition: 0 or 1.
+    """
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 

@@ -46,7 +46,13 @@ def output_of(const, state, vc, packet):
 
 @inner
 def allowed_vcs_at(const, state, vc, packet, output):
-    """Return the VCs of an output that the VC policy allows a packet, uint64, a bit each; vc: its input VC."""
+    """Return the VCs of an output that the VC policy allows a packet, uint64, a bit each.
+
+    Parameters
+    ----------
+    vc: uint64, the input VC of the packet.
+    packet, output: uint64.
+    """
     record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])

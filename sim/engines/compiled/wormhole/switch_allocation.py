@@ -126,8 +126,8 @@ def _match_contended(const, state, first, contended, tick, iteration):
 
 
 @inner
-def _send_granted(const, state, first, end, uncontended, rotate_priority, ready, new_heads):
-    """Send the front flits of a part of ``state.ready``; contended requests move to its beginning.
+def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads):
+    """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
     Parameters
     ----------
@@ -156,10 +156,10 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready,
             input_record.output = output
             output_record.last_input = crossbar_input
         credit = _return_credit(const.credit_queue, state, vc, credit)
-        ready, new_heads = send_flit(const, state, request, U(output_record.queue), ready, new_heads)
+        ready_end, new_heads = send_flit(const, state, request, U(output_record.queue), ready_end, new_heads)
     if const.credit_queue is None:
         state.queue[RETURNED].end = credit
-    return ready, new_heads, contended
+    return ready_end, new_heads, contended
 
 
 @inner
@@ -177,8 +177,8 @@ def _return_credit(credit_queue, state, vc, credit):
 
 
 @inner
-def allocate_all(const, state, tick, first, end, ready, sparse):
-    """Match the requests in ``state.ready`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
+def allocate_all(const, state, tick, first, end, ready_end, sparse):
+    """Match the requests in ``state.ready_end`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
 
     Parameters
     ----------
@@ -200,12 +200,12 @@ def allocate_all(const, state, tick, first, end, ready, sparse):
         if round_ > 0:
             contended, end_sent = _match_contended(const, state, first, contended, tick, round_ - ONE)
             first_sent, uncontended = const.ready_capacity + const.ready_capacity, U(0)
-        ready, new_heads, newly_contended = _send_granted(
-            const, state, first_sent, end_sent, uncontended, round_ < 2, ready, new_heads
+        ready_end, new_heads, newly_contended = _send_granted(
+            const, state, first_sent, end_sent, uncontended, round_ < 2, ready_end, new_heads
         )
         contended += newly_contended
         if contended == 0:
             break
     for i in range(contended):
-        state.ready[ready + i] = state.ready[first + i]
-    return ready + contended, new_heads, U(8) * (end - first - contended) >= U(7) * (end - first)
+        state.ready[ready_end + i] = state.ready[first + i]
+    return ready_end + contended, new_heads, U(8) * (end - first - contended) >= U(7) * (end - first)

@@ -13,7 +13,16 @@ def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
     The estimate is the flits in input buffers whose packet at the front requests the channel, plus the downstream
-    credits in use. switch, port: the switch that the channel leaves, and the port there.
+    credits in use.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
     switch_index, vcs, flits = U(switch), U(const.vcs), np.int64(0)
     output = U(const.net.ports.out_base[switch_index]) + U(port)

@@ -270,7 +270,7 @@ def _choose_output(const, state, vc):
     if popcount(ports) == 1:
         output = base + U(lowest(ports))
         return output, _best_vc(const, state, vc, packet, output)[0]
-    record, least, ties, remaining = state.pool.packet[packet], NEVER, U(0), ports
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, U(0), ports
     while remaining:
         port = U(lowest(remaining))
         remaining &= remaining - ONE
@@ -278,16 +278,16 @@ def _choose_output(const, state, vc):
         if score == 0:
             continue
         cost = _channel_cost(const, state, base + port, score)
-        if cost < least:
-            least, ties = cost, U(0)
-        if cost == least:
+        if cost < least_cost:
+            least_cost, ties = cost, U(0)
+        if cost == least_cost:
             ties |= ONE << port
     if not ties:
         return U(0), _NONE
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     output = base + U(drawn_channel(ports, draw))
     best, score = _best_vc(const, state, vc, packet, output)
-    if score > 0 and keeps_drawn(_channel_cost(const, state, output, score), least, np.int64(record.flits)):
+    if score > 0 and keeps_drawn(_channel_cost(const, state, output, score), least_cost, np.int64(record.flits)):
         return output, best
     output = base + U(drawn_tie(ties, draw))
     return output, _best_vc(const, state, vc, packet, output)[0]
@@ -333,10 +333,19 @@ def _sort_new_heads(const, state, new_heads):
 
 @inner
 def allocate_all(const, state, new_heads, ready_end, tick):
-    """Allocate free VCs to waiting packets and to the head packets of the first ``new_heads`` of ``state.new_heads``.
+    """Allocate free VCs to waiting packets and to new head packets.
 
-    A packet without a VC keeps contending, or joins a wait queue. Input VCs whose head flit can be sent through the
-    granted VC are added to ``state.ready`` from ``ready_end`` on. Returns the end of that list.
+    A packet without a VC keeps contending, or joins a wait queue.
+
+    Parameters
+    ----------
+    new_heads: uint64, length of the list ``state.new_heads``.
+    ready_end: uint64, index in ``state.ready`` from which on input VCs are added whose head flit can be sent.
+    tick: int64.
+
+    Returns
+    -------
+    The end of the list in ``state.ready``.
     """
     if const.exceeds_cache or const.rule == ADAPTIVE:
         _sort_new_heads(const, state, new_heads)
