@@ -396,8 +396,8 @@ def _inject(const, state, switch, host, tick):
     packet = inject_packet(const, state, host, tick)
     record_injection(state.program, state.pool.packet[packet].send, tick + const.flits)
     switch_record.inbound += 1
-    next_packet = host + 1 - const.host_start[switch]
-    switch_record.next_host = next_packet if host + 1 < const.host_start[switch + 1] else 0
+    next_host = host + 1 - const.host_start[switch]
+    switch_record.next_host = next_host if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].switch = switch
     schedule_event(state.arriving, packet, tick + const.injection_ticks + const.access[host])
     schedule_host(const, state, host, tick)
@@ -415,12 +415,12 @@ def _next_evaluation(state, host, tick):
 def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch inject, round-robin, while the switch has space."""
     first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, next_packet = first_host + np.int64(state.switch[switch].next_host), TICK_LIMIT
+    host, next_evaluation = first_host + np.int64(state.switch[switch].next_host), TICK_LIMIT
     for _ in range(count):
         _inject(const, state, switch, host, tick)
-        next_packet = min(next_packet, _next_evaluation(state, host, tick))
+        next_evaluation = min(next_evaluation, _next_evaluation(state, host, tick))
         host = host + 1 if host + 1 < first_host + count else first_host
-    state.switch[switch].next_sender = next_packet
+    state.switch[switch].next_sender = next_evaluation
 
 
 @inner

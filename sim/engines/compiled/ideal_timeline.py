@@ -130,7 +130,7 @@ def _extract_rerouted(const, state, channels, channel_up, dropped_flits):
     [channels]. dropped_flits: int64 [hosts]. Returns the first of a list of packets, whose ``output`` is the channel
     that they waited for.
     """
-    first_packet, network_queues = NONE, NONE
+    first_packet, last_packet = NONE, NONE
     for c in range(len(channel_up)):
         blocked_queue = channels.blocked_queue[c]
         packet = _clear(state, blocked_queue)
@@ -146,8 +146,8 @@ def _extract_rerouted(const, state, channels, channel_up, dropped_flits):
                 if first_packet == NONE:
                     first_packet = packet
                 else:
-                    state.pool.packet[network_queues].next = packet
-                network_queues = packet
+                    state.pool.packet[last_packet].next = packet
+                last_packet = packet
             packet = next_packet
     return first_packet
 

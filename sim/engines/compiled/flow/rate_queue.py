@@ -56,12 +56,12 @@ def cancel_channel(state, channel):
 @inner
 def _search(keys, begin, end):
     """Return the smallest key from ``begin`` to ``end`` - 1, and the start of the vector that has it."""
-    least, vector_start = np.int64(NO_KEY), begin
+    smallest_key, vector_start = np.int64(NO_KEY), begin
     for vector in range(begin, end, KEYS_PER_VECTOR):
         smallest = minimum(keys, vector)
-        if smallest < least:
-            least, vector_start = smallest, vector
-    return least, vector_start
+        if smallest < smallest_key:
+            smallest_key, vector_start = smallest, vector
+    return smallest_key, vector_start
 
 
 @inner
@@ -71,12 +71,12 @@ def next_channel(state):
     if size == 1:
         return state.queue[0]
     if size <= KEYS:
-        minimum, vector_start = _search(state.keys, 0, size)
-        return state.queue[index_of(state.keys, vector_start, minimum)]
+        smallest_key, vector_start = _search(state.keys, 0, size)
+        return state.queue[index_of(state.keys, vector_start, smallest_key)]
     while True:
-        minimum, vector = _search(state.block_minimum, 0, (size + KEYS - 1) // KEYS)
-        first = index_of(state.block_minimum, vector, minimum)
+        smallest_key, vector = _search(state.block_minimum, 0, (size + KEYS - 1) // KEYS)
+        first = index_of(state.block_minimum, vector, smallest_key)
         if first == block:
-            return state.queue[index_of(state.keys, vector_start, minimum)]
+            return state.queue[index_of(state.keys, vector_start, smallest_key)]
         block = first
         state.block_minimum[block], vector_start = _search(state.keys, block * KEYS, min(size, (block + 1) * KEYS))

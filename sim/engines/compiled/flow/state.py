@@ -117,8 +117,8 @@ def make_state(network: Network) -> FlowState:
     totals[RECORDS] = 1
     messages, entries, members = 256, 1024, 2 * channels * _MIN_MEMBERS
     message = aligned(messages, _MESSAGE, np.int64)
-    keys, minimum = _aligned_row(channels, np.int64), _aligned_row(-(-channels // KEYS), np.int64)
-    keys[:] = minimum[:] = NO_KEY
+    keys, block_minimum = _aligned_row(channels, np.int64), _aligned_row(-(-channels // KEYS), np.int64)
+    keys[:] = block_minimum[:] = NO_KEY
     return FlowState(
         message=message,
         amounts=message.view(np.float64),
@@ -138,7 +138,7 @@ def make_state(network: Network) -> FlowState:
         never_full_share=never_full_share(network.capacity, network.channels),
         queue=np.zeros(channels, np.int64),
         keys=keys,
-        block_minimum=minimum,
+        block_minimum=block_minimum,
         suspects=np.zeros(channels, np.int64),
         carried=np.zeros(channels),
         totals=totals,

@@ -89,13 +89,13 @@ def set_key(tree, item, key):
     index = tree[_FIRST] + item
     while index > _TOP:
         old, parent = tree[index], (index >> 4) + 14
-        winner, minimum = tree[parent], key
+        winner, smallest_key = tree[parent], key
         if key > winner:
-            minimum = winner if old > winner else minimum_with(tree, (parent - 14) << 4, index & 15, key)
+            smallest_key = winner if old > winner else minimum_with(tree, (parent - 14) << 4, index & 15, key)
         tree[index] = key
-        if minimum == winner:
+        if smallest_key == winner:
             return
-        index, key = parent, minimum
+        index, key = parent, smallest_key
     tree[_TOP] = key
 
 

@@ -361,8 +361,8 @@ def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
 
 def _distinct_delays(delays: Ints) -> tuple[Ints, Ints]:
     """List the distinct delays above 0, and the index of each delay in that list, -1 for 0; int64."""
-    access_delays = np.unique(delays[delays > 0])
-    return access_delays, np.where(delays > 0, np.searchsorted(access_delays, delays), -1)
+    distinct = np.unique(delays[delays > 0])
+    return distinct, np.where(delays > 0, np.searchsorted(distinct, delays), -1)
 
 
 def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:

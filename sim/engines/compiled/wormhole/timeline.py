@@ -142,12 +142,10 @@ class WormholeTimelineRun(DrainingTimelineRun):
         """Retain some entries of a queue, at their ticks; retained: bool [entries]."""
         state, queue = self._state, self._state.queue[queue_index]
         (slot, due), (index, _, _) = self._due_ranges(queue_index), self._queue_entries(queue_index)
-        unknown = np.append(0, np.cumsum(retained))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(
-            queue["first"]
-        )
-        state.entries[unknown[0] : unknown[-1]] = state.entries[index[retained]]
-        state.due[slot] = (unknown[:-1] << 32 | unknown[1:]).astype(U)
-        queue["tick_begin"] = queue["end"] = unknown[-1]
+        bounds = np.append(0, np.cumsum(retained))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(queue["first"])
+        state.entries[bounds[0] : bounds[-1]] = state.entries[index[retained]]
+        state.due[slot] = (bounds[:-1] << 32 | bounds[1:]).astype(U)
+        queue["tick_begin"] = queue["end"] = bounds[-1]
 
     def _buffered_flits(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield the flits in buffers, first the front ones: (input VCs, indices in ``state.flits``)."""
@@ -228,25 +226,25 @@ class WormholeTimelineRun(DrainingTimelineRun):
     def _remove_flits(self, dropped: Bools, tick: int) -> Bools:
         """Remove the flits of packets from buffers and queues; returns the VCs that got credits back, bool [VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        restored, retained = np.zeros(len(state.vc), np.int64), vc["read_index"].astype(np.int64)
+        returned_credits, next_index = np.zeros(len(state.vc), np.int64), vc["read_index"].astype(np.int64)
         for vcs, indices in self._buffered_flits():
             flits = state.flits[indices]
-            failed_switches = dropped[flits >> np.uint32(PACKET_SHIFT)]
-            restored[vcs[failed_switches]] += 1
-            vcs, flits = vcs[~failed_switches], flits[~failed_switches]
-            state.flits[(retained[vcs] & int(self._constants.buffer_mask)) * self._inputs + vcs] = flits
-            first = retained[vcs] == vc["read_index"][vcs]
+            is_dropped = dropped[flits >> np.uint32(PACKET_SHIFT)]
+            returned_credits[vcs[is_dropped]] += 1
+            vcs, flits = vcs[~is_dropped], flits[~is_dropped]
+            state.flits[(next_index[vcs] & int(self._constants.buffer_mask)) * self._inputs + vcs] = flits
+            first = next_index[vcs] == vc["read_index"][vcs]
             vc["front_flit"][vcs[first]] = flits[first]
-            retained[vcs] += 1
-        empty = retained == vc["read_index"]
-        vc["write_index"] = np.where(empty, 0, retained)
+            next_index[vcs] += 1
+        empty = next_index == vc["read_index"]
+        vc["write_index"] = np.where(empty, 0, next_index)
         vc["read_index"][empty] = 0
         for queue_index in (*self._host_queues(), *self._switch_queues()):
             _, packets, vcs = self._queue_entries(queue_index)
-            np.add.at(restored, vcs[dropped[packets]], 1)
+            np.add.at(returned_credits, vcs[dropped[packets]], 1)
             self._retain(queue_index, ~dropped[packets])
-        state.vc["credits"] += restored.astype(np.uint32)
-        return restored > 0
+        state.vc["credits"] += returned_credits.astype(np.uint32)
+        return returned_credits > 0
 
     def _advance_heads(self, head_dropped: Bools, tick: int) -> None:
         """Advance the flits behind dropped packets to the front, and rebuild the ready list.
