@@ -21,7 +21,7 @@ from flitlab.sim.engines.compiled.vct.requests import (
     remove_request,
     request_at,
     request_index,
-    request_key,
+    request_age,
     request_outputs,
     requested_vcs,
     select_requested_vc,
@@ -103,7 +103,7 @@ def allocate_output(const, state, output, tick):
     i, out_vc = _first_grantable(const, state, output, tick)
     if i == NONE:
         return
-    vc = request_key(const, state, output, i) & 0xFFFFFFFF
+    vc = request_age(const, state, output, i) & 0xFFFFFFFF
     remove_request(const, state, output, i)
     grant(const, state, np.int64(state.vc[vc].head_packet), vc, output, out_vc, tick)
 
@@ -136,7 +136,7 @@ def _evaluate_request(const, state, output, i, ejects, tick):
 
     ejects: whether the output does. Returns (_GRANTABLE, _NOT_ELIGIBLE or _NO_CREDIT, the VC granted).
     """
-    age, request = request_key(const, state, output, i), request_at(const, state, output, i)
+    age, request = request_age(const, state, output, i), request_at(const, state, output, i)
     eligible = eligible_tick(const, state, age)
     if eligible > tick:
         schedule(state.output_wheel, output, eligible)
@@ -185,7 +185,7 @@ def prefetch_requests(const, state, outputs, tick):
         prefetch(output_records, output)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        prefetch(vcs, request_key(const, state, output, first) & 0xFFFFFFFF)
+        prefetch(vcs, request_age(const, state, output, first) & 0xFFFFFFFF)
         prefetch(state.free_flits, output << const.vc_bits)
         prefetch(state.requests, np.int64(request_index(const, output, INLINE_REQUESTS)))
     for i in range(len(outputs)):
@@ -193,11 +193,11 @@ def prefetch_requests(const, state, outputs, tick):
         if output_records[output].requests_waiting > 0:
             channel = channel_of(state, output)
             prefetch(state.counters.channel_flits, ZERO if channel == NONE else channel)
-            prefetch(pool.packet, vcs[request_key(const, state, output, first) & 0xFFFFFFFF].head_packet)
+            prefetch(pool.packet, vcs[request_age(const, state, output, first) & 0xFFFFFFFF].head_packet)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
         if output_records[output].requests_waiting > 0:
-            packet = np.int64(vcs[request_key(const, state, output, first) & 0xFFFFFFFF].head_packet)
+            packet = np.int64(vcs[request_age(const, state, output, first) & 0xFFFFFFFF].head_packet)
             next_packet = np.int64(pool.packet[packet].next)
             prefetch(pool.packet, packet if next_packet == NONE else next_packet)
             prefetch_bucket(state.output_wheel, output, tick + np.int64(pool.packet[packet].flits))

@@ -23,7 +23,7 @@ from flitlab.sim.engines.compiled.records import NONE, ZERO
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 # An entry of free_flits, packed: the free flits, and whether the upstream awaits credits.
-_FREE_FLITS, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
+_FREE_FLITS_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
 
 # A returning credit, packed: the index in free_flits, and flits.
 _FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
@@ -38,7 +38,7 @@ def _credit_index(const, upstream, vc):
 @inner
 def free_flits(const, state, upstream, vc):
     """Return the free flits of a VC, int64, as its upstream counts them."""
-    return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS)
+    return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS_MASK)
 
 
 @inner
@@ -172,7 +172,7 @@ def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, ho
             returns = entry_in(returning_credits, block, i)
             index = returns & _INDEX_MASK
             entry = free[np.uint64(index)] + np.uint32(returns >> _FLITS_SHIFT)
-            free[np.uint64(index)] = entry & _FREE_FLITS
+            free[np.uint64(index)] = entry & _FREE_FLITS_MASK
             if entry & _AWAITED:
                 upstream = index >> vc_bits
                 if upstream >= len(outputs):

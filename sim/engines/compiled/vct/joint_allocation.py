@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.vct.requests import (
     precedes,
     remove_request,
     request_at,
-    request_key,
+    request_age,
     requested_vcs,
     select_requested_vc,
     withdraw_request,
@@ -41,7 +41,7 @@ def _first_eligible(const, state, output, index, tick):
     The output is scheduled for the requests before it.
     """
     while index < state.output[output].requests_waiting:
-        eligible = eligible_tick(const, state, request_key(const, state, output, index))
+        eligible = eligible_tick(const, state, request_age(const, state, output, index))
         if eligible <= tick:
             break
         schedule(state.output_wheel, output, eligible)
@@ -185,7 +185,7 @@ def _allocate_switch(const, state, outputs, count, tick):
             if const.oldest_first:
                 cursor[k] = _first_eligible(const, state, np.int64(outputs[k]), cursor[k], tick)
             if cursor[k] < state.output[outputs[k]].requests_waiting:
-                age = request_key(const, state, np.int64(outputs[k]), cursor[k])
+                age = request_age(const, state, np.int64(outputs[k]), cursor[k])
                 oldest = age if precedes(const, state, age, oldest) else oldest
         if oldest >> 32 > tick:
             break
@@ -200,7 +200,7 @@ def _allocate_switch(const, state, outputs, count, tick):
             output = np.int64(outputs[k])
             if (
                 cursor[k] >= state.output[output].requests_waiting
-                or request_key(const, state, output, cursor[k]) != oldest
+                or request_age(const, state, output, cursor[k]) != oldest
             ):
                 continue
             cursor[k] += 1
@@ -249,7 +249,7 @@ def _allocate_switch(const, state, outputs, count, tick):
     for k in range(count):
         output = np.int64(outputs[k])
         if cursor[k] < state.output[output].requests_waiting:
-            schedule(state.output_wheel, output, request_key(const, state, output, cursor[k]) >> 32)
+            schedule(state.output_wheel, output, request_age(const, state, output, cursor[k]) >> 32)
 
 
 @inner

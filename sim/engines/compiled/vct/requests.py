@@ -51,7 +51,7 @@ def allowed_vc_range(const, state, packet, output):
     """
     record = state.pool.packet[packet]
     channel = channel_of(state, output)
-    src_host = const.net.host_switch[record.src_host]
+    src_switch = const.net.host_switch[record.src_host]
     dst_switch = const.net.host_switch[record.dst_host]
     input_vc = np.int64(record.input_vc)
     switch = np.int64(state.vc[input_vc].switch)
@@ -65,7 +65,7 @@ def allowed_vc_range(const, state, packet, output):
         const.vcs,
         hop,
         const.rings,
-        src_host,
+        src_switch,
         dst_switch,
         channel,
         switch,
@@ -130,7 +130,7 @@ def request_index(const, output, i):
 
 
 @inner
-def request_key(const, state, output, i):
+def request_age(const, state, output, i):
     """Read the age key of request ``i`` of an output."""
     return state.requests[request_index(const, output, i)]
 
@@ -176,9 +176,9 @@ def add_request(const, state, packet, output, eligible_at, age):
     """
     i = np.int64(state.output[output].requests_waiting)
     state.output[output].requests_waiting = i + 1
-    while i > 0 and precedes(const, state, age, request_key(const, state, output, i - 1)):
+    while i > 0 and precedes(const, state, age, request_age(const, state, output, i - 1)):
         _write_request(
-            const, state, output, i, request_key(const, state, output, i - 1), request_at(const, state, output, i - 1)
+            const, state, output, i, request_age(const, state, output, i - 1), request_at(const, state, output, i - 1)
         )
         i -= 1
     _write_request(const, state, output, i, age, _pack_request(const, state, packet, output))
@@ -192,7 +192,7 @@ def remove_request(const, state, output, i):
     state.output[output].requests_waiting = count
     while i < count:
         _write_request(
-            const, state, output, i, request_key(const, state, output, i + 1), request_at(const, state, output, i + 1)
+            const, state, output, i, request_age(const, state, output, i + 1), request_at(const, state, output, i + 1)
         )
         i += 1
 
@@ -201,7 +201,7 @@ def remove_request(const, state, output, i):
 def withdraw_request(const, state, output, age):
     """Remove the request with an age key from an output."""
     for i in range(np.int64(state.output[output].requests_waiting)):
-        if request_key(const, state, output, i) == age:
+        if request_age(const, state, output, i) == age:
             remove_request(const, state, output, i)
             return
 
@@ -211,7 +211,7 @@ def count_preceding(const, state, output, age):
     """Count the requests of an output that come before an age key."""
     i = 0
     while i < state.output[output].requests_waiting and precedes(
-        const, state, request_key(const, state, output, i), age
+        const, state, request_age(const, state, output, i), age
     ):
         i += 1
     return i

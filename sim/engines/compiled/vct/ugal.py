@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled import records, ugal
 from flitlab.sim.engines.compiled.vct.credits import credits_in_use
-from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_key
+from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_age
 
 
 @inner
@@ -31,7 +31,7 @@ def queue_estimate(const, state, switch, port, tick):
     """
     output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
     for i in range(np.int64(state.output[output].requests_waiting)):
-        flits += np.int64(state.vc[request_key(const, state, output, i) & 0xFFFFFFFF].queued_flits)
+        flits += np.int64(state.vc[request_age(const, state, output, i) & 0xFFFFFFFF].queued_flits)
     flits += credits_in_use(const, state, output)
     return flits, np.int64(const.net.ports.in_switch[downstream_input(state, output)])
 

@@ -59,12 +59,12 @@ def allowed_vcs_at(const, state, vc, packet, output):
     if const.policy != ANY and channel != NONE:
         switch = state.vc[vc].switch
         route, hop = np.int64(record.route), np.int64(record.hop)
-        src_host = np.int64(const.net.host_switch[record.src_host])
+        src_switch = np.int64(const.net.host_switch[record.src_host])
         dst_switch = np.int64(const.net.host_switch[record.dst_host])
         port = np.int64(output) - np.int64(const.net.ports.out_base[switch])
         held_vc = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
-            const.routes, route, const.policy, const.vcs, hop, const.rings, src_host, dst_switch, channel,
+            const.routes, route, const.policy, const.vcs, hop, const.rings, src_switch, dst_switch, channel,
             np.int64(switch), port,
             held_vc,
         )  # fmt: skip
