@@ -151,7 +151,7 @@ def _next_data(const, state, host, tick):
         state.next_in_turn[flow] = NOT_LISTED
         rules = rules_of(const, flow)
         if may_send(rules, state.senders, flow):
-            number, size, flags, entropy, dst_switch = send(rules, state.senders, flow, nic[WAITING] + 1, tick)
+            number, size, flags, entropy, pull_target = send(rules, state.senders, flow, nic[WAITING] + 1, tick)
             kind = DATA
             if flags & ASKS != 0:
                 kind |= ACK_REQUESTED
@@ -160,7 +160,7 @@ def _next_data(const, state, host, tick):
             else:
                 record_first_send(state.program, state, flow, number, tick)
             packet = _make_packet(const, state, flow, kind, size, entropy, number)
-            state.packet[packet, VALUE] = dst_switch
+            state.packet[packet, VALUE] = pull_target
             _start_timeout(const, state, flow, tick)
             _join_turns(const, state, host, flow)
             return packet
@@ -325,9 +325,9 @@ def check_timeout(const, state, host, flow, now):
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
-            entropy, dst_switch = request(rules, senders, flow, state.nic[host, WAITING], now)
+            entropy, pull_target = request(rules, senders, flow, state.nic[host, WAITING], now)
             packet = _make_packet(const, state, flow, REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
-            state.packet[packet, VALUE] = dst_switch
+            state.packet[packet, VALUE] = pull_target
             _send_control(const, state, host, packet, now)
         _request_turn(const, state, host, flow, now)
         tick = deadline(rules, senders, flow)

@@ -21,7 +21,7 @@ from flitlab.sim.engines.compiled.vct.joint_allocation import allocate_jointly
 from flitlab.sim.engines.compiled.vct.partitions import make_partitions, merge_partitions
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
 
-__all__ = ["advance", "build", "merge_partitions", "count_grants", "make_partitions", "is_deadlocked"]
+__all__ = ["advance", "build", "count_grants", "is_deadlocked", "make_partitions", "merge_partitions"]
 
 
 def count_grants(state: VctState) -> int:
