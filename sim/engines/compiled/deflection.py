@@ -174,11 +174,11 @@ def build(
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection + 2 * access_delay) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
-    position = aligned_records(topology.switches, _SWITCH_RECORD)
-    position["reading"] = position["last_reading"] = NONE
+    switch_records = aligned_records(topology.switches, _SWITCH_RECORD)
+    switch_records["reading"] = switch_records["last_reading"] = NONE
     state = DeflectionState(
         pool=make_pool(records, PACKET),
-        switch=position,
+        switch=switch_records,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
         host=aligned_records(hosts, HOST),
@@ -437,12 +437,12 @@ def schedule_host(const, state, host, tick):
 
 
 @routine
-def _prefetch_switches(arriving, pool, position, block):
+def _prefetch_switches(arriving, pool, switch_records, block):
     """Prefetch the packets of a full block, and the records of their switches."""
     for i in range(BLOCK_ENTRIES):
         prefetch(pool.packet, entry_in(arriving, block, i))
     for i in range(BLOCK_ENTRIES):
-        prefetch(position, pool.packet[entry_in(arriving, block, i)].switch)
+        prefetch(switch_records, pool.packet[entry_in(arriving, block, i)].switch)
 
 
 @inner
@@ -470,19 +470,19 @@ def _receive_packets(const, state, tick):
 @routine
 def _prefetch_packets(net, routes, state, switches):
     """Prefetch what some switches need for allocation: their packets, and the ports of the first ones."""
-    pool, position, ranked, busy = state.pool, state.switch, state.ranked, state.busy
+    pool, switch_records, ranked, busy = state.pool, state.switch, state.ranked, state.busy
     for switch in switches:
-        prefetch(position, switch)
+        prefetch(switch_records, switch)
         prefetch(ranked, switch)
         prefetch(busy, net.ports.out_base[switch])
     for switch in switches:
-        if position[switch].reading != NONE:
-            prefetch(pool.packet, position[switch].reading)
+        if switch_records[switch].reading != NONE:
+            prefetch(pool.packet, switch_records[switch].reading)
     for switch in switches:
-        if position[switch].reading != NONE:
-            dst_switch = np.int64(net.host_switch[pool.packet[position[switch].reading].dst_host])
+        if switch_records[switch].reading != NONE:
+            dst_switch = np.int64(net.host_switch[pool.packet[switch_records[switch].reading].dst_host])
             prefetch(routes.bytes, place_of(routes, dst_switch, switch))
-        if position[switch].ranked > 0:
+        if switch_records[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
 
 

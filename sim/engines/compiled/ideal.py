@@ -223,8 +223,8 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     drawn = drawn_channel(ports, draw)
     if const.routes.form != POLARIZED:
-        unsent = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
-        if keeps_drawn(unsent, least_cost, np.int64(record.flits)):
+        backlog = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
+        if keeps_drawn(backlog, least_cost, np.int64(record.flits)):
             return drawn
     return drawn_tie(ties, draw)
 
