@@ -153,7 +153,7 @@ class CompiledDatagrams:
 
     def _run(self, until: int) -> None:
         if until > LATEST:
-            raise OverflowError(f"a run takes more than {LATEST} ticks, and timers are not made for more")
+            raise OverflowError(f"a run may take at most {LATEST} ticks, the range of timers; simulate less time")
         while self._tick < until:
             self._tick = advance(self._constants, self._state, self._tick, until)
             if self._program is not None and self._constants.paced:

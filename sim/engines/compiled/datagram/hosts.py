@@ -122,21 +122,21 @@ def _is_new(state, subflow, sequence):
         return False
     held = state.reorder_bits[subflow]
     mask = np.uint64(64 * len(held) - 1)
-    place = np.uint64(sequence) & mask
+    bit_index = np.uint64(sequence) & mask
     if sequence > expected:
-        bit = _ONE << (place & np.uint64(63))
-        if held[place >> np.uint64(6)] & bit:
+        bit = _ONE << (bit_index & np.uint64(63))
+        if held[bit_index >> np.uint64(6)] & bit:
             return False
-        held[place >> np.uint64(6)] |= bit
+        held[bit_index >> np.uint64(6)] |= bit
         subflow_record.out_of_order = np.int64(subflow_record.out_of_order) + 1
         return True
     expected, beyond = expected + 1, np.int64(subflow_record.out_of_order)
     while beyond > 0:
-        place = np.uint64(expected) & mask
-        bit = _ONE << (place & np.uint64(63))
-        if not held[place >> np.uint64(6)] & bit:
+        bit_index = np.uint64(expected) & mask
+        bit = _ONE << (bit_index & np.uint64(63))
+        if not held[bit_index >> np.uint64(6)] & bit:
             break
-        held[place >> np.uint64(6)] ^= bit
+        held[bit_index >> np.uint64(6)] ^= bit
         beyond -= 1
         expected += 1
     subflow_record.expected, subflow_record.out_of_order = expected, beyond

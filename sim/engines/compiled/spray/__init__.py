@@ -229,7 +229,7 @@ class CompiledSpray:
 
     def _run(self, until: int) -> None:
         if until > self.latest:
-            raise OverflowError(f"a run takes more than {self.latest} ticks, and timers are not made for more")
+            raise OverflowError(f"a run may take at most {self.latest} ticks, the range of timers; simulate less time")
         while self._tick < until:
             self._tick = advance(self._constants, self._routing, self._state, self._tick, until)
             for flag, grow in ((POOL, doubled), (TRACE, longer_trace)):

@@ -124,6 +124,6 @@ def prefetch_queues(const, state, i):
 def _prefetch_queue(state, link):
     """Prefetch the packets of a link that are touched when it is settled or accepts a packet."""
     link_record = state.link[link]
-    for place in (SERVING, CONTROL_FIFO, DATA_FIFO, DATA_FIFO + 1, IN_FLIGHT + 1):
-        if link_record[place] != NONE:
-            prefetch(state.packet, link_record[place])
+    for field in (SERVING, CONTROL_FIFO, DATA_FIFO, DATA_FIFO + 1, IN_FLIGHT + 1):
+        if link_record[field] != NONE:
+            prefetch(state.packet, link_record[field])
