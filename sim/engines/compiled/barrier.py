@@ -42,7 +42,7 @@ def _address_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @intrinsic
 def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
-    """Add 1 to an entry, atomically; whoever reads the sum sees all earlier writes."""
+    """Add 1 to an entry, atomically; readers of the sum see all earlier writes."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address_of(context, builder, signature, args)

@@ -14,7 +14,7 @@ PREFETCH_BATCH = 32
 """Records that are prefetched before the first is used; 16 and 64 gave the same speed within noise."""
 
 MIN_BATCH = 64
-"""Smallest number of records worth prefetching: networks with fewer at a time fit into the caches."""
+"""Prefetching pays for more records than this at a time: smaller networks fit into the caches."""
 
 
 def aligned(records: int, words: int, dtype: Any) -> np.ndarray:

@@ -83,7 +83,7 @@ HOST = np.dtype(
 
 ZERO = np.int64(0)  # int64s, as each Python integer would compile its own copy of a function
 TICK_LIMIT = np.int64(LONGEST_RUN)
-"""Tick that no run reaches, of 32 bits."""
+"""Limit of a run of packets, in ticks; it fits into 32 bits. Events that never happen are at or behind it."""
 NEVER = TICK_LIMIT << 32
 """Tick, or cost, above all others."""
 

@@ -13,7 +13,7 @@ from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
 
 MIN_BATCH = 2
-"""Smallest number of arrivals in a tick worth prefetching: smaller networks fit into the caches."""
+"""Prefetching pays for more arrivals in a tick than this: smaller networks fit into the caches."""
 
 PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
 """Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
