@@ -24,10 +24,10 @@ from flitlab.sim.engines.table import Engines, Start, runs
 
 def _loop(scenario: Scenario[Vct]) -> tuple[bool, bool]:
     """Which loop of virtual cut-through runs a scenario: whether heads choose together, and whether ways compete."""
-    from flitlab.sim.engines.compiled.ugal import by_congestion
+    from flitlab.sim.engines.compiled.ugal import uses_congestion
 
     select = scenario.routes.select
-    return scenario.switching.shared_input or select == ADAPTIVE, bool(interpreted(by_congestion)(select))
+    return scenario.switching.shared_input or select == ADAPTIVE, bool(interpreted(uses_congestion)(select))
 
 
 @runs(Vct, alone, _loop)
@@ -39,9 +39,9 @@ def vct() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.vct.changes import ChangingVct
+        from flitlab.sim.engines.compiled.vct.timeline import VctTimelineRun
 
-        return ChangingVct
+        return VctTimelineRun
 
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
     return Engines(VctNetwork, _of_network(partial(start, kernel), changing), watches=watches)
@@ -56,9 +56,9 @@ def wormhole() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.wormhole.changes import ChangingWormhole
+        from flitlab.sim.engines.compiled.wormhole.timeline import WormholeTimelineRun
 
-        return ChangingWormhole
+        return WormholeTimelineRun
 
     watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
     return Engines(WormholeNetwork, _of_network(partial(start, kernel), changing), watches=watches)
@@ -73,9 +73,9 @@ def deflection() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.deflection_changes import ChangingDeflection
+        from flitlab.sim.engines.compiled.deflection_timeline import DeflectionTimelineRun
 
-        return ChangingDeflection
+        return DeflectionTimelineRun
 
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
     return Engines(DeflectionNetwork, _of_network(partial(start, kernel), changing), watches=watches)
@@ -89,9 +89,9 @@ def ideal() -> Engines:
     from flitlab.sim.engines.reference.ideal import IdealNetwork
 
     def changing() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.ideal_changes import ChangingIdeal
+        from flitlab.sim.engines.compiled.ideal_timeline import IdealTimelineRun
 
-        return ChangingIdeal
+        return IdealTimelineRun
 
     return Engines(IdealNetwork, _of_network(partial(start, kernel), changing))
 

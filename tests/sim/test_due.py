@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.jit import kernel
-from flitlab.sim.engines.compiled.due import FULL, NOBODY, due_at, make_due, packet_in, put, release, take
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    NONE,
+    entry_in,
+    events_at,
+    make_calendar_queue,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
 
 TICKS, PACKETS = 4, 100
 
@@ -16,22 +25,22 @@ TICKS, PACKETS = 4, 100
 @kernel
 def let_be_due(due, packet, tick):
     """Put a packet into the list of a tick."""
-    put(due, packet, tick)
+    schedule_event(due, packet, tick)
 
 
 @kernel
 def taken(due, tick, odd, packets):
     """Take the list of a tick away, and put the odd packets back if asked to; returns how many were in it."""
     count = np.int64(0)
-    chunk, filled = take(due, tick)
-    while chunk != NOBODY:
+    chunk, filled = take_bucket(due, tick)
+    while chunk != NONE:
         for i in range(filled):
-            packet = packet_in(due, chunk, i)
+            packet = entry_in(due, chunk, i)
             packets[count] = packet
             count += 1
             if odd and packet % 2:
-                put(due, packet, tick)
-        chunk, filled = release(due, chunk), FULL
+                schedule_event(due, packet, tick)
+        chunk, filled = release_block(due, chunk), BLOCK_ENTRIES
     return count
 
 
@@ -43,7 +52,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(deadline=None, max_examples=200)
 def test_packets_are_found_at_their_tick(steps):
-    due, known, unused = make_due(TICKS, PACKETS), defaultdict(list), list(range(PACKETS))
+    due, known, unused = make_calendar_queue(TICKS, PACKETS), defaultdict(list), list(range(PACKETS))
     packets = np.zeros(PACKETS, np.int64)
     for step, tick in steps:
         for _ in range(min(len(unused), {"put": 1, "put many": 30}.get(step, 0))):
@@ -56,4 +65,4 @@ def test_packets_are_found_at_their_tick(steps):
             known[tick] = [packet for packet in known[tick] if odd and packet % 2]
             unused += [packet for packet in found if packet not in known[tick]]
         for each in range(TICKS):
-            assert sorted(due_at(due, each)) == sorted(known[each])
+            assert sorted(events_at(due, each)) == sorted(known[each])

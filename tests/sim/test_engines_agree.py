@@ -99,7 +99,7 @@ def test_pausing_changes_nothing():
 def test_counters_of_pairs_are_read_before_they_overflow(monkeypatch):
     case = scenario(build("imase", hosts=2, n=12, degree=3))
     whole = start("compiled", case, 0.6, 2)
-    monkeypatch.setattr(compiled.engine, "MOST_COUNTED", 5 * 100)  # of 3 channels and 2 hosts: every 100 ticks
+    monkeypatch.setattr(compiled.engine, "MAX_PAIR_FLITS", 5 * 100)  # of 3 channels and 2 hosts: every 100 ticks
     often = start("compiled", case, 0.6, 2)
     for tick in (350, 750):
         whole.advance(tick)

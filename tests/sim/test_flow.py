@@ -20,7 +20,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, keys_of, make_tournament
+from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, keys_of, make_tournament
 from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way
 from flitlab.sim.engines.reference.flow import FlowNetwork
 from flitlab.sim.engines.start import start
@@ -426,10 +426,10 @@ def test_engines_agree_where_every_end_changes_many_rates():
 
 def test_a_tournament_is_the_same_when_more_may_take_part():
     few = make_tournament(20)
-    assert (keys_of(few) == OUT).all()
+    assert (keys_of(few) == NO_KEY).all()
     keys_of(few)[:20] = np.random.default_rng(1).permutation(20) + 5
     for items in (20, 300, 5_000):
         more = enlarged(few, items)
         keys = keys_of(more)
-        assert len(keys) >= items and (keys[:20] == keys_of(few)[:20]).all() and (keys[20:] == OUT).all()
+        assert len(keys) >= items and (keys[:20] == keys_of(few)[:20]).all() and (keys[20:] == NO_KEY).all()
         assert more[15] == keys.min() == 5

@@ -14,7 +14,7 @@ from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_ses
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.compiled.spray import CompiledSpray
-from flitlab.sim.engines.compiled.spray.state import NOBODY, SERVING
+from flitlab.sim.engines.compiled.spray.state import NONE, SERVING
 from flitlab.sim.engines.lockstep import compare_counters, compare_traces
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.spray.base import COMPLETE, FINISHED, RECEIVED, TRIMS
@@ -62,10 +62,10 @@ def _assert_each_packet_in_one_place(run: CompiledSpray) -> None:
     found = []
     for line in state.link:
         for first in line[[0, 2, 4]].tolist():
-            while first != NOBODY:
+            while first != NONE:
                 found.append(first)
                 first = int(state.packet[first, 0])
-    found += [packet for packet in state.link[:, SERVING].tolist() if packet != NOBODY]
+    found += [packet for packet in state.link[:, SERVING].tolist() if packet != NONE]
     unused = state.free[: state.free[-1]].tolist()
     assert sorted(found + unused) == list(range(len(state.packet)))
 
@@ -133,5 +133,5 @@ def test_a_difference_is_reported_with_its_packet():
 
 def test_no_run_is_longer_than_its_timers():
     run = CompiledSpray(session({"kind": "nscc"}, [(0, 5)], 1000))
-    with pytest.raises(OverflowError, match="timers are not made for more"):
+    with pytest.raises(OverflowError, match="the range of timers"):
         run.advance(run.latest + 1)

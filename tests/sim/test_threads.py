@@ -66,7 +66,7 @@ def test_a_deadlock_between_regions_is_found(monkeypatch):
 def test_counters_of_pairs_are_read_before_they_overflow(monkeypatch):
     case = scenario(build("imase", hosts=2, n=12, degree=3))
     whole = run_to([750], case, 0.6, 2, 1)
-    monkeypatch.setattr("flitlab.sim.engines.compiled.engine.MOST_COUNTED", 5 * 100)
+    monkeypatch.setattr("flitlab.sim.engines.compiled.engine.MAX_PAIR_FLITS", 5 * 100)
     monkeypatch.setattr(regions, "LEAST_WORK", 1)
     same(whole, run_to([350, 750], case, 0.6, 2, 3))
 
@@ -75,17 +75,17 @@ def test_threads_that_fail_are_called_off(monkeypatch):
     monkeypatch.setattr(regions, "LEAST_WORK", 1)
     run = start("compiled", scenario(build("imase", hosts=2, n=12, degree=3)), 0.5, 1, threads=3)
     run.advance(100)
-    team = run._team
+    team = run._partitioned
 
     def advance(const, region, now, until):
-        if region is team._regions[0] and until > now:
+        if region is team._partitions[0] and until > now:
             raise MemoryError
         return vct.advance(const, region, now, until)
 
     team._kernel = SimpleNamespace(advance=advance)
     with pytest.raises(MemoryError):
         run.advance(5000)
-    team._helpers.shutdown()  # which waits for the others, who would wait for ever
+    team._workers.shutdown()  # which waits for the others, who would wait for ever
 
 
 @pytest.mark.parametrize(

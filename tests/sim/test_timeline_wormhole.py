@@ -15,7 +15,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
-from flitlab.sim.engines.compiled.wormhole.state import ENDLESS
+from flitlab.sim.engines.compiled.wormhole.state import UNLIMITED_CREDITS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
 from tests.scenarios import TIMES, build, line, scenario, some_delays
@@ -101,13 +101,13 @@ def test_both_engines_do_the_same_on_many_networks(number, load, seed):
 
 def assert_credits_complete(run) -> None:
     """Assert that credits, flits in buffers and under way, and credits under way are the room of every buffer."""
-    state, inputs, room = run._state, int(run._constants.inputs), run._constants.buffer_flits
+    state, inputs, room = run._state, int(run._constants.input_vcs), run._constants.buffer_flits
     found = state.vc["credits"].astype(np.int64)
-    found[:inputs] += (state.vc["landed"] - state.vc["front"])[:inputs]
+    found[:inputs] += (state.vc["write_index"] - state.vc["read_index"])[:inputs]
     for which in range(len(state.queue)):
         if which != 1:  # headers
-            np.add.at(found, run._entries(which)[2], 1)
-    assert (found[:inputs] == room).all() and (found[inputs:] == ENDLESS).all()
+            np.add.at(found, run._queue_entries(which)[2], 1)
+    assert (found[:inputs] == room).all() and (found[inputs:] == UNLIMITED_CREDITS).all()
 
 
 @given(st.integers(0, 10**6), LOADS)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled engine: a kernel for each discipline, of functions that Numba compiles into one loop over time.
+"""The compiled engine: one kernel per switching mode, of functions that Numba compiles into one loop over time.
 
-These names mean the same in all kernels. const, state: named tuples of what a run starts from and of what changes; its
-parts that disciplines have in common (net, pool, tally, program, wheels) are named tuples of their own, and are built
-by keyword. packet: place of its record in the pool. host, switch, channel: their numbers in the topology. output,
-input: of a switch, numbered as in :mod:`flitlab.models.rules.ports`. vc: an input VC, whose number is input * vcs + its
-number there. port: of an output, counted from the first of its switch. hop: channels between switches that a packet has
-taken. here, target: the switch that a packet is in and the one that it goes to; destination: the host that it goes to.
-tick, now, until: times in ticks; flits: a length. What is looked at together is a record with named fields, a cache
-line where that is enough. Its fields are unsigned, so that an index read from one needs no check of its sign; elsewhere
-numbers are int64. A list of packets is chained through their ``next``, and ends with NOBODY.
+Names mean the same in all kernels:
 
-A function that is not said to return something returns nothing.
+* const, state: named tuples of a run's constants and of what changes. Parts that switching modes share (net, pool,
+  counters, program, timing wheels) are named tuples of their own, built by keyword.
+* packet: index of its record in the pool.
+* host, switch, channel: numbers in the topology. src_ and dst_ are the ends of a packet's route.
+* output, input: of a switch, numbered as in :mod:`flitlab.models.rules.ports`. port: of an output, counted from the
+  first of its switch.
+* vc: an input VC; its number is input * vcs + its number in the input.
+* hop: channels between switches that a packet has taken.
+* tick, now, until: times in ticks. flits: a length.
+
+Data that are used together form a record with named fields, of one cache line where possible. Its fields are unsigned,
+so that an index read from one needs no check of its sign; all other numbers are int64. A list of packets is chained
+through their ``next`` field and ends with NONE. Functions without a documented return value return nothing.
 """

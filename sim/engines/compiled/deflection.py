@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hot-potato deflection, compiled.
+"""Deflection (hot-potato) routing, compiled.
 
-A switch is looked at when a packet becomes eligible, an output falls free, or a host may send: one bit
-of a wheel each. It keeps its packets in two lists: those whose header is being read, in order of arrival,
-and the eligible ones, in order of rank.
+A switch is evaluated when a packet becomes eligible, an output falls free, or a host may inject: each sets a bit in a
+timing wheel. It has two lists of packets: those whose header is being read, in order of arrival, and the eligible ones,
+in order of rank.
 """
 
 from typing import NamedTuple
@@ -23,87 +23,104 @@ from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from flitlab.sim.engines.compiled.due import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, records_in_lines, seldom
-from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    CalendarQueue,
+    entry_in,
+    make_calendar_queue,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, aligned_records, prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
-    LATE,
-    NOBODY,
+    NONE,
     PACKET,
+    TICK_LIMIT,
     Net,
-    Tally,
-    create,
-    deliver_all,
-    first_packets,
+    RunCounters,
+    deliver_packets,
+    draw_first_packets,
+    inject_packet,
     log_is_full,
+    make_counters,
     make_net,
-    make_tally,
     run_program,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import (
+    TimingWheel,
+    drain,
+    make_timing_wheel,
+    schedule,
+    schedule_all,
+    wheel_ticks,
+)
 
-# A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
-# looks at a switch touch neither its packets nor its hosts.
-_SWITCH = np.dtype(
+# A switch. Before next_read no further header has been read, and before next_sender no host can inject that could not
+# already; so most evaluations touch neither packets nor hosts.
+_SWITCH_RECORD = np.dtype(
     [
-        ("resident", np.uint32),  # packets in it
-        ("inbound", np.uint32),  # on their way from its hosts
-        ("reading", np.uint32),  # first of those whose header is being read
+        ("resident", np.uint32),  # packets in the switch
+        ("inbound", np.uint32),  # packets in flight from its hosts
+        ("reading", np.uint32),  # first packet whose header is being read, or NONE
         ("last_reading", np.uint32),
-        ("ranked", np.uint32),  # how many are eligible
-        ("next_host", np.uint32),  # whose turn it is to send
-        ("next_read", np.uint32),
-        ("next_sender", np.uint32),
+        ("ranked", np.uint32),  # eligible packets
+        ("next_host", np.uint32),  # first in the round-robin order of hosts
+        ("next_read", np.uint32),  # tick
+        ("next_sender", np.uint32),  # tick
     ]
 )
 
+# An eligible packet.
 _RANKED = np.dtype(
     [
-        ("ports", np.uint64),  # that are on shortest paths, a bit each; none if the packet is at its target
+        ("ports", np.uint64),  # ports on shortest paths, a bit each; none at the destination switch
         ("packet", np.uint32),
-        ("output", np.uint32),  # to its host if it is at its target, or NOBODY
+        ("output", np.uint32),  # ejecting output at the destination switch, else NONE
     ]
 )
 
 
 class DeflectionConstants(NamedTuple):
-    """The constants of a run of hot-potato deflection; times are in ticks."""
+    """Constants of a run of deflection routing; names that end with ``_ticks`` are times in ticks."""
 
     net: Net
-    hold: int  # packets that a switch holds without sending some on any free output
-    slot: int  # decisions are made at multiples of this
+    hold_packets: int  # packets that a switch holds before it deflects some to any free output
+    slot: int  # decisions are made at multiples of this tick
     flits: int  # of every packet
-    header: int
-    switch: int
-    link: int
-    injection: int
-    ejection: int
+    header_ticks: int
+    switch_ticks: int
+    link_ticks: int
+    injection_ticks: int
+    ejection_ticks: int
     bound: Ints  # int64 [switches]: most packets that can be resident
-    routes: PortSets  # the ports on shortest paths
+    routes: PortSets  # ports on shortest paths
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     dst: Ints  # int64 [channels]: switch at the end of each
-    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
-    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
+    delay: Ints  # int64 [channels]: ticks on top of ``link_ticks``
+    access: Ints  # int64 [hosts]: ticks on top of ``injection_ticks`` and ``ejection_ticks``
     host_start: Ints  # int64 [switches + 1]: first host of each switch
 
 
 class DeflectionState(NamedTuple):
-    """The state of a run of hot-potato deflection: all that changes."""
+    """State of a run of deflection routing: all that changes."""
 
     pool: Pool
-    place: np.ndarray  # records [switches]
-    ranked: np.ndarray  # records [switches, bound] of eligible packets, first in rank first
-    busy: np.ndarray  # uint32 [outputs]: held until this tick
+    switch: np.ndarray  # _SWITCH_RECORD [switches]
+    ranked: np.ndarray  # _RANKED [switches, bound]: eligible packets, in order of rank
+    busy: np.ndarray  # uint32 [outputs]: tick at which the output is free again
     host: np.ndarray  # HOST [hosts]
-    asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
-    arriving: Due  # packets by the tick at which their head arrives
-    leaving: Due  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [switches + 1]: scratch, who is looked at
-    awake: Wheel
+    host_scheduled_at: Ints  # int64 [hosts]: tick for which the host has scheduled its switch
+    arriving: CalendarQueue  # packets, by the tick at which their head arrives
+    ejecting: CalendarQueue  # packets, by the tick at which their tail is delivered
+    members: Words  # uint32 [switches + 1]: scratch, the switches of a tick
+    switch_wheel: TimingWheel  # switches to evaluate, by tick
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(
@@ -111,12 +128,17 @@ def build(
 ) -> tuple[DeflectionConstants, DeflectionState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
     """
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
-    access, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
-    np.maximum.at(slowest_access, topology.host_switch, access)
+    access_delay, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
+    np.maximum.at(slowest_access, topology.host_switch, access_delay)
     each = zip(topology.in_degree.tolist(), topology.host_count.tolist(), slowest_access.tolist(), strict=True)
     bound = np.array(
         [
@@ -128,192 +150,195 @@ def build(
         np.int64,
     )
     slowest = int(topology.delay.max(initial=0)) + model.link
-    at_hosts = max(model.ejection, model.injection) + int(access.max(initial=0))
+    at_hosts = max(model.ejection, model.injection) + int(access_delay.max(initial=0))
     horizon = 2 * flits + model.switch + max(slowest, at_hosts, model.header) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     constants = DeflectionConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
-        hold=model.hold_packets,
+        hold_packets=model.hold_packets,
         slot=flits if model.slotted else 1,
         flits=flits,
-        header=model.header,
-        switch=model.switch,
-        link=model.link,
-        injection=model.injection,
-        ejection=model.ejection,
+        header_ticks=model.header,
+        switch_ticks=model.switch,
+        link_ticks=model.link,
+        injection_ticks=model.injection,
+        ejection_ticks=model.ejection,
         bound=bound,
         routes=pack_ports(scenario.routes.ports),
         out_start=topology.out_start,
         dst=topology.dst,
         delay=topology.delay,
-        access=access,
+        access=access_delay,
         host_start=topology.host_start,
     )
     on_channel = (model.switch + slowest) // flits + 2
-    at_host = (flits + model.switch + model.ejection + model.injection + 2 * access) // flits + 3
+    at_host = (flits + model.switch + model.ejection + model.injection + 2 * access_delay) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
-    place = records_in_lines(topology.switches, _SWITCH)
-    place["reading"] = place["last_reading"] = NOBODY
+    switch_records = aligned_records(topology.switches, _SWITCH_RECORD)
+    switch_records["reading"] = switch_records["last_reading"] = NONE
     state = DeflectionState(
         pool=make_pool(records, PACKET),
-        place=place,
+        switch=switch_records,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
-        host=records_in_lines(hosts, HOST),
-        asked=np.full(hosts, -1, np.int64),
-        arriving=make_due(ticks, records),
-        leaving=make_due(ticks, records),
+        host=aligned_records(hosts, HOST),
+        host_scheduled_at=np.full(hosts, -1, np.int64),
+        arriving=make_calendar_queue(ticks, records),
+        ejecting=make_calendar_queue(ticks, records),
         members=np.zeros(topology.switches + 1, np.uint32),
-        awake=make_wheel(topology.switches, ticks_for(ticks, topology.switches, typical_gap(arrivals))),
+        switch_wheel=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        counters=make_counters(topology),
     )
-    first_packets(constants, state)
-    wake_all(state.awake, np.arange(topology.switches), 0)
+    draw_first_packets(constants, state)
+    schedule_all(state.switch_wheel, np.arange(topology.switches), 0)
     return constants, state
 
 
 @inner
-def _look(const, state, switch, tick):
-    """Have a switch decide at ``tick``, or at the next slot boundary."""
+def _schedule_switch(const, state, switch, tick):
+    """Schedule the evaluation of a switch at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
         tick = (tick + const.slot - 1) // const.slot * const.slot
-    wake(state.awake, switch, tick)
+    schedule(state.switch_wheel, switch, tick)
 
 
 @inner
-def _arrive(const, state, packet, tick):
-    """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
+def _receive_packet(const, state, packet, tick):
+    """Receive a packet whose head has arrived: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
-    switch = np.int64(record.where)
+    switch = np.int64(record.switch)
     if record.hop == 0:
-        state.place[switch].inbound -= 1
-    resident = state.place[switch].resident + 1
-    state.place[switch].resident = resident
-    state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
-    record.eligible = tick + const.header
-    record.next = NOBODY
-    if state.place[switch].reading == NOBODY:
-        state.place[switch].reading = packet
-        state.place[switch].next_read = tick + const.header
+        state.switch[switch].inbound -= 1
+    resident = state.switch[switch].resident + 1
+    state.switch[switch].resident = resident
+    state.counters.scalars[OCCUPANCY_MAX] = max(state.counters.scalars[OCCUPANCY_MAX], resident)
+    record.eligible_at = tick + const.header_ticks
+    record.next = NONE
+    if state.switch[switch].reading == NONE:
+        state.switch[switch].reading = packet
+        state.switch[switch].next_read = tick + const.header_ticks
     else:
-        state.pool.packet[state.place[switch].last_reading].next = packet
-    state.place[switch].last_reading = packet
-    _look(const, state, switch, tick + const.header)
-    if resident > const.hold:
-        _look(const, state, switch, tick)
+        state.pool.packet[state.switch[switch].last_reading].next = packet
+    state.switch[switch].last_reading = packet
+    _schedule_switch(const, state, switch, tick + const.header_ticks)
+    if resident > const.hold_packets:
+        _schedule_switch(const, state, switch, tick)
 
 
 @inner
-def set_ranked(const, state, switch, place, packet):
-    """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
-    destination, ranked = state.pool.packet[packet].destination, state.ranked[switch, place]
-    target = const.net.host_switch[destination]
+def set_ranked(const, state, switch, position, packet):
+    """Write a packet, with its allowed ports, to a position among the eligible packets of a switch.
+
+    Parameters
+    ----------
+    switch: int64.
+    position: int64, in order of rank.
+    packet: int64.
+    """
+    dst_host, ranked = state.pool.packet[packet].dst_host, state.ranked[switch, position]
+    dst_switch = const.net.host_switch[dst_host]
     ranked.packet = packet
-    ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
-    ranked.output = const.net.ports.eject[destination] if target == switch else NOBODY
+    ranked.ports = np.uint64(0) if dst_switch == switch else ports_towards(const.routes, dst_switch, switch)
+    ranked.output = const.net.ports.eject[dst_host] if dst_switch == switch else NONE
 
 
 @inner
-def _keep(state, switch, place, ranked):
-    """Copy the record of an eligible packet to a place among those of its switch."""
-    there = state.ranked[switch, place]
-    there.packet = ranked.packet
-    there.ports = ranked.ports
-    there.output = ranked.output
+def _copy_ranked(state, switch, position, ranked):
+    """Copy the record of an eligible packet to another position."""
+    copy = state.ranked[switch, position]
+    copy.packet = ranked.packet
+    copy.ports = ranked.ports
+    copy.output = ranked.output
 
 
 @inner
-def _rank(const, state, switch, packet):
-    """Insert a packet among the eligible ones of a switch."""
+def _insert_ranked(const, state, switch, packet):
+    """Insert a packet among the eligible packets of a switch, in order of rank."""
     record = state.pool.packet[packet]
-    hops, born = record.hop, record.born
-    identity = np.int64(record.sequence) * const.net.hosts + record.source
-    i = state.place[switch].ranked
-    state.place[switch].ranked = i + 1
+    hops, created_at = record.hop, record.created_at
+    identity = np.int64(record.sequence) * const.net.hosts + record.src_host
+    i = state.switch[switch].ranked
+    state.switch[switch].ranked = i + 1
     while i > 0:
-        before = state.ranked[switch, i - 1]
-        other = state.pool.packet[before.packet]
-        other_identity = np.int64(other.sequence) * const.net.hosts + other.source
-        if outranks(other.hop, other.born, other_identity, hops, born, identity):
+        predecessor = state.ranked[switch, i - 1]
+        other = state.pool.packet[predecessor.packet]
+        other_identity = np.int64(other.sequence) * const.net.hosts + other.src_host
+        if outranks(other.hop, other.created_at, other_identity, hops, created_at, identity):
             break
-        _keep(state, switch, i, before)
+        _copy_ranked(state, switch, i, predecessor)
         i -= 1
     set_ranked(const, state, switch, i, packet)
 
 
 @inner
-def _admit(const, state, switch, tick):
+def _rank_read_headers(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
-    switch_record = state.place[switch]
+    switch_record = state.switch[switch]
     if switch_record.next_read > tick:
         return
-    packet, eligible = np.int64(switch_record.reading), LATE
-    while packet != NOBODY:
-        eligible = np.int64(state.pool.packet[packet].eligible)
+    packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
+    while packet != NONE:
+        eligible = np.int64(state.pool.packet[packet].eligible_at)
         if eligible > tick:
             break
-        following = np.int64(state.pool.packet[packet].next)
-        _rank(const, state, switch, packet)
-        packet = following
+        next_packet = np.int64(state.pool.packet[packet].next)
+        _insert_ranked(const, state, switch, packet)
+        packet = next_packet
     switch_record.reading = packet
-    switch_record.next_read = LATE if packet == NOBODY else eligible
+    switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
 
 
 @inner
-def _choose(const, state, packet, ports):
-    """Draw one of a non-empty set of ports; the draw belongs to the packet's decision at its switch.
-
-    ports: uint64, a bit each.
-    """
+def _draw_port(const, state, packet, ports):
+    """Draw one of a non-empty set of ports, uint64, a bit each, for the packet's decision at its switch."""
     record = state.pool.packet[packet]
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
-    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(record.hop)))
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    return pick(ports, route_word(const.net.seed, src_host, sequence, np.int64(record.hop)))
 
 
 @inner
 def _hold_output(const, state, switch, output, tick):
-    """Take an output for a packet's flits; the switch decides again when it falls free."""
+    """Occupy an output for a packet, and schedule the switch for when it falls free."""
     state.busy[output] = tick + const.flits
-    state.place[switch].resident -= 1
-    state.tally.scalars[GRANTS] += 1
-    _look(const, state, switch, tick + const.flits)
+    state.switch[switch].resident -= 1
+    state.counters.scalars[GRANTS] += 1
+    _schedule_switch(const, state, switch, tick + const.flits)
 
 
 @inner
 def _forward(const, state, switch, packet, minimal, port, tick):
-    """Send a packet out of a network port.
-
-    minimal: ports on its shortest paths, uint64, a bit each.
-    """
+    """Send a packet through a network port; minimal: ports on its shortest paths, uint64, a bit each."""
     record = state.pool.packet[packet]
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        record.deflected += 1
+        record.deflections += 1
     record.hop += 1
-    record.where = const.dst[channel]
+    record.switch = const.dst[channel]
     record.output = const.net.ports.out_base[switch] + port
-    state.tally.channel_flits[channel] += const.flits
-    put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
+    state.counters.channel_flits[channel] += const.flits
+    schedule_event(state.arriving, packet, tick + const.switch_ticks + const.link_ticks + const.delay[channel])
 
 
 @inner
 def _eject(const, state, switch, packet, output, tick):
-    """Send a packet to its host if the ejection channel is free, and tell whether it was."""
+    """Eject a packet if the ejection channel is free, and tell whether it was."""
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    access = const.access[state.pool.packet[packet].destination]
-    put(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection + access)
+    access_delay = const.access[state.pool.packet[packet].dst_host]
+    schedule_event(
+        state.ejecting, packet, tick + const.flits - 1 + const.switch_ticks + const.ejection_ticks + access_delay
+    )
     return True
 
 
 @inner
 def _free_ports(const, state, switch, tick):
-    """Find the network ports of a switch that are not held, a bit each, uint64."""
+    """Return the free network ports of a switch, uint64, a bit each."""
     free = np.uint64(0)
     base = const.net.ports.out_base[switch]
     for port in range(const.net.ports.network_outs[switch]):
@@ -324,138 +349,140 @@ def _free_ports(const, state, switch, tick):
 
 @inner
 def _allocate(const, state, switch, tick):
-    """Make the decisions of one switch in one tick."""
-    _admit(const, state, switch, tick)
-    if state.place[switch].ranked > 0:
+    """Allocate the outputs of a switch in one tick."""
+    _rank_read_headers(const, state, switch, tick)
+    if state.switch[switch].ranked > 0:
         _send_ranked(const, state, switch, tick)
-    if state.place[switch].next_sender <= tick:
-        _let_hosts_send(const, state, switch, tick)
+    if state.switch[switch].next_sender <= tick:
+        _inject_from_hosts(const, state, switch, tick)
 
 
 @inner
 def _send_ranked(const, state, switch, tick):
-    """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
-    switch_record = state.place[switch]
+    """Send the eligible packets of a switch, in order of rank, through free outputs."""
+    switch_record = state.switch[switch]
     free = _free_ports(const, state, switch, tick)
-    kept = 0
+    remaining = 0
     for i in range(np.int64(switch_record.ranked)):
         ranked = state.ranked[switch, i]
         packet, ports = np.int64(ranked.packet), free & ranked.ports
         if ports:
-            port = _choose(const, state, packet, ports)
+            port = _draw_port(const, state, packet, ports)
             free &= ~(np.uint64(1) << np.uint64(port))
             _forward(const, state, switch, packet, ranked.ports, port, tick)
-        elif ranked.output == NOBODY or not _eject(const, state, switch, packet, ranked.output, tick):
-            _keep(state, switch, kept, ranked)
-            kept += 1
-    while switch_record.resident > const.hold and free and kept > 0:
-        kept -= 1
-        ranked = state.ranked[switch, kept]
+        elif ranked.output == NONE or not _eject(const, state, switch, packet, ranked.output, tick):
+            _copy_ranked(state, switch, remaining, ranked)
+            remaining += 1
+    while switch_record.resident > const.hold_packets and free and remaining > 0:
+        remaining -= 1
+        ranked = state.ranked[switch, remaining]
         packet = np.int64(ranked.packet)
-        port = _choose(const, state, packet, free)
+        port = _draw_port(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
         _forward(const, state, switch, packet, ranked.ports, port, tick)
-    switch_record.ranked = kept
+    switch_record.ranked = remaining
 
 
 @inner
-def _let_send(const, state, switch, host, tick):
-    """Let a host of a switch start a packet if it has one, and the switch has room for it."""
-    switch_record = state.place[switch]
-    if max(state.host[host].born, state.host[host].free) > tick:
-        if state.asked[host] <= tick:
-            notice(const, state, host, tick)
+def _inject(const, state, switch, host, tick):
+    """Inject a packet of a host if it has one, and the switch has space for it."""
+    switch_record = state.switch[switch]
+    if max(state.host[host].created_at, state.host[host].free_at) > tick:
+        if state.host_scheduled_at[host] <= tick:
+            schedule_host(const, state, host, tick)
         return
-    if switch_record.resident + switch_record.inbound >= const.hold:
+    if switch_record.resident + switch_record.inbound >= const.hold_packets:
         return
-    packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet].send, tick + const.flits)
+    packet = inject_packet(const, state, host, tick)
+    record_injection(state.program, state.pool.packet[packet].send, tick + const.flits)
     switch_record.inbound += 1
-    following = host + 1 - const.host_start[switch]
-    switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
-    state.pool.packet[packet].where = switch
-    put(state.arriving, packet, tick + const.injection + const.access[host])
-    notice(const, state, host, tick)
+    next_host = host + 1 - const.host_start[switch]
+    switch_record.next_host = next_host if host + 1 < const.host_start[switch + 1] else 0
+    state.pool.packet[packet].switch = switch
+    schedule_event(state.arriving, packet, tick + const.injection_ticks + const.access[host])
+    schedule_host(const, state, host, tick)
 
 
 @inner
-def _next_look(state, host, tick):
-    """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
-    if max(state.host[host].born, state.host[host].free) <= tick:
+def _next_evaluation(state, host, tick):
+    """Return the next tick to evaluate a host at: ``tick`` itself if it lacks only space in the switch."""
+    if max(state.host[host].created_at, state.host[host].free_at) <= tick:
         return tick
-    return state.asked[host] if state.asked[host] > tick else LATE
+    return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else TICK_LIMIT
 
 
 @inner
-def _let_hosts_send(const, state, switch, tick):
-    """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
-    first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, following = first + np.int64(state.place[switch].next_host), LATE
+def _inject_from_hosts(const, state, switch, tick):
+    """Let the hosts of a switch inject, round-robin, while the switch has space."""
+    first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
+    host, next_evaluation = first_host + np.int64(state.switch[switch].next_host), TICK_LIMIT
     for _ in range(count):
-        _let_send(const, state, switch, host, tick)
-        following = min(following, _next_look(state, host, tick))
-        host = host + 1 if host + 1 < first + count else first
-    state.place[switch].next_sender = following
+        _inject(const, state, switch, host, tick)
+        next_evaluation = min(next_evaluation, _next_evaluation(state, host, tick))
+        host = host + 1 if host + 1 < first_host + count else first_host
+    state.switch[switch].next_sender = next_evaluation
 
 
 @inner
-def notice(const, state, host, tick):
-    """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
-    ready = max(state.host[host].born, state.host[host].free, tick)
-    if ready < LATE:
+def schedule_host(const, state, host, tick):
+    """Schedule a host's switch for when the host may inject its next packet, or earlier beyond the horizon."""
+    ready = max(state.host[host].created_at, state.host[host].free_at, tick)
+    if ready < TICK_LIMIT:
         switch = np.int64(const.net.host_switch[host])
-        state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
-        state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.asked[host])
-        _look(const, state, switch, state.asked[host])
+        state.host_scheduled_at[host] = min(ready, tick + state.switch_wheel.mask - const.slot)
+        state.switch[switch].next_sender = min(
+            np.int64(state.switch[switch].next_sender), state.host_scheduled_at[host]
+        )
+        _schedule_switch(const, state, switch, state.host_scheduled_at[host])
 
 
 @routine
-def _ask_for_places(arriving, pool, place, chunk):
-    """Begin to load the packets of a full chunk, and the switches to which they come."""
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(arriving, chunk, i))
-    for i in range(FULL):
-        prefetch(place, pool.packet[packet_in(arriving, chunk, i)].where)
+def _prefetch_switches(arriving, pool, switch_records, block):
+    """Prefetch the packets of a full block, and the records of their switches."""
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(arriving, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(switch_records, pool.packet[entry_in(arriving, block, i)].switch)
 
 
 @inner
-def _arrive_all(const, state, tick):
-    """Take in the packets whose head arrives now.
+def _receive_packets(const, state, tick):
+    """Receive the packets whose head arrives at ``tick``.
 
-    Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
+    Returns False if a switch exceeds :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
     """
-    arriving, within = state.arriving, True
-    chunk, filled = take(arriving, tick)
-    while chunk != NOBODY:
-        ask_for_next(arriving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_places(arriving, state.pool, state.place, chunk)
-        for i in range(filled):
-            packet = packet_in(arriving, chunk, i)
-            _arrive(const, state, packet, tick)
-            switch = state.pool.packet[packet].where
-            within &= state.place[switch].resident <= const.bound[switch]
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(arriving, chunk), FULL
-    return within
+    arriving, within_bound = state.arriving, True
+    block, count = take_bucket(arriving, tick)
+    while block != NONE:
+        prefetch_next_block(arriving, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _prefetch_switches(arriving, state.pool, state.switch, block)
+        for i in range(count):
+            packet = entry_in(arriving, block, i)
+            _receive_packet(const, state, packet, tick)
+            switch = state.pool.packet[packet].switch
+            within_bound &= state.switch[switch].resident <= const.bound[switch]
+        state.counters.scalars[EVENTS] += count
+        block, count = release_block(arriving, block), BLOCK_ENTRIES
+    return within_bound
 
 
 @routine
-def _ask_for_packets(net, routes, state, switches):
-    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
-    pool, place, ranked, busy = state.pool, state.place, state.ranked, state.busy
+def _prefetch_packets(net, routes, state, switches):
+    """Prefetch what some switches need for allocation: their packets, and the ports of the first ones."""
+    pool, switch_records, ranked, busy = state.pool, state.switch, state.ranked, state.busy
     for switch in switches:
-        prefetch(place, switch)
+        prefetch(switch_records, switch)
         prefetch(ranked, switch)
         prefetch(busy, net.ports.out_base[switch])
     for switch in switches:
-        if place[switch].reading != NOBODY:
-            prefetch(pool.packet, place[switch].reading)
+        if switch_records[switch].reading != NONE:
+            prefetch(pool.packet, switch_records[switch].reading)
     for switch in switches:
-        if place[switch].reading != NOBODY:
-            target = np.int64(net.host_switch[pool.packet[place[switch].reading].destination])
-            prefetch(routes.bytes, set_offset(routes, target, switch))
-        if place[switch].ranked > 0:
+        if switch_records[switch].reading != NONE:
+            dst_switch = np.int64(net.host_switch[pool.packet[switch_records[switch].reading].dst_host])
+            prefetch(routes.bytes, set_offset(routes, dst_switch, switch))
+        if switch_records[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
 
 
@@ -463,34 +490,36 @@ def _ask_for_packets(net, routes, state, switches):
 def advance(const, state, now, until):
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full, or -1 if a switch holds more packets than
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full; -1 if a switch holds more packets than
     :func:`~flitlab.models.rules.occupancy.occupancy_bound` allows, which is a bug.
     """
     tick = now
     while tick < until:
         if log_is_full(const, state):
             return tick
-        if not _arrive_all(const, state, tick):
+        if not _receive_packets(const, state, tick):
             return -1
-        deliver_all(const, state, tick)
-        run_program(state.program, const, state, tick, notice)
-        count = drain(state.awake, tick, state.members)
-        for begin in range(0, count, AT_ONCE):
-            end = min(count, begin + AT_ONCE)
-            if seldom(count > FEW):
-                _ask_for_packets(const.net, const.routes, state, state.members[begin:end])
+        deliver_packets(const, state, tick)
+        run_program(state.program, const, state, tick, schedule_host)
+        count = drain(state.switch_wheel, tick, state.members)
+        for begin in range(0, count, PREFETCH_BATCH):
+            end = min(count, begin + PREFETCH_BATCH)
+            if unlikely(count > MIN_BATCH):
+                _prefetch_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)
-        state.tally.scalars[EVENTS] += count
-        tick = next_tick(state.program, state, tick, until, state.awake.mask)
+        state.counters.scalars[EVENTS] += count
+        tick = next_active_tick(state.program, state, tick, until, state.switch_wheel.mask)
     return tick
 
 
-def moved(state: DeflectionState) -> int:
-    """Return how many packets have been granted so far."""
-    return int(state.tally.scalars[GRANTS])
+def count_grants(state: DeflectionState) -> int:
+    """Return the number of packets granted so far."""
+    return int(state.counters.scalars[GRANTS])
 
 
-def stuck(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
-    """Return False: a packet under hot-potato routing waits for no buffer, so nothing can be stuck."""
+def is_deadlocked(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
+    """Return False: with deflection, no packet waits for a buffer."""
     return False

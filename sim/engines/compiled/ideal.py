@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ideal switch, compiled.
+"""Ideal switches, compiled.
 
-As nothing holds a packet back but those before it, an output knows when a packet will start as soon as that joins its
-queue. So a packet goes on at once to the line of those that will come to the other end of the channel, each with the
-tick of that, and a hop is one event: the first packet of a line coming. Packets are records that are used again, and
-there are more of them when none is left.
+Only earlier packets hold a packet back, so that its start on an output is known as soon as it joins the output's queue.
+The packet goes to the delivery queue of the channel at once, with the tick of its arrival; a hop is hence one event.
+Packets are records of a pool, which is doubled when it is used up.
 """
 
 from typing import NamedTuple
@@ -24,61 +23,69 @@ from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
-from flitlab.sim.engines.compiled.memory import records_in_lines
-from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.memory import aligned_records
+from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST,
-    LATE,
     NEVER,
-    NOBODY,
+    NONE,
     PACKET,
+    TICK_LIMIT,
     Net,
-    Tally,
-    create,
-    deliver,
-    first_packets,
+    RunCounters,
+    deliver_packet,
+    draw_first_packets,
+    inject_packet,
     log_is_full,
+    make_counters,
     make_net,
-    make_tally,
-    pool_is_empty,
+    pool_is_low,
     run_program,
 )
-from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
+from flitlab.sim.engines.compiled.timing_wheel import (
+    TimingWheel,
+    drain,
+    make_timing_wheel,
+    schedule,
+    schedule_all,
+    wheel_ticks,
+)
+from flitlab.sim.engines.compiled.ugal import choose_route
 
 _ONE = np.uint64(1)
 
 FRONT, BACK = range(2)
-"""Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
+"""Columns of ``IdealState.delivery_queue``: first packet, NONE if the queue is empty, and last packet."""
 
 
 class IdealConstants(NamedTuple):
-    """The constants of a run of ideal switches; times are in ticks."""
+    """Constants of a run of ideal switches; times are in ticks."""
 
     net: Net
-    rule: int  # how one of several ways is chosen: RANDOM ...
+    rule: int  # selection among several routes or ports: RANDOM ...
     inputs: int
-    header: int
-    crossing: Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
-    injection: Ints  # int64 [hosts]: from a host until the header has been read
+    header_ticks: int
+    transit_ticks: Ints  # int64 [outputs]: from a packet's start to the end of its delivery queue, without its flits if
+    # the output ejects
+    injection_ticks: Ints  # int64 [hosts]: from injection until the header has been read
     routes: Tables
-    in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
+    in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host feeds it
 
 
 class IdealState(NamedTuple):
-    """The state of a run of ideal switches: all that changes."""
+    """State of a run of ideal switches: all that changes."""
 
     pool: Pool
-    line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
-    free: Ints  # int64 [outputs]: tick in which all of the queue is sent
+    delivery_queue: np.ndarray  # uint32 [inputs + hosts, 2]: packets in flight to an input, or to a host
+    free_at: Ints  # int64 [outputs]: tick at which the output's queue is empty
     host: np.ndarray  # HOST [hosts]
-    coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
-    members: Ints  # int64 [hosts + 1]: scratch, who is looked at
-    lines: Wheel
-    senders: Wheel
+    due_queues: Ints  # int64 [inputs + hosts + 1]: scratch, delivery queues whose first packet arrives
+    members: Ints  # int64 [hosts + 1]: scratch, the hosts of a tick
+    queue_wheel: TimingWheel  # delivery queues, by the tick of their first packet
+    host_wheel: TimingWheel  # hosts to evaluate, by tick
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(
@@ -86,7 +93,12 @@ def build(
 ) -> tuple[IdealConstants, IdealState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
@@ -95,221 +107,236 @@ def build(
     extra = np.zeros(len(ejects), np.int64)
     extra[~ejects] = topology.delay[ports.out_channel[~ejects]]
     extra[ports.eject] = topology.access_delay
-    crossing = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
+    transit_ticks = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
     injection = model.injection + model.header + topology.access_delay
     longest = int(packets.flits.max())
-    horizon = longest + max(int(crossing.max(initial=0)), int(injection.max(initial=0))) + 2
+    horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = 1 << int(horizon - 1).bit_length()
-    fed = ports.in_output >= 0
+    fed_by_switch = ports.in_output >= 0
     constants = IdealConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         rule=scenario.routes.select,
         inputs=inputs,
-        header=model.header,
-        crossing=crossing,
-        injection=injection,
+        header_ticks=model.header,
+        transit_ticks=transit_ticks,
+        injection_ticks=injection,
         routes=model.tables(topology, scenario.routes),
-        in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
+        in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
         pool=make_pool(4 * (inputs + hosts), PACKET),
-        line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
-        free=np.zeros(len(ejects), np.int64),
-        host=records_in_lines(hosts, HOST),
-        coming=np.zeros(inputs + hosts + 1, np.int64),
+        delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
+        free_at=np.zeros(len(ejects), np.int64),
+        host=aligned_records(hosts, HOST),
+        due_queues=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
-        lines=make_wheel(inputs + hosts, ticks),
-        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
+        queue_wheel=make_timing_wheel(inputs + hosts, ticks),
+        host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        counters=make_counters(topology),
     )
-    first_packets(constants, state)
-    wake_all(state.senders, np.arange(hosts), 0)
+    draw_first_packets(constants, state)
+    schedule_all(state.host_wheel, np.arange(hosts), 0)
     return constants, state
 
 
 @inner
-def _queue(state, packet, line, due):
-    """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
+def _enqueue(state, packet, queue, arrives_at):
+    """Append a packet to a delivery queue, which it leaves at tick ``arrives_at``."""
     record = state.pool.packet[packet]
-    record.due = due
-    record.next = NOBODY
-    if state.line[line, FRONT] == NOBODY:
-        state.line[line, FRONT] = packet
-        wake(state.lines, line, due)
+    record.arrives_at = arrives_at
+    record.next = NONE
+    if state.delivery_queue[queue, FRONT] == NONE:
+        state.delivery_queue[queue, FRONT] = packet
+        schedule(state.queue_wheel, queue, arrives_at)
     else:
-        state.pool.packet[state.line[line, BACK]].next = packet
-    state.line[line, BACK] = packet
+        state.pool.packet[state.delivery_queue[queue, BACK]].next = packet
+    state.delivery_queue[queue, BACK] = packet
 
 
 @inner
-def _take(state, line):
-    """Take the first packet out of a line, and return it."""
-    packet = np.int64(state.line[line, FRONT])
-    behind = np.int64(state.pool.packet[packet].next)
-    state.line[line, FRONT] = behind
-    if behind != NOBODY:
-        wake(state.lines, line, np.int64(state.pool.packet[behind].due))
+def _dequeue(state, queue):
+    """Remove the first packet from a delivery queue, and return it."""
+    packet = np.int64(state.delivery_queue[queue, FRONT])
+    next_packet = np.int64(state.pool.packet[packet].next)
+    state.delivery_queue[queue, FRONT] = next_packet
+    if next_packet != NONE:
+        schedule(state.queue_wheel, queue, np.int64(state.pool.packet[next_packet].arrives_at))
     return packet
 
 
 @inner
-def _unsent(state, output, tick):
-    """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
-    return max(state.free[output] - tick, np.int64(0))
+def _backlog_flits(state, output, tick):
+    """Return the flits that an output has yet to send at the beginning of ``tick``."""
+    return max(state.free_at[output] - tick, np.int64(0))
 
 
 @inner
-def ahead(const, state, here, port, tick):
-    """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
+def queue_estimate(const, state, switch, port, tick):
+    """Return the flits that wait for a channel, and the switch at its end.
 
-    here, port: the channel, by its switch and its port there.
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
-    output = const.net.ports.out_base[here] + port
-    entry = np.int64(const.net.ports.out_input[output])
-    return _unsent(state, output, tick), np.int64(const.net.ports.in_switch[entry])
+    output = const.net.ports.out_base[switch] + port
+    input_port = np.int64(const.net.ports.out_input[output])
+    return _backlog_flits(state, output, tick), np.int64(const.net.ports.in_switch[input_port])
 
 
 @inner
-def _cost(const, state, packet, here, target, port, tick):
-    """Count the flits that an output has still to send, with those of a polarized packet's detour.
+def _cost(const, state, packet, switch, dst_switch, port, tick):
+    """Return the flits that an output has yet to send, plus the penalty of a polarized packet's detour.
 
-    here, target: switches, that of the output and that of the packet's destination. port: of the output.
+    switch, port: of the output. dst_switch: of the packet.
     """
-    output = np.int64(const.net.ports.out_base[here]) + port
-    cost = _unsent(state, output, tick)
+    output = np.int64(const.net.ports.out_base[switch]) + port
+    cost = _backlog_flits(state, output, tick)
     if const.routes.form == POLARIZED:
-        record, there = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
-        cost += detour(const.routes, np.int64(record.way), target, here, there, np.int64(record.flits))
+        record, next_switch = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+        cost += detour(const.routes, np.int64(record.route), dst_switch, switch, next_switch, np.int64(record.flits))
     return cost
 
 
 @inner
-def _choose(const, state, packet, ports, here, target, tick):
-    """Choose one of the ports of switch ``here`` that an adaptive packet may take (see ``rules.adaptive``).
+def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
+    """Choose one of the ports of a switch for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
-    A polarized packet takes that of least cost. ports: uint64, a bit each. target: as in :func:`_cost`.
+    A polarized packet takes the port of least cost. ports: uint64, a bit each. dst_switch: as in :func:`_cost`.
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    record, least, tied, left = state.pool.packet[packet], NEVER, np.uint64(0), ports
-    while left:
-        port = lowest(left)
-        left &= left - _ONE
-        cost = _cost(const, state, packet, here, target, port, tick)
-        if cost < least:
-            least, tied = cost, np.uint64(0)
-        if cost == least:
-            tied |= _ONE << np.uint64(port)
-    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
-    drawn = drawn_channel(ports, word)
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, np.uint64(0), ports
+    while remaining:
+        port = lowest(remaining)
+        remaining &= remaining - _ONE
+        cost = _cost(const, state, packet, switch, dst_switch, port, tick)
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
+            ties |= _ONE << np.uint64(port)
+    draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
+    drawn = drawn_channel(ports, draw)
     if const.routes.form != POLARIZED:
-        unsent = _unsent(state, np.int64(const.net.ports.out_base[here]) + drawn, tick)
-        if keeps_drawn(unsent, least, np.int64(record.flits)):
+        backlog = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
+        if keeps_drawn(backlog, least_cost, np.int64(record.flits)):
             return drawn
-    return drawn_tie(tied, word)
+    return drawn_tie(ties, draw)
 
 
 @inner
-def _output(const, state, packet, here, tick):
-    """Choose the output of a packet at switch ``here``."""
+def _choose_output(const, state, packet, switch, tick):
+    """Choose the output of a packet at a switch."""
     record = state.pool.packet[packet]
-    destination = np.int64(record.destination)
-    target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_destination(const.routes, way, hop, here, target):
-        return np.int64(const.net.ports.eject[destination])
+    dst_host = np.int64(record.dst_host)
+    dst_switch = np.int64(const.net.host_switch[dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_destination(const.routes, route, hop, switch, dst_switch):
+        return np.int64(const.net.ports.eject[dst_host])
     if const.rule == ADAPTIVE:
-        ports = usable_ports(const.routes, way, hop, here, target)
-        port = _choose(const, state, packet, ports, here, target, tick)
-        return np.int64(const.net.ports.out_base[here]) + port
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
+        ports = usable_ports(const.routes, route, hop, switch, dst_switch)
+        port = _choose_port(const, state, packet, ports, switch, dst_switch, tick)
+        return np.int64(const.net.ports.out_base[switch]) + port
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
     port = next_port(
-        const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
     )
-    return np.int64(const.net.ports.out_base[here]) + port
+    return np.int64(const.net.ports.out_base[switch]) + port
 
 
 @inner
-def _switch(const, state, entry, tick):
-    """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
-    packet = _take(state, entry)
+def _forward(const, state, input_port, tick):
+    """Let the packet that arrives at an input join the queue of its output."""
+    packet = _dequeue(state, input_port)
     flits = np.int64(state.pool.packet[packet].flits)
-    if const.in_channel[entry] >= 0:
-        state.tally.channel_flits[const.in_channel[entry]] += flits
+    if const.in_channel[input_port] >= 0:
+        state.counters.channel_flits[const.in_channel[input_port]] += flits
         state.pool.packet[packet].hop += 1
-    state.tally.scalars[GRANTS] += 1
-    join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
+    state.counters.scalars[GRANTS] += 1
+    join_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
 
 
 @inner
-def join(const, state, packet, here, tick):
-    """Let a packet at switch ``here`` join the queue of its output."""
+def join_output(const, state, packet, switch, tick):
+    """Let a packet at a switch join the queue of its output.
+
+    Parameters
+    ----------
+    packet, switch: int64.
+    tick: int64.
+    """
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
-    output = _output(const, state, packet, here, tick)
-    start = max(state.free[output], tick)
-    state.free[output] = start + flits
-    end = np.int64(const.net.ports.out_input[output])
-    if end == NOBODY:
-        host = np.int64(record.destination)
-        _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
+    output = _choose_output(const, state, packet, switch, tick)
+    start = max(state.free_at[output], tick)
+    state.free_at[output] = start + flits
+    next_input = np.int64(const.net.ports.out_input[output])
+    if next_input == NONE:
+        host = np.int64(record.dst_host)
+        _enqueue(state, packet, const.inputs + host, start + flits + const.transit_ticks[output])
     else:
-        _queue(state, packet, end, start + const.crossing[output])
+        _enqueue(state, packet, next_input, start + const.transit_ticks[output])
 
 
 @inner
-def _send(const, state, host, tick):
-    """Start a host's oldest packet if that is possible, and wake the host when it may be."""
+def _inject(const, state, host, tick):
+    """Inject a host's next packet if possible, and schedule the host for when it may inject again."""
     record = state.host[host]
-    ready = max(record.born, record.free)
+    ready = max(record.created_at, record.free_at)
     if ready <= tick:
-        packet = create(const, state, host, tick)
-        leave(state.program, state.pool.packet[packet].send, record.free)
-        set_way(const, state, packet, ahead, tick)
-        _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection[host])
-        ready = max(record.born, record.free)
-    if ready < LATE:
-        wake(state.senders, host, min(ready, tick + state.senders.mask))
+        packet = inject_packet(const, state, host, tick)
+        record_injection(state.program, state.pool.packet[packet].send, record.free_at)
+        choose_route(const, state, packet, queue_estimate, tick)
+        _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])
+        ready = max(record.created_at, record.free_at)
+    if ready < TICK_LIMIT:
+        schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
 
 
 @inner
-def _notice(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+def _schedule_host(const, state, host, tick):
+    """Schedule the evaluation of a host that has packets to send."""
+    schedule(state.host_wheel, host, tick)
 
 
 @kernel
 def advance(const, state, now, until):
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full, or the records of packets are used up.
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full or the pool is low.
     """
     tick = now
     while tick < until:
-        if log_is_full(const, state) or pool_is_empty(const, state):
+        if log_is_full(const, state) or pool_is_low(const, state):
             return tick
-        coming = drain(state.lines, tick, state.coming)
-        last = coming
-        while last > 0 and state.coming[last - 1] >= const.inputs:
-            last -= 1
-            deliver(const, state, _take(state, state.coming[last]), tick)
-        run_program(state.program, const, state, tick, _notice)
-        sending = drain(state.senders, tick, state.members)
+        arriving = drain(state.queue_wheel, tick, state.due_queues)
+        network_queues = arriving
+        while network_queues > 0 and state.due_queues[network_queues - 1] >= const.inputs:
+            network_queues -= 1
+            deliver_packet(const, state, _dequeue(state, state.due_queues[network_queues]), tick)
+        run_program(state.program, const, state, tick, _schedule_host)
+        sending = drain(state.host_wheel, tick, state.members)
         for i in range(sending):
-            _send(const, state, state.members[i], tick)
-        for i in range(last):
-            _switch(const, state, state.coming[i], tick)
-        state.tally.scalars[EVENTS] += coming + sending
-        tick = next_tick(state.program, state, tick, until, 0)
+            _inject(const, state, state.members[i], tick)
+        for i in range(network_queues):
+            _forward(const, state, state.due_queues[i], tick)
+        state.counters.scalars[EVENTS] += arriving + sending
+        tick = next_active_tick(state.program, state, tick, until, 0)
     return tick
 
 
-def moved(state: IdealState) -> int:
-    """Return how many packets have joined the queue of an output so far."""
-    return int(state.tally.scalars[GRANTS])
+def count_grants(state: IdealState) -> int:
+    """Return the number of packets that have joined the queue of an output so far."""
+    return int(state.counters.scalars[GRANTS])
 
 
-def stuck(const: IdealConstants, state: IdealState, now: int) -> bool:
-    """Return False: no packet waits for room, so nothing can be stuck."""
+def is_deadlocked(const: IdealConstants, state: IdealState, now: int) -> bool:
+    """Return False: no packet waits for buffer space."""
     return False

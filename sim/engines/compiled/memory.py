@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where records lie in memory: at the beginning of cache lines, which can be asked for before they are needed.
-
-And where code does: what is seldom done does not stand in the way of the rest.
-"""
+"""Cache-line alignment, prefetch instructions, and branch hints."""
 
 from typing import Any
 
@@ -11,46 +8,65 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_LINE = 64  # bytes
+_CACHE_LINE_BYTES = 64  # bytes
 
-AT_ONCE = 32
-"""So many records begin to be loaded before the first is used; with 16 and 64 differences were within the noise."""
+PREFETCH_BATCH = 32
+"""Records that are prefetched before the first is used; 16 and 64 gave the same speed within noise."""
 
-FEW = 64
-"""For so many it does not pay to go through them twice; networks in which so few come at a time fit into caches."""
+MIN_BATCH = 64
+"""Prefetching pays for more records than this at a time: smaller networks fit into the caches."""
 
 
 def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
-    """Make an array of zeros [records, words] that begins with a cache line, as every record does of whole lines."""
+    """Make an array of zeros whose rows begin with a cache line, if they are whole cache lines.
+
+    Parameters
+    ----------
+    records, words: shape of the array.
+    dtype: of its elements.
+
+    Returns
+    -------
+    [records, words] of that type.
+    """
     size = np.dtype(dtype).itemsize
-    room = np.zeros(records * words + _LINE // size, dtype)
-    first = -room.ctypes.data % _LINE // size
-    return room[first : first + records * words].reshape(records, words)
+    padded = np.zeros(records * words + _CACHE_LINE_BYTES // size, dtype)
+    first = -padded.ctypes.data % _CACHE_LINE_BYTES // size
+    return padded[first : first + records * words].reshape(records, words)
 
 
-def records_in_lines(count: int, dtype: Any) -> np.ndarray:
-    """Make an array of zeroed records [count] that begins with a cache line; dtype: of one, with named fields."""
+def aligned_records(count: int, dtype: Any) -> np.ndarray:
+    """Make an array of zeroed records, dtype [count], that begins with a cache line."""
     size = np.dtype(dtype).itemsize
     return aligned(count, size, np.uint8).reshape(-1).view(dtype)
 
 
-def in_lines(records: np.ndarray) -> np.ndarray:
-    """Copy records so that they begin with a cache line."""
+def copy_aligned(records: np.ndarray) -> np.ndarray:
+    """Copy a two-dimensional array to one that begins with a cache line.
+
+    Parameters
+    ----------
+    records: [records, words] of any type.
+
+    Returns
+    -------
+    The copy, of the same shape and type.
+    """
     count, words = records.shape
     copy = aligned(count, words, records.dtype)
     copy[:] = records
     return copy
 
 
-def whole_lines(words: int, dtype: Any) -> int:
-    """Round the words of a record up to whole cache lines."""
-    line: int = _LINE // np.dtype(dtype).itemsize
+def round_to_cache_lines(words: int, dtype: Any) -> int:
+    """Round a number of words of a type up to whole cache lines."""
+    line: int = _CACHE_LINE_BYTES // np.dtype(dtype).itemsize
     return -(-words // line) * line
 
 
 @intrinsic
-def seldom(typingctx: Any, condition: Any) -> Any:
-    """Return a condition that holds seldom, so that what is done then is kept away from all other code."""
+def unlikely(typingctx: Any, condition: Any) -> Any:
+    """Mark a condition as unlikely, so that its branch is laid out away from the common path."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bit = ir.IntType(1)
@@ -62,7 +78,7 @@ def seldom(typingctx: Any, condition: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, record: Any) -> Any:
-    """Begin to load the first cache line of a record of an array, which may be written soon."""
+    """Prefetch, for writing, the first cache line of a record of an array."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _prefetch(context, builder, array, args, ir.IntType(64)(0))
@@ -72,21 +88,21 @@ def prefetch(typingctx: Any, array: Any, record: Any) -> Any:
 
 @intrinsic
 def prefetch_line(typingctx: Any, array: Any, record: Any, line: Any) -> Any:
-    """Begin to load a cache line of a record of an array, 0 for its first, which may be written soon."""
+    """Prefetch, for writing, cache line ``line`` of a record of an array; 0 is its first."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _prefetch(context, builder, array, args, builder.mul(args[2], ir.IntType(64)(_LINE)))
+        return _prefetch(context, builder, array, args, builder.mul(args[2], ir.IntType(64)(_CACHE_LINE_BYTES)))
 
     return types.none(array, types.int64, types.int64), codegen
 
 
-def _prefetch(context: Any, builder: Any, array: Any, args: Any, beyond: Any) -> Any:
-    """Begin to load what is so many bytes beyond the beginning of a record; args: an array and the record."""
+def _prefetch(context: Any, builder: Any, array: Any, args: Any, offset: Any) -> Any:
+    """Emit a prefetch of the address ``offset`` bytes behind the beginning of a record; args: (array, record)."""
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     view = context.make_array(array)(context, builder, args[0])
-    place = builder.add(builder.mul(args[1], builder.extract_value(view.strides, 0)), beyond)
-    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-    to_write, keep, data = number(1), number(3), number(1)
-    builder.call(function, [builder.gep(builder.bitcast(view.data, byte), [place]), to_write, keep, data])
+    address = builder.add(builder.mul(args[1], builder.extract_value(view.strides, 0)), offset)
+    signature_type = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [byte], signature_type)
+    to_write, locality, data_cache = number(1), number(3), number(1)
+    builder.call(function, [builder.gep(builder.bitcast(view.data, byte), [address]), to_write, locality, data_cache])
     return context.get_dummy_value()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that run a program: queues of messages, which are cut into packets.
+"""Hosts that run a program: queues of messages, which are sent packet by packet.
 
 A state's ``program`` is a :class:`Program`, or None where hosts draw their packets. Functions that differ take it as
-their first argument: where it is None, Numba compiles only the branch for that.
+their first argument: for None, Numba compiles only that branch.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,23 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
+from flitlab.sim.engines.compiled.ranks import (
+    Ranks,
+    make_ranks,
+    next_event,
+    receiver,
+    record_arrival,
+    record_sent,
+    sender,
+    size,
+)
 
-# Fields of a host's queue: its first and its last message (their sends; -1: none); what has joined it so far.
+# Columns of Program.queue: first and last message (their sends; -1: none); packets and flits enqueued so far.
 FIRST, LAST, PACKETS, FLITS = range(4)
 
 
 class Lengths(NamedTuple):
-    """The rules by which messages are cut into packets (see :class:`flitlab.models.application.messages.Messages`)."""
+    """Rules by which messages become packets (see :class:`flitlab.models.application.messages.Messages`)."""
 
     packet_bytes: int
     flit_bytes: int
@@ -34,31 +43,33 @@ class Lengths(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The program that hosts run, and the messages in their queues, each called by the send that it belongs to.
+    """The program of the hosts, and their queues of messages. A message is identified by its send.
 
-    A message is what the stage of its send says. following: int64 [operations], the one behind it in its queue, -1 at
-    the end. joined: int64 [operations], tick. unsent, missing: int64 [operations], packets that have not been sent, and
-    that have not been delivered. ejected: int64 [operations], packets that have been granted the way to their host, of
-    messages for which a rank in another region waits. host: int64 [ranks]. queue: int64 [hosts, 4], see above. active:
-    int64 [1], last tick in which there was a packet.
+    next_message: int64 [operations], the next one in the same queue, -1 at the end. enqueued_at: int64 [operations],
+    tick. unsent, undelivered: int64 [operations], packets. ejected: int64 [operations], packets granted an ejection
+    channel, of messages that a rank in another partition awaits. host: int64 [ranks]. queue: int64 [hosts, 4], see
+    above. last_active: int64 [1], last tick with a packet in the network.
     """
 
     ranks: Ranks
     lengths: Lengths
     host: Ints
     queue: Ints
-    following: Ints
-    joined: Ints
+    next_message: Ints
+    enqueued_at: Ints
     unsent: Ints
-    missing: Ints
+    undelivered: Ints
     ejected: Ints
-    active: Ints
+    last_active: Ints
 
 
 def make_program(scenario: Scenario) -> Program | None:
     """Make a program before its first event, or None where hosts draw their packets.
 
-    Raises ``ValueError`` if it has times too long to be counted.
+    Raises
+    ------
+    ValueError
+        The program has times too long to be counted in ticks.
     """
     workload = scenario.work
     if not isinstance(workload, Workload):
@@ -71,17 +82,17 @@ def make_program(scenario: Scenario) -> Program | None:
         lengths=_lengths(workload.messages),
         host=workload.host,
         queue=queue,
-        following=scratch(sends, np.int64, -1),
-        joined=scratch(sends, np.int64, -1),
+        next_message=scratch(sends, np.int64, -1),
+        enqueued_at=scratch(sends, np.int64, -1),
         unsent=scratch(sends, np.int64, -1),
-        missing=scratch(sends, np.int64, -1),
+        undelivered=scratch(sends, np.int64, -1),
         ejected=scratch(sends, np.int64),
-        active=np.zeros(1, np.int64),
+        last_active=np.zeros(1, np.int64),
     )
 
 
 def _lengths(messages: Messages) -> Lengths:
-    """Collect what decides on the lengths of packets."""
+    """Collect the parameters that determine packet lengths."""
     return Lengths(
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
@@ -92,7 +103,7 @@ def _lengths(messages: Messages) -> Lengths:
 
 
 def packet_lengths(workload: Workload) -> tuple[int, int]:
-    """Find the flits of the shortest packet of a workload and of the longest."""
+    """Return the flits of the shortest and of the longest packet of a workload."""
     program, messages = workload.program, workload.messages
     shortest = _shortest(program.kind, program.amount, messages.rendezvous, _lengths(messages))
     return int(shortest), messages.packet_flits
@@ -100,23 +111,23 @@ def packet_lengths(workload: Workload) -> tuple[int, int]:
 
 @kernel
 def _shortest(kind, amount, rendezvous, lengths):
-    """Find the flits of the shortest packet of a program.
+    """Return the flits of the shortest packet of a program.
 
     kind, amount: int [operations], see :class:`~flitlab.models.application.program.Program`. rendezvous: bytes above
-    which a message asks first.
+    which a message uses the rendezvous protocol.
     """
-    least = np.int64(lengths.packet_flits)
+    shortest = np.int64(lengths.packet_flits)
     for operation in range(len(kind)):
         if kind[operation] == SEND:
-            least = min(least, _flits(lengths, amount[operation], np.int64(1)))
+            shortest = min(shortest, _flits(lengths, amount[operation], np.int64(1)))
             if amount[operation] > rendezvous:
-                least = min(least, _flits(lengths, np.int64(0), np.int64(1)))
-    return least
+                shortest = min(shortest, _flits(lengths, np.int64(0), np.int64(1)))
+    return shortest
 
 
 @inner
 def _flits(lengths, bytes_, unsent):
-    """Count the flits of the next packet of a message of which ``unsent`` packets are unsent."""
+    """Return the flits of the next packet of a message with ``unsent`` unsent packets."""
     return flits_of(
         bytes_, unsent, lengths.packet_bytes, lengths.flit_bytes, lengths.header_flits, lengths.packet_flits,
         lengths.whole,
@@ -124,8 +135,8 @@ def _flits(lengths, bytes_, unsent):
 
 
 @inner
-def first_in_queue(program, host):
-    """Look at the next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
+def next_packet(program, host):
+    """Return the next packet of a host: (send of its message, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
     if send < 0:
         return send, np.int64(0)
@@ -133,41 +144,52 @@ def first_in_queue(program, host):
 
 
 @inner
-def _append(program, host, send):
-    """Put a message at the end of a host's queue."""
+def _append_message(program, host, send):
+    """Append a message to a host's queue."""
     queue = program.queue[host]
-    program.following[send] = -1
+    program.next_message[send] = -1
     if queue[FIRST] < 0:
         queue[FIRST] = send
     else:
-        program.following[queue[LAST]] = send
+        program.next_message[queue[LAST]] = send
     queue[LAST] = send
 
 
 @inner
-def cut(program, host):
-    """Take a packet from the first message in a host's queue, which goes to the end if it has more.
+def take_packet(program, host):
+    """Take a packet from the first message in a host's queue; an unfinished message goes to the end.
 
-    Returns the host that the packet goes to.
+    Returns the destination host.
     """
     send = program.queue[host, FIRST]
-    program.queue[host, FIRST] = program.following[send]
+    program.queue[host, FIRST] = program.next_message[send]
     program.unsent[send] -= 1
     if program.unsent[send] > 0:
-        _append(program, host, send)
+        _append_message(program, host, send)
     return program.host[receiver(program.ranks, send)]
 
 
 @inner
-def join(program, send, tick):
-    """Put a send's message, as far as its stage says, into the queue of its host: (the host, packets)."""
+def enqueue_message(program, send, tick):
+    """Append a send's message, in its present stage, to its host's queue.
+
+    Parameters
+    ----------
+    program: the program.
+    send: int64, its operation.
+    tick: int64.
+
+    Returns
+    -------
+    (host, packets), int64.
+    """
     host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
-    program.joined[send] = tick
+    program.enqueued_at[send] = tick
     program.unsent[send] = packets
-    program.missing[send] = packets
-    _append(program, host, send)
+    program.undelivered[send] = packets
+    _append_message(program, host, send)
     last = _flits(program.lengths, bytes_, np.int64(1))
     program.queue[host, PACKETS] += packets
     program.queue[host, FLITS] += (packets - 1) * program.lengths.packet_flits + last
@@ -175,43 +197,60 @@ def join(program, send, tick):
 
 
 @inner
-def leave(program, send, tick):
-    """Note that the tail of a packet of a send's message has left its host by ``tick``."""
+def record_injection(program, send, tick):
+    """Record that the tail of a packet of a send's message leaves its host by ``tick``.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    send: the operation.
+    tick: int64.
+    """
     if program is None:
         return
     if program.unsent[send] == 0:
-        left(program.ranks, np.int64(send), tick)
+        record_sent(program.ranks, np.int64(send), tick)
 
 
 @inner
-def deliver_part(program, send, tick):
-    """Note that a packet of a send's message has been delivered at ``tick``."""
+def record_delivery(program, send, tick):
+    """Record that a packet of a send's message is delivered at ``tick``.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    send: the operation.
+    tick: int64.
+    """
     if program is None:
         return
-    program.missing[send] -= 1
-    if program.missing[send] == 0:
-        arrived(program.ranks, np.int64(send), tick)
+    program.undelivered[send] -= 1
+    if program.undelivered[send] == 0:
+        record_arrival(program.ranks, np.int64(send), tick)
 
 
 @inner
-def last_ejected(program, send):
-    """Count a packet of a send's message that has been granted the way to its host; whether it is the last."""
+def count_ejection(program, send):
+    """Count a packet of a send's message granted an ejection channel, and tell whether it is the last."""
     program.ejected[send] += 1
     return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
 @inner
-def next_tick(program, state, tick, until, rest):
-    """Find the tick to be simulated next, ``until`` at most.
+def next_active_tick(program, state, tick, until, idle_ticks):
+    """Return the next tick to simulate, at most ``until``.
 
-    It is that of the next event if there has been no packet for ``rest`` ticks, and else the next one. program:
-    ``state.program``.
+    Parameters
+    ----------
+    program: ``state.program``.
+    tick, until: int64.
+    idle_ticks: int64; without a packet for so long, the run skips to the next event of the program.
     """
     if program is None:
         return tick + 1
-    scalars = state.tally.scalars
+    scalars = state.counters.scalars
     if scalars[DELIVERED_PACKETS] < scalars[CREATED_PACKETS]:
-        program.active[0] = tick
-    if tick <= program.active[0] + rest:
+        program.last_active[0] = tick
+    if tick <= program.last_active[0] + idle_ticks:
         return tick + 1
     return max(tick + 1, min(until, next_event(program.ranks)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a program, the same in every compiled discipline (see docs/applications.md).
+"""Events of a program, the same in every compiled switching mode (see docs/applications.md).
 
-A discipline calls :func:`turn` in every tick for which :func:`next_event` or an :func:`arrived` message asks, and then
-lets the messages in the outbox join the queues of their hosts.
+A kernel calls :func:`process_events` in every tick with an event (:func:`next_event`), and then enqueues the messages
+of the outbox at their hosts.
 """
 
 from typing import NamedTuple
@@ -17,27 +17,26 @@ from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.jit import inner, kernel
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
-# What happens to an operation, in this order within a tick.
-READY, BEGUN, QUEUED, ARRIVED, DONE = 0, 1, 2, 3, 4
+# Kinds of events, in their order within a tick.
+OP_READY, OP_STARTED, SEND_QUEUED, MESSAGE_ARRIVED, OP_DONE = 0, 1, 2, 3, 4
 
-_EARLY = 1
+_ON_START = 1
 _NEVER = np.int64(1) << 62
 
-# Places in Ranks.totals.
+# Entries of Ranks.totals.
 EVENTS, ENDED, OUTBOX = 0, 1, 2
 
 
 class Ranks(NamedTuple):
-    """A program and how far it has come; times in ticks / ``resolution``.
+    """A program and its progress; times in ticks / ``resolution``.
 
     kind .. successor: see :class:`~flitlab.models.application.program.Program`. rank: int32 [operations]. numerator,
-    denominator: nanoseconds of a time unit. left: int32 [operations], dependencies that are not met. stage: int8
-    [operations], of a send's message. asked: bool [operations], of a send, whether its RTS has arrived. ready .. cause:
-    see :class:`~flitlab.sim.engines.base.Execution`. lane: int64 [ranks], 0; or, where several threads share a run and
-    a rank's host is in the region of another one, that region, plus 1. free, holder: int64 [ranks * cpus], when a
-    processor is free and the operation that held it last. when, what: a binary heap of events, ordered by time and 8 *
-    operation + event. outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now.
-    totals: see above.
+    denominator: nanoseconds of a time unit. unmet: int32 [operations], unmet dependencies. stage: int8 [operations], of
+    a send's message. rts_received: bool [operations], of a send. ready .. cause: see
+    :class:`~flitlab.sim.engines.base.Execution`. remote_partition: int64 [ranks]; the partition of the rank's host plus
+    1, if it is another one, else 0. free_at, holder: int64 [ranks * cpus], when a processor is free, and the operation
+    that held it last. event_time, event_code: a binary heap of events, ordered by time and 8 * operation + kind.
+    outbox: int64 [operations], sends whose message, in its present stage, has to be enqueued. totals: see above.
     """
 
     kind: np.ndarray
@@ -55,28 +54,36 @@ class Ranks(NamedTuple):
     resolution: int
     numerator: int
     denominator: int
-    left: Ints32
+    unmet: Ints32
     stage: np.ndarray
-    asked: Bools
+    rts_received: Bools
     ready: Ints
     start: Ints
     finish: Ints
     queued: Ints
     delivered: Ints
     cause: Ints
-    lane: Ints
-    free: Ints
+    remote_partition: Ints
+    free_at: Ints
     holder: Ints
-    when: Ints
-    what: Ints
+    event_time: Ints
+    event_code: Ints
     outbox: Ints
     totals: Ints
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
-    """Make a program before its first event; resolution: units of time in a tick.
+    """Make a program before its first event.
 
-    Raises ``ValueError`` if it has times too long to be counted.
+    Parameters
+    ----------
+    workload: program, placement and message parameters.
+    resolution: units of time in a tick.
+
+    Raises
+    ------
+    ValueError
+        The program has times too long to be counted in ticks.
     """
     program, messages = workload.program, workload.messages
     unit = messages.tick_ns / resolution
@@ -101,24 +108,24 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
         resolution=resolution,
         numerator=unit.numerator,
         denominator=unit.denominator,
-        left=program.need.copy(),
+        unmet=program.need.copy(),
         stage=scratch(operations, np.int8, UNSENT),
-        asked=scratch(operations, np.bool_),
+        rts_received=scratch(operations, np.bool_),
         ready=scratch(operations, np.int64, -1),
         start=scratch(operations, np.int64, -1),
         finish=scratch(operations, np.int64, -1),
         queued=scratch(operations, np.int64, -1),
         delivered=scratch(operations, np.int64, -1),
         cause=scratch(operations, np.int64, -1),
-        lane=np.zeros(program.ranks, np.int64),
-        free=np.zeros(processors, np.int64),
+        remote_partition=np.zeros(program.ranks, np.int64),
+        free_at=np.zeros(processors, np.int64),
         holder=np.full(processors, -1, np.int64),
-        when=scratch(events, np.int64),
-        what=scratch(events, np.int64),
+        event_time=scratch(events, np.int64),
+        event_code=scratch(events, np.int64),
         outbox=scratch(operations, np.int64),
         totals=np.zeros(3, np.int64),
     )
-    _begin(ranks)
+    _push_initial(ranks)
     return ranks
 
 
@@ -128,12 +135,12 @@ def is_done(ranks: Ranks) -> bool:
 
 
 def has_events(ranks: Ranks) -> bool:
-    """Tell whether something will happen to an operation by itself."""
+    """Tell whether an event is scheduled."""
     return bool(ranks.totals[EVENTS] > 0)
 
 
 def execution_of(ranks: Ranks) -> Execution:
-    """Copy what became of the operations so far."""
+    """Copy the times of all operations so far."""
     return Execution(
         resolution=ranks.resolution,
         ready=_copy(ranks.ready),
@@ -147,164 +154,174 @@ def execution_of(ranks: Ranks) -> Execution:
 
 def _copy(array: Ints) -> Ints:
     """Copy an array into scratch memory."""
-    copy = scratch(len(array), array.dtype)
-    copy[:] = array
-    return copy
+    copied = scratch(len(array), array.dtype)
+    copied[:] = array
+    return copied
 
 
 @inner
 def _push(ranks, time, event):
-    """Put an event, 8 * operation + what happens, into the heap."""
+    """Push an event, 8 * operation + kind, onto the heap."""
     i = ranks.totals[EVENTS]
     ranks.totals[EVENTS] = i + 1
     while i > 0:
-        above = (i - 1) >> 1
-        if ranks.when[above] < time or (ranks.when[above] == time and ranks.what[above] < event):
+        parent = (i - 1) >> 1
+        if ranks.event_time[parent] < time or (ranks.event_time[parent] == time and ranks.event_code[parent] < event):
             break
-        ranks.when[i], ranks.what[i] = ranks.when[above], ranks.what[above]
-        i = above
-    ranks.when[i], ranks.what[i] = time, event
+        ranks.event_time[i], ranks.event_code[i] = ranks.event_time[parent], ranks.event_code[parent]
+        i = parent
+    ranks.event_time[i], ranks.event_code[i] = time, event
 
 
 @inner
 def _pop(ranks):
-    """Remove the first event from the heap and return it."""
-    first = ranks.what[0]
+    """Pop the first event off the heap."""
+    first = ranks.event_code[0]
     last = ranks.totals[EVENTS] - 1
     ranks.totals[EVENTS] = last
-    time, event = ranks.when[last], ranks.what[last]
+    time, event = ranks.event_time[last], ranks.event_code[last]
     i = np.int64(0)
     while True:
-        below = 2 * i + 1
-        if below >= last:
+        child = 2 * i + 1
+        if child >= last:
             break
-        other = below + 1
-        if other < last and (
-            ranks.when[other] < ranks.when[below]
-            or (ranks.when[other] == ranks.when[below] and ranks.what[other] < ranks.what[below])
+        sibling = child + 1
+        if sibling < last and (
+            ranks.event_time[sibling] < ranks.event_time[child]
+            or (
+                ranks.event_time[sibling] == ranks.event_time[child]
+                and ranks.event_code[sibling] < ranks.event_code[child]
+            )
         ):
-            below = other
-        if time < ranks.when[below] or (time == ranks.when[below] and event < ranks.what[below]):
+            child = sibling
+        if time < ranks.event_time[child] or (time == ranks.event_time[child] and event < ranks.event_code[child]):
             break
-        ranks.when[i], ranks.what[i] = ranks.when[below], ranks.what[below]
-        i = below
-    ranks.when[i], ranks.what[i] = time, event
+        ranks.event_time[i], ranks.event_code[i] = ranks.event_time[child], ranks.event_code[child]
+        i = child
+    ranks.event_time[i], ranks.event_code[i] = time, event
     return first
 
 
-def divided(ranks: Ranks, region: Ints, regions: int) -> list[Ranks]:
-    """Divide a program before its first event among regions; region: int64 [ranks], in which the host of each is.
+def partition_ranks(ranks: Ranks, partition_of_rank: Ints, partitions: int) -> list[Ranks]:
+    """Partition a program before its first event.
 
-    The parts share the arrays of which each entry belongs to one rank, or to a message that is in one region at a time.
+    The partitions share the arrays whose entries belong to one rank, or to a message that is in one partition at a
+    time.
+
+    Parameters
+    ----------
+    ranks: the program.
+    partition_of_rank: int64 [ranks], the partition of each rank's host.
+    partitions: how many.
     """
-    parts = []
-    for here in range(regions):
-        part = ranks._replace(
-            lane=np.where(region == here, 0, region + 1),
-            when=scratch(len(ranks.when), np.int64),
-            what=scratch(len(ranks.what), np.int64),
+    divided_ranks = []
+    for partition in range(partitions):
+        own_ranks = ranks._replace(
+            remote_partition=np.where(partition_of_rank == partition, 0, partition_of_rank + 1),
+            event_time=scratch(len(ranks.event_time), np.int64),
+            event_code=scratch(len(ranks.event_code), np.int64),
             outbox=scratch(len(ranks.outbox), np.int64),
             totals=np.zeros_like(ranks.totals),
         )
-        _begin(part)
-        parts.append(part)
-    return parts
+        _push_initial(own_ranks)
+        divided_ranks.append(own_ranks)
+    return divided_ranks
 
 
 @kernel
-def _begin(ranks):
-    """Put the operations of the ranks here that wait for nothing into the heap."""
-    for operation in range(len(ranks.left)):
-        if ranks.left[operation] == 0 and ranks.lane[ranks.rank[operation]] == 0:
-            _push(ranks, 0, 8 * operation + READY)
+def _push_initial(ranks):
+    """Push the operations without dependencies of the ranks in this partition."""
+    for operation in range(len(ranks.unmet)):
+        if ranks.unmet[operation] == 0 and ranks.remote_partition[ranks.rank[operation]] == 0:
+            _push(ranks, 0, 8 * operation + OP_READY)
 
 
 @inner
-def _release(ranks, operation, early, now):
-    """Count down what waits for the end of an operation (early 0) or for its start (early 1)."""
-    for e in range(ranks.after[operation], ranks.after[operation + 1]):
-        entry = ranks.successor[e]
-        if entry & _EARLY == early:
+def _satisfy_dependents(ranks, operation, dependency, now):
+    """Count down the dependents of an operation on its end (dependency 0) or its start (dependency 1)."""
+    for edge in range(ranks.after[operation], ranks.after[operation + 1]):
+        entry = ranks.successor[edge]
+        if entry & _ON_START == dependency:
             waiting = entry >> 1
-            ranks.left[waiting] -= 1
-            if ranks.left[waiting] == 0:
-                ranks.cause[waiting] = 4 * operation + (STARTED if early else FINISHED)
-                _push(ranks, now, 8 * waiting + READY)
+            ranks.unmet[waiting] -= 1
+            if ranks.unmet[waiting] == 0:
+                ranks.cause[waiting] = 4 * operation + (STARTED if dependency else FINISHED)
+                _push(ranks, now, 8 * waiting + OP_READY)
 
 
 @inner
-def _take(ranks, operation, hold, now):
-    """Give an operation its processor for the time ``hold`` as soon as that is free; the time of its start."""
-    place = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
+def _occupy_processor(ranks, operation, duration, now):
+    """Give an operation its processor for ``duration``, as soon as that is free; returns its start."""
+    processor = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
     start = now
-    if ranks.free[place] > now:
-        start = ranks.free[place]
-        ranks.cause[operation] = 4 * ranks.holder[place] + PROCESSOR
-    ranks.free[place] = start + hold
-    ranks.holder[place] = operation
+    if ranks.free_at[processor] > now:
+        start = ranks.free_at[processor]
+        ranks.cause[operation] = 4 * ranks.holder[processor] + PROCESSOR
+    ranks.free_at[processor] = start + duration
+    ranks.holder[processor] = operation
     ranks.start[operation] = start
     return start
 
 
 @inner
-def _take_in(ranks, operation, now):
-    """Let a receive that is ready, and whose message is there, take the message in."""
-    _push(ranks, _take(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + DONE)
+def _receive_message(ranks, operation, now):
+    """Let a ready receive, whose message has arrived, take the message."""
+    _push(ranks, _occupy_processor(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + OP_DONE)
 
 
 @inner
-def _join(ranks, operation, now):
-    """Let the message of a send, as far as its stage says, join its host's queue."""
+def _enqueue_message(ranks, operation, now):
+    """Put the message of a send, in its present stage, into the outbox; between ranks of one host it arrives."""
     if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
-        _push(ranks, now + ranks.resolution, 8 * operation + ARRIVED)
+        _push(ranks, now + ranks.resolution, 8 * operation + MESSAGE_ARRIVED)
     else:
         ranks.outbox[ranks.totals[OUTBOX]] = operation
         ranks.totals[OUTBOX] += 1
 
 
 @inner
-def _consent(ranks, operation, now):
-    """Let the receiver of a send consent to its data."""
+def _send_cts(ranks, operation, now):
+    """Let the receiver of a rendezvous send its clear-to-send."""
     ranks.stage[operation] = CTS
-    _join(ranks, operation, now)
+    _enqueue_message(ranks, operation, now)
 
 
 @inner
 def _ready(ranks, operation, now):
-    """Begin with an operation, all of whose dependencies are met."""
+    """Start an operation whose dependencies are met."""
     ranks.ready[operation] = now
     if ranks.kind[operation] == RECV:
-        _release(ranks, operation, 1, now)
+        _satisfy_dependents(ranks, operation, 1, now)
         send = ranks.partner[operation]
         if ranks.stage[send] == DELIVERED:
-            _take_in(ranks, operation, now)
-        elif ranks.stage[send] == RTS and ranks.asked[send]:
-            _consent(ranks, send, now)
+            _receive_message(ranks, operation, now)
+        elif ranks.stage[send] == RTS and ranks.rts_received[send]:
+            _send_cts(ranks, send, now)
         return
-    hold = ranks.overhead
+    duration = ranks.overhead
     if ranks.kind[operation] == CALC:
-        hold = ticks_of(ranks.amount[operation], ranks.numerator, ranks.denominator)
-    start = _take(ranks, operation, hold, now)
-    _push(ranks, start, 8 * operation + BEGUN)
-    _push(ranks, start + hold, 8 * operation + (QUEUED if ranks.kind[operation] == SEND else DONE))
+        duration = ticks_of(ranks.amount[operation], ranks.numerator, ranks.denominator)
+    start = _occupy_processor(ranks, operation, duration, now)
+    _push(ranks, start, 8 * operation + OP_STARTED)
+    _push(ranks, start + duration, 8 * operation + (SEND_QUEUED if ranks.kind[operation] == SEND else OP_DONE))
 
 
 @inner
 def _queued(ranks, operation, now):
-    """Hand over the message of a send that has had its processor."""
+    """Hand over the message of a send after its processor time."""
     ranks.queued[operation] = now
     if ranks.amount[operation] > ranks.rendezvous:
         ranks.stage[operation] = RTS
     else:
         ranks.stage[operation] = DATA
         if ranks.buffered or ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
-            _push(ranks, now, 8 * operation + DONE)
-    _join(ranks, operation, now)
+            _push(ranks, now, 8 * operation + OP_DONE)
+    _enqueue_message(ranks, operation, now)
 
 
 @inner
 def _is_confirmed(ranks, send):
-    """Tell whether a send to another rank is done when its message has been delivered."""
+    """Tell whether a send completes when its message is delivered."""
     if ranks.amount[send] > ranks.rendezvous:
         return True
     return ranks.confirmed and ranks.rank[send] != ranks.rank[ranks.partner[send]]
@@ -312,106 +329,126 @@ def _is_confirmed(ranks, send):
 
 @inner
 def _arrived(ranks, operation, now):
-    """Go on with a send whose message, as far as its stage says, is all at its receiver's host."""
+    """Continue a send whose message, in its present stage, has arrived."""
     receive = ranks.partner[operation]
     if ranks.stage[operation] == RTS:
-        ranks.asked[operation] = True
+        ranks.rts_received[operation] = True
         if ranks.ready[receive] >= 0:
-            _consent(ranks, operation, now)
+            _send_cts(ranks, operation, now)
     elif ranks.stage[operation] == CTS:
         ranks.stage[operation] = DATA
-        _join(ranks, operation, now)
+        _enqueue_message(ranks, operation, now)
     else:
         ranks.stage[operation] = DELIVERED
         ranks.delivered[operation] = now
-        if _is_confirmed(ranks, operation) and ranks.lane[ranks.rank[operation]] == 0:
-            _push(ranks, now, 8 * operation + DONE)
+        if _is_confirmed(ranks, operation) and ranks.remote_partition[ranks.rank[operation]] == 0:
+            _push(ranks, now, 8 * operation + OP_DONE)
         if ranks.ready[receive] >= 0:
             ranks.cause[receive] = 4 * operation + MESSAGE
-            _take_in(ranks, receive, now)
+            _receive_message(ranks, receive, now)
 
 
 @inner
-def arrived(ranks, send, now):
-    """Note that all packets of a send's message, as far as its stage says, have been delivered.
+def record_arrival(ranks, send, now):
+    """Record the delivery of all packets of a send's message, in its present stage.
 
-    It is to be called before the :func:`turn` of ``now``.
+    Called before :func:`process_events` of ``now``.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    now: int64, in ticks / ``resolution``.
     """
-    _push(ranks, now, 8 * send + ARRIVED)
+    _push(ranks, now, 8 * send + MESSAGE_ARRIVED)
 
 
 @inner
-def left(ranks, send, time):
-    """Note that the last flit of a send's message, as far as its stage says, has left its host by ``time``."""
+def record_sent(ranks, send, time):
+    """Record that the last flit of a send's message, in its present stage, leaves its host by ``time``.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    time: int64, in ticks / ``resolution``.
+    """
     if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
-        _push(ranks, time, 8 * send + DONE)
+        _push(ranks, time, 8 * send + OP_DONE)
 
 
 @inner
-def lane_of_waiting(ranks, send):
-    """Return the lane of the rank that waits until all of a message is delivered; 0: nobody in another region does."""
+def awaiting_partition(ranks, send):
+    """Return the partition, plus 1, of a rank that awaits delivery of a message; 0 if none in another does."""
     if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
-        return ranks.lane[ranks.rank[send]]
+        return ranks.remote_partition[ranks.rank[send]]
     return np.int64(0)
 
 
 @inner
-def will_be_delivered(ranks, send, time):
-    """Note that all of the message of a send that waits for that will have been delivered in another region."""
-    _push(ranks, time, 8 * send + DONE)
+def record_remote_delivery(ranks, send, time):
+    """Record that the message of a send will have been delivered, at ``time``, in another partition.
+
+    Parameters
+    ----------
+    ranks: the program.
+    send: int64, its operation.
+    time: int64, in ticks / ``resolution``.
+    """
+    _push(ranks, time, 8 * send + OP_DONE)
 
 
 @inner
 def next_event(ranks):
-    """Return the time of the next event that is known, far away if there is none."""
-    return ranks.when[0] if ranks.totals[EVENTS] > 0 else _NEVER
+    """Return the time of the next event; far in the future if there is none."""
+    return ranks.event_time[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
 @inner
-def turn(ranks, now):
-    """Work through the events of ``now``; the messages that join queues are then in the outbox, in order.
+def process_events(ranks, now):
+    """Process the events of ``now``; messages to be enqueued are then in the outbox, in order.
 
-    Returns how many events there were. The discipline empties the outbox by setting ``totals[OUTBOX]`` to 0.
+    Returns the number of events. The kernel empties the outbox by setting ``totals[OUTBOX]`` to 0.
     """
     events = 0
-    while ranks.totals[EVENTS] > 0 and ranks.when[0] <= now:
+    while ranks.totals[EVENTS] > 0 and ranks.event_time[0] <= now:
         event = _pop(ranks)
-        operation, what = event >> 3, event & 7
+        operation, kind = event >> 3, event & 7
         events += 1
-        if what == READY:
+        if kind == OP_READY:
             _ready(ranks, operation, now)
-        elif what == BEGUN:
-            _release(ranks, operation, 1, now)
-        elif what == QUEUED:
+        elif kind == OP_STARTED:
+            _satisfy_dependents(ranks, operation, 1, now)
+        elif kind == SEND_QUEUED:
             _queued(ranks, operation, now)
-        elif what == ARRIVED:
+        elif kind == MESSAGE_ARRIVED:
             _arrived(ranks, operation, now)
         else:
             ranks.finish[operation] = now
             ranks.totals[ENDED] += 1
-            _release(ranks, operation, 0, now)
+            _satisfy_dependents(ranks, operation, 0, now)
     return events
 
 
 @inner
 def sender(ranks, send):
-    """Return the rank that a send's message comes from, as far as its stage says: a consent comes from the receiver."""
+    """Return the rank that sends a send's message in its present stage: a clear-to-send comes from the receiver."""
     return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
 @inner
 def receiver(ranks, send):
-    """Return the rank that a send's message, as far as its stage says, goes to."""
+    """Return the rank that receives a send's message in its present stage."""
     return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
 @inner
 def size(ranks, send):
-    """Return the bytes of a send's message, as far as its stage says."""
+    """Return the bytes of a send's message in its present stage."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
 
 
 @inner
-def wakes(talk, until):
-    """Find the next tick in which a program does something, at most ``until``; talk: has its ranks, or is None."""
-    return until if talk is None else min(next_event(talk.ranks), until)
+def next_program_tick(program, until):
+    """Return the tick of a program's next event, at most ``until``; program: has ``ranks``, or is None."""
+    return until if program is None else min(next_event(program.ranks), until)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of packets and hosts, the same in every compiled discipline.
+"""Records of packets and hosts, the same in every compiled switching mode.
 
-Functions take any discipline's constants, which have a ``net``, and its state, which has a ``pool``, the hosts' records
-``host``, a ``program`` and a ``tally``; :func:`deliver_all` also reads ``leaving``, packets by tick.
+Functions take the constants of any mode, which have a ``net``, and its state, which has a ``pool``, the host records
+``host``, a ``program`` and ``counters``; :func:`deliver_packets` also reads ``ejecting``, a calendar of packets.
 """
 
 from typing import Any, NamedTuple
@@ -32,61 +32,67 @@ from flitlab.sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
-from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, release, take
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
-from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
-from flitlab.sim.engines.compiled.pool import NOBODY as NOBODY
-from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
-from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    prefetch_next_block,
+    release_block,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import FIRST, enqueue_message, next_packet, record_delivery, take_packet
+from flitlab.sim.engines.compiled.pool import NONE as NONE
+from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 
-# A packet, a cache line.
+# A packet, a cache line; ticks, lengths in flits, and indices.
 PACKET = np.dtype(
     [
-        ("next", np.uint32),  # the packet behind it in a list
-        ("destination", np.uint32),
-        ("source", np.uint32),
-        ("born", np.uint32),  # tick of its creation
-        ("sent", np.uint32),  # tick at which its host began to send it
-        ("sequence", np.uint32),  # how many packets its host has created before it
-        ("hop", np.uint32),  # channels between switches that it has been granted
+        ("next", np.uint32),  # next packet in a list, or NONE
+        ("dst_host", np.uint32),
+        ("src_host", np.uint32),
+        ("created_at", np.uint32),  # tick
+        ("injected_at", np.uint32),  # tick of its first flit on the injection channel
+        ("sequence", np.uint32),  # packets that its host created before it
+        ("hop", np.uint32),  # channels between switches granted so far
         ("flits", np.uint32),
-        ("output", np.uint32),  # that it asks for; in wormhole switching, by which it leaves the network
-        ("input_vc", np.uint32),  # that it is in, or on its way to
-        ("deflected", np.uint32),  # how often
-        ("way", np.uint32),  # what a routing keeps of it
-        ("send", np.uint32),  # operation of a program whose message it is of
-        ("due", np.uint32),  # tick in which it is at the end of its line, where switches are ideal
-        ("where", np.uint32),  # switch to which it is on its way, or in which it is, under hot-potato routing; in
-        # wormhole switching, that of its destination
-        ("eligible", np.uint32),  # tick from which on it may be granted there
+        ("output", np.uint32),  # requested output; in wormhole switching, the output that ejects it
+        ("input_vc", np.uint32),  # that it is in, or in flight to
+        ("deflections", np.uint32),  # number
+        ("route", np.uint32),  # routing state: see flitlab.models.rules.route
+        ("send", np.uint32),  # operation of a program whose message it belongs to
+        ("arrives_at", np.uint32),  # ideal switches: tick at which it leaves its delivery queue
+        ("switch", np.uint32),  # deflection: that it is in, or in flight to; wormhole switching: dst_switch
+        ("eligible_at", np.uint32),  # deflection: tick from which on it may be granted in its switch
     ]
 )
 
-# A host, a cache line.
+# A host, a cache line: its next packet, not yet injected.
 HOST = np.dtype(
     [
-        ("counter", np.int64),  # of the draws of its arrivals
-        ("position", np.int64),  # of its next packet in time, finer than ticks
-        ("sequence", np.int64),  # of its next packet
-        ("born", np.int64),  # tick of the creation of that
-        ("flits", np.int64),  # length of that
-        ("free", np.int64),  # tick from which on it may send
-        ("sent_flits", np.int64),
+        ("counter", np.int64),  # of the arrival draws
+        ("position", np.int64),  # creation time, in units finer than ticks (Arrivals.shift)
+        ("sequence", np.int64),
+        ("created_at", np.int64),  # tick
+        ("flits", np.int64),
+        ("free_at", np.int64),  # tick from which on the injection channel is free
+        ("sent_flits", np.int64),  # flits of all packets injected so far
         ("unused", np.int64),
     ]
 )
 
-# int64 rather than Python ints: each literal would compile its own copy of a function
-ZERO = np.int64(0)
-LATE = np.int64(LONGEST_RUN)
-NEVER = LATE << 32
+ZERO = np.int64(0)  # int64s, as each Python integer would compile its own copy of a function
+TICK_LIMIT = np.int64(LONGEST_RUN)
+"""Limit of a run of packets, in ticks; it fits into 32 bits. Events that never happen are at or behind it."""
+NEVER = TICK_LIMIT << 32
+"""Tick, or cost, above all others."""
 
 
 class Net(NamedTuple):
-    """The part of a discipline's constants that says who sends what, and where it goes in and comes out.
+    """Part of the constants that says what hosts send, and by which ports packets enter and leave.
 
-    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NOBODY where there is none.
-    arrivals, packets: when hosts create packets, and which; of no use where hosts run a program.
+    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NONE where there is none.
+    arrivals, packets: when hosts create packets, and which; unused if hosts run a program.
     """
 
     seed: int
@@ -99,7 +105,15 @@ class Net(NamedTuple):
 
 
 def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int) -> Net:
-    """Make the net of a topology, whose ports come as the rules number them."""
+    """Make the net of a topology.
+
+    Parameters
+    ----------
+    topology: of the run.
+    ports: its port numbers (:func:`flitlab.models.rules.ports.make_ports`).
+    arrivals, packets: when hosts create packets, and their lengths and destinations.
+    seed: of all draws.
+    """
     return Net(
         seed=seed,
         switches=topology.switches,
@@ -112,18 +126,18 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
 
 
 def _unsigned(ports: Ports) -> Ports:
-    """Turn port numbers into uint32, NOBODY where there is none."""
-    return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
+    """Convert port numbers to uint32, NONE where there is none."""
+    return Ports(*(np.where(field < 0, NONE, field).astype(np.uint32) for field in ports))
 
 
-class Tally(NamedTuple):
-    """What is counted (see :mod:`flitlab.sim.engines.base`).
+class RunCounters(NamedTuple):
+    """Counters of a run (see :mod:`flitlab.sim.engines.base`).
 
     scalars: int64 [SCALARS]. histogram: int64 [BUCKETS], delivered packets by latency. hops, deflections: int64 [LONG],
-    delivered packets by how many they had. channel_flits: int64 [channels], flits granted. pairs: uint32
-    [switches * switches], flits delivered since somebody set them to 0, before they could overflow, by source and
-    destination switch. by_source, by_destination: int64 [hosts], flits delivered. log: int64 [entries, 3], of which
-    the delivered packets are used: the packet's number, the tick of its tail, its hops.
+    delivered packets by their number. channel_flits: int64 [channels], flits granted. pairs: uint32 [switches *
+    switches], flits delivered by source and destination switch; read and zeroed before they can overflow. by_src_host,
+    by_dst_host: int64 [hosts], flits delivered. log: int64 [entries, 3], of which the delivered packets are used:
+    packet number, tick of its tail, hops.
     """
 
     scalars: Ints
@@ -132,68 +146,68 @@ class Tally(NamedTuple):
     deflections: Ints
     channel_flits: Ints
     pairs: Words
-    by_source: Ints
-    by_destination: Ints
+    by_src_host: Ints
+    by_dst_host: Ints
     log: Ints
 
 
-def make_tally(topology: Topology) -> Tally:
-    """Make a tally that is all zero and keeps no log."""
-    return Tally(
+def make_counters(topology: Topology) -> RunCounters:
+    """Make counters that are zero, without a log."""
+    return RunCounters(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
         hops=np.zeros(LONG, np.int64),
         deflections=np.zeros(LONG, np.int64),
         channel_flits=np.zeros(topology.channels, np.int64),
         pairs=np.zeros(topology.switches**2, np.uint32),
-        by_source=np.zeros(topology.hosts, np.int64),
-        by_destination=np.zeros(topology.hosts, np.int64),
+        by_src_host=np.zeros(topology.hosts, np.int64),
+        by_dst_host=np.zeros(topology.hosts, np.int64),
         log=np.zeros((0, 3), np.int64),
     )
 
 
-def first_packets(const: Any, state: Any) -> None:
-    """Draw every host's first packet."""
-    _draw_first(const.net.arrivals, const.net.packets, const.net.seed, state.host)
+def draw_first_packets(const: Any, state: Any) -> None:
+    """Draw the first packet of every host."""
+    _draw_all(const.net.arrivals, const.net.packets, const.net.seed, state.host)
 
 
 @routine
-def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
-    """Draw the first packets of hosts and fill in what their records, HOST [hosts], say of them."""
+def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
+    """Draw the first packets of hosts into their records, HOST [hosts]."""
     for host in range(len(records)):
         record = records[host]
         if arrivals.keep[host] < 0:
-            record.born = NEVER
+            record.created_at = NEVER
             continue
         counter, position = next_arrival(arrivals, packets, seed, host, 0, -arrivals.base)
         record.counter, record.position = counter, position
-        record.born = position >> arrivals.shift
+        record.created_at = position >> arrivals.shift
         record.flits = length(packets, seed, host, counter)
 
 
 @inner
-def create(const, state, host, tick):
-    """Turn a host's oldest packet into a record, sent at ``tick``, and move the host on to its next packet.
+def inject_packet(const, state, host, tick):
+    """Inject the next packet of a host at ``tick``: fill in its record, and draw the host's next packet.
 
     Returns the packet.
     """
     host_record = state.host[host]
-    packet = take_record(state.pool)
+    packet = allocate_record(state.pool)
     record = state.pool.packet[packet]
-    record.source, record.sequence, record.flits = host, host_record.sequence, host_record.flits
-    record.born, record.sent = host_record.born, tick
-    record.hop = record.deflected = 0
-    state.tally.scalars[SENT_PACKETS] += 1
-    host_record.free = tick + host_record.flits
+    record.src_host, record.sequence, record.flits = host, host_record.sequence, host_record.flits
+    record.created_at, record.injected_at = host_record.created_at, tick
+    record.hop = record.deflections = 0
+    state.counters.scalars[SENT_PACKETS] += 1
+    host_record.free_at = tick + host_record.flits
     host_record.sent_flits += host_record.flits
     host_record.sequence += 1
-    _address(state.program, const, state, host, packet)
+    _set_destination(state.program, const, state, host, packet)
     return packet
 
 
 @inner
-def _address(program, const, state, host, packet):
-    """Fill in where a host's oldest packet goes, and move the host on to its next packet.
+def _set_destination(program, const, state, host, packet):
+    """Fill in the destination of a host's next packet, and draw the one after it.
 
     program: ``state.program``.
     """
@@ -201,164 +215,181 @@ def _address(program, const, state, host, packet):
     host_record = state.host[host]
     if program is None:
         net = const.net
-        candidate, at = host_record.counter + 1, host_record.position
+        candidate, position_before = host_record.counter + 1, host_record.position
         word, block = draw_with_block(net.seed, host, DESTINATION, host_record.sequence - 1, ARRIVAL, candidate)
-        record.destination = destination_by(net.packets, host, word)
-        counter, position = arrival_by(net.arrivals, net.packets, net.seed, host, candidate, at, block)
+        record.dst_host = destination_by(net.packets, host, word)
+        counter, position = arrival_by(net.arrivals, net.packets, net.seed, host, candidate, position_before, block)
         host_record.counter = counter
         host_record.position = position
-        host_record.born = position >> net.arrivals.shift
+        host_record.created_at = position >> net.arrivals.shift
         host_record.flits = length(net.packets, net.seed, host, counter)
     else:
         record.send = program.queue[host, FIRST]
-        record.destination = cut(program, host)
-        _show_next(program, host_record, host)
+        record.dst_host = take_packet(program, host)
+        _set_next_packet(program, host_record, host)
 
 
 @inner
-def _show_next(program, host_record, host):
-    """Put down in a host's record what the next packet of a host that runs a program is."""
-    send, flits = first_in_queue(program, host)
+def _set_next_packet(program, host_record, host):
+    """Copy the next packet of a host that runs a program into the host's record."""
+    send, flits = next_packet(program, host)
     host_record.flits = flits
-    host_record.born = NEVER if send < 0 else program.joined[send]
+    host_record.created_at = NEVER if send < 0 else program.enqueued_at[send]
 
 
 @inner
-def run_program(program, const, state, tick, notice):
-    """Let hosts do what their program asks for at ``tick``.
+def run_program(program, const, state, tick, schedule_host):
+    """Process the events of the hosts' program at ``tick``.
 
-    program: ``state.program``. notice: function (const, state, host, tick), called for a host that has got packets.
+    Parameters
+    ----------
+    program: ``state.program``.
+    tick: int64.
+    schedule_host: function (const, state, host, tick), called for each host with a new message.
     """
     if program is None:
         return
     ranks = program.ranks
     if next_event(ranks) > tick:
         return
-    state.tally.scalars[EVENTS] += turn(ranks, tick)
+    state.counters.scalars[EVENTS] += process_events(ranks, tick)
     for i in range(ranks.totals[OUTBOX]):
-        host, packets = join(program, ranks.outbox[i], tick)
-        state.tally.scalars[CREATED_PACKETS] += packets
-        _show_next(program, state.host[host], host)
-        notice(const, state, host, tick)
+        host, packets = enqueue_message(program, ranks.outbox[i], tick)
+        state.counters.scalars[CREATED_PACKETS] += packets
+        _set_next_packet(program, state.host[host], host)
+        schedule_host(const, state, host, tick)
     ranks.totals[OUTBOX] = 0
 
 
 @inner
-def set_way(const, state, packet):
-    """Fix the way of a packet that has just been created, by draws alone.
+def choose_route(const, state, packet):
+    """Draw the route of a packet at injection, independent of congestion.
 
     const.routes: :class:`~flitlab.models.rules.tables.Tables`.
     """
     record = state.pool.packet[packet]
-    source, destination = np.int64(record.source), np.int64(record.destination)
-    origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
+    src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
+    src_switch, dst_switch = np.int64(const.net.host_switch[src_host]), np.int64(const.net.host_switch[dst_host])
     sequence = np.int64(record.sequence)
-    record.way = choose_route(
-        const.routes, const.net.seed, source, destination, const.net.hosts, sequence, origin, target
+    record.route = choose_route(
+        const.routes, const.net.seed, src_host, dst_host, const.net.hosts, sequence, src_switch, dst_switch
     )
 
 
 @inner
-def deliver(const, state, packet, tick):
+def deliver_packet(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     record = state.pool.packet[packet]
     flits, hops = record.flits, record.hop
-    source, destination = record.source, record.destination
-    latency, deflections = tick - record.born, record.deflected
-    if len(state.tally.log):
-        entry = state.tally.scalars[DELIVERED_PACKETS]
-        state.tally.log[entry, 0] = np.int64(record.sequence) * const.net.hosts + source
-        state.tally.log[entry, 1] = tick
-        state.tally.log[entry, 2] = hops
-    state.tally.scalars[DELIVERED_PACKETS] += 1
-    state.tally.scalars[DELIVERED_FLITS] += flits
-    state.tally.scalars[LATENCY] += latency
-    state.tally.scalars[NETWORK_LATENCY] += tick - record.sent
-    state.tally.scalars[HOPS] += hops
-    state.tally.scalars[DEFLECTIONS] += deflections
-    state.tally.scalars[HOPS_MAX] = max(state.tally.scalars[HOPS_MAX], hops)
-    state.tally.histogram[bucket(latency)] += 1
-    state.tally.hops[min(hops, LONG - 1)] += 1
-    state.tally.deflections[min(deflections, LONG - 1)] += 1
-    state.tally.pairs[pair_of(const.net, state.pool, packet)] += flits
-    state.tally.by_source[source] += flits
-    state.tally.by_destination[destination] += flits
+    src_host, dst_host = record.src_host, record.dst_host
+    latency, deflections = tick - record.created_at, record.deflections
+    if len(state.counters.log):
+        entry = state.counters.scalars[DELIVERED_PACKETS]
+        state.counters.log[entry, 0] = np.int64(record.sequence) * const.net.hosts + src_host
+        state.counters.log[entry, 1] = tick
+        state.counters.log[entry, 2] = hops
+    state.counters.scalars[DELIVERED_PACKETS] += 1
+    state.counters.scalars[DELIVERED_FLITS] += flits
+    state.counters.scalars[LATENCY] += latency
+    state.counters.scalars[NETWORK_LATENCY] += tick - record.injected_at
+    state.counters.scalars[HOPS] += hops
+    state.counters.scalars[DEFLECTIONS] += deflections
+    state.counters.scalars[HOPS_MAX] = max(state.counters.scalars[HOPS_MAX], hops)
+    state.counters.histogram[bucket(latency)] += 1
+    state.counters.hops[min(hops, LONG - 1)] += 1
+    state.counters.deflections[min(deflections, LONG - 1)] += 1
+    state.counters.pairs[switch_pair(const.net, state.pool, packet)] += flits
+    state.counters.by_src_host[src_host] += flits
+    state.counters.by_dst_host[dst_host] += flits
     free_record(state.pool, packet)
-    deliver_part(state.program, record.send, tick)
+    record_delivery(state.program, record.send, tick)
 
 
 @inner
-def deliver_all(const, state, tick):
-    """Count the packets whose tail reaches its host at ``tick``."""
-    leaving = state.leaving
-    chunk, filled = take(leaving, tick)
-    while chunk != NOBODY:
-        ask_for_next(leaving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_pairs(const.net, leaving, state.pool, state.tally.pairs, chunk)
-        for i in range(filled):
-            deliver(const, state, packet_in(leaving, chunk, i), tick)
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(leaving, chunk), FULL
+def deliver_packets(const, state, tick):
+    """Deliver the packets whose tail reaches its host at ``tick``."""
+    ejecting = state.ejecting
+    block, count = take_bucket(ejecting, tick)
+    while block != NONE:
+        prefetch_next_block(ejecting, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _prefetch_pairs(const.net, ejecting, state.pool, state.counters.pairs, block)
+        for i in range(count):
+            deliver_packet(const, state, entry_in(ejecting, block, i), tick)
+        state.counters.scalars[EVENTS] += count
+        block, count = release_block(ejecting, block), BLOCK_ENTRIES
 
 
 @routine
-def _ask_for_pairs(net, leaving, pool, pairs, chunk):
-    """Begin to load the packets of a full chunk, and the counters of their pairs."""
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(leaving, chunk, i))
-    for i in range(FULL):
-        prefetch(pairs, pair_of(net, pool, packet_in(leaving, chunk, i)))
+def _prefetch_pairs(net, ejecting, pool, pairs, block):
+    """Prefetch the packets of a full block, and the counters of their pairs."""
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(ejecting, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pairs, switch_pair(net, pool, entry_in(ejecting, block, i)))
 
 
 @inner
-def pair_of(net, pool, packet):
-    """Find the pair of switches between whose hosts a packet goes."""
-    source, destination = pool.packet[packet].source, pool.packet[packet].destination
-    return np.int64(net.host_switch[source]) * net.switches + np.int64(net.host_switch[destination])
+def switch_pair(net, pool, packet):
+    """Return the pair index of a packet: source switch * switches + destination switch.
+
+    Parameters
+    ----------
+    net: of the run.
+    pool: of its packets.
+    packet: int64.
+
+    Returns
+    -------
+    int64.
+    """
+    src_host, dst_host = pool.packet[packet].src_host, pool.packet[packet].dst_host
+    return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.host_switch[dst_host])
 
 
 @inner
 def log_is_full(const, state):
-    """Tell whether a log is kept that may not hold the packets of one more tick."""
-    return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
+    """Tell whether a log is kept that cannot take the packets of one more tick."""
+    return len(state.counters.log) > 0 and state.counters.scalars[DELIVERED_PACKETS] + const.net.hosts > len(
+        state.counters.log
+    )
 
 
 @inner
-def pool_is_empty(const, state):
-    """Tell whether there may be too few unused records for the packets that hosts start in one more tick."""
+def pool_is_low(const, state):
+    """Tell whether the pool may lack records for one more tick."""
     return state.pool.free[len(state.pool.free) - 1] < const.net.hosts
 
 
-def with_room(state: Any, hosts: int) -> Any:
-    """Return the state with twice the log, or twice the records, where these are too few for one more tick."""
-    log, pool, tally = state.tally.log, state.pool, state.tally
-    if len(log) and tally.scalars[DELIVERED_PACKETS] + hosts > len(log):
-        state = state._replace(tally=tally._replace(log=np.concatenate([log, np.zeros_like(log)])))
+def enlarged(state: Any, hosts: int) -> Any:
+    """Return the state with the log, or the pool, doubled where it is too small for one more tick."""
+    log, pool, counters = state.counters.log, state.pool, state.counters
+    if len(log) and counters.scalars[DELIVERED_PACKETS] + hosts > len(log):
+        state = state._replace(counters=counters._replace(log=np.concatenate([log, np.zeros_like(log)])))
     if pool.free[-1] < hosts:
         state = state._replace(pool=doubled(pool))
     return state
 
 
-def sent(state: Any) -> Ints:
+def first_unsent(state: Any) -> Ints:
     """Return the first unsent packet of every host, int64 [hosts, 4].
 
-    Its columns are those of :func:`flitlab.sim.engines.compiled.sources.count_created`.
+    Columns as in :func:`flitlab.sim.engines.compiled.sources.count_created`.
     """
-    first: Ints = np.stack([state.host[name] for name in ("counter", "position", "sequence", "sent_flits")], axis=1)
-    return first
+    unsent: Ints = np.stack([state.host[name] for name in ("counter", "position", "sequence", "sent_flits")], axis=1)
+    return unsent
 
 
-def packets_in_network(state: Any) -> np.ndarray:
-    """List the records of every packet sent and not delivered, PACKET [packets]."""
+def in_flight_records(state: Any) -> np.ndarray:
+    """List the records of all packets in flight, PACKET [packets]."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
-    listed: np.ndarray = state.pool.packet[used]
-    return listed
+    in_flight: np.ndarray = state.pool.packet[used]
+    return in_flight
 
 
-def in_network(state: Any) -> tuple[Ints, Ints, Ints]:
-    """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
-    record = packets_in_network(state)
-    source, destination, flits = (record[name].astype(np.int64) for name in ("source", "destination", "flits"))
-    return source, destination, flits
+def in_flight_packets(state: Any) -> tuple[Ints, Ints, Ints]:
+    """List (source host, destination host, flits) of all packets in flight; int64 [packets] each."""
+    record = in_flight_records(state)
+    src_host, dst_host, flits = (record[name].astype(np.int64) for name in ("src_host", "dst_host", "flits"))
+    return src_host, dst_host, flits

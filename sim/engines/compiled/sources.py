@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much hosts have created: a cursor over each host's arrivals that is moved only when asked.
+"""Packets created by hosts, counted by a cursor over each host's arrivals.
 
-A source queue has no length in memory: a host knows its oldest unsent packet, and the packets behind
-it are drawn again when they are counted.
+A source queue is not stored: a host knows its oldest unsent packet, and draws the packets behind it again when they are
+counted.
 """
 
 import numpy as np
@@ -17,16 +17,21 @@ COUNTER, POSITION, SEQUENCE, FLITS = range(4)
 
 @njit
 def count_created(arrivals, packets, seed, now, sent, cursor):
-    """Move every host's cursor past the packets created before tick ``now``.
+    """Advance every host's cursor past the packets created before tick ``now``.
 
-    sent: int64 [hosts, 4], the first unsent packet as (candidate counter, position, sequence, flits of all packets
-    before it). cursor: int64 [hosts, 4], the first uncreated packet in the same form.
+    Parameters
+    ----------
+    arrivals, packets: when hosts create packets, and which.
+    seed: of the draws.
+    now: tick.
+    sent: int64 [hosts, 4], the first unsent packet: (counter, position, sequence, flits of all packets before it).
+    cursor: int64 [hosts, 4], the first packet not yet created, in the same form; advanced.
     """
     for h in range(len(sent)):
         if arrivals.keep[h] < 0:
             continue
         if cursor[h, SEQUENCE] <= sent[h, SEQUENCE]:
-            for column in range(4):  # to copy a row costs 2 s to compile, for what is said if lengths differ
+            for column in range(4):  # copying a row costs 2 s of compilation, for its error message
                 cursor[h, column] = sent[h, column]
         while cursor[h, POSITION] >> arrivals.shift < now:
             cursor[h, FLITS] += length(packets, seed, h, cursor[h, COUNTER])

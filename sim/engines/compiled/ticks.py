@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ticks that records keep as their low 32 bits, and the times between them.
+"""Ticks stored as their low 32 bits, and differences between them.
 
-What a packet record remembers lies less than 2**32 ticks back, and what a link record foresees less than 2**31 ahead
-(:func:`flitlab.models.transport.session.check_stay`); a run may take 2**39 ticks. So only differences mean anything,
-and they are taken modulo 2**32. Nothing else may subtract or compare such ticks (tests/sim/test_ticks.py).
+A packet record's tick is less than 2**32 ticks in the past, a link record's less than 2**31 in the future
+(:func:`flitlab.models.transport.session.check_stay`); a run may take 2**39 ticks. Hence only differences modulo 2**32
+are defined. No other code may subtract or compare such ticks (tests/sim/test_ticks.py).
 """
 
 import numpy as np

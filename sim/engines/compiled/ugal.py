@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a packet, which may depend on the congestion when it is decided: the same in all disciplines."""
+"""Congestion-aware routes: the same for all switching modes."""
 
 import numpy as np
 
@@ -11,95 +11,115 @@ from flitlab.sim.engines.compiled import records
 
 
 @inner
-def by_congestion(rule):
-    """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
+def uses_congestion(rule):
+    """Tell whether a selection rule compares congestion at injection; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
 @inner
-def _congestion(const, state, packet, way, here, hop, ahead, tick):
-    """Count the flits queued for the next channel of a way, or (UGAL_GLOBAL) for all of them.
+def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick):
+    """Return the flits queued for the next channel of a route, or (UGAL_GLOBAL) for all of them.
 
-    here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
-    :func:`set_way`.
+    Parameters
+    ----------
+    route: its routing state.
+    switch, hop: the switch of the packet, and the channels that it has taken.
+    queue_estimate: see :func:`choose_route`.
     """
     record = state.pool.packet[packet]
-    source, destination = np.int64(record.source), np.int64(record.destination)
-    target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
+    src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
+    dst_switch, hops_before = np.int64(const.net.host_switch[dst_host]), np.int64(hop)
     sequence, flits = np.int64(record.sequence), np.int64(0)
-    while not at_destination(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
+    while not at_destination(const.routes, route, hop, switch, dst_switch) and (
+        hop == hops_before or const.rule == UGAL_GLOBAL
+    ):
         port = next_port(
-            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
         )
-        queued, here = ahead(const, state, here, port, tick)
+        queued, switch = queue_estimate(const, state, switch, port, tick)
         flits += queued
         hop += 1
     return flits
 
 
 @inner
-def _drawn(const, state, packet, origin, target, turn):
-    """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
+def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
+    """Return candidate number ``candidate``; the route drawn first is in the packet's record."""
     record = state.pool.packet[packet]
-    way = np.int64(record.way)
+    route = np.int64(record.route)
     if const.rule != LEAST_QUEUED:
-        return way if turn else MINIMAL_ROUTE
-    if turn == 0:
-        return way
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
-    return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
+        return route if candidate else MINIMAL_ROUTE
+    if candidate == 0:
+        return route
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    return another_path(const.routes, const.net.seed, src_host, sequence, src_switch, dst_switch, candidate)
 
 
 @inner
-def _better(const, state, packet, origin, target, best, other, best_flits, flits):
-    """Return the better of two ways; best_flits, flits: queued for either."""
+def _better_route(const, state, packet, src_switch, dst_switch, best, other, best_flits, flits):
+    """Return the better of two routes; best_flits, flits: queued for them."""
     if const.rule == LEAST_QUEUED:
         length = np.int64(state.pool.packet[packet].flits)
         return cheaper_path(const.routes, best, other, best_flits, flits, length)
-    return choose_leg_count(const.routes, other, origin, target, best_flits, flits)
+    return choose_leg_count(const.routes, other, src_switch, dst_switch, best_flits, flits)
 
 
 @inner
-def set_way(const, state, packet, ahead, tick):
-    """Fix the way of a packet that has just been created; by congestion the better of those drawn.
+def choose_route(const, state, packet, queue_estimate, tick):
+    """Choose the route of a packet at injection; if congestion-aware, the best of the candidates.
 
-    ahead: function (const, state, switch, port, tick) that gives the flits queued for a channel, and the switch at its
-    end.
+    Parameters
+    ----------
+    packet: int64.
+    queue_estimate: function (const, state, switch, port, tick) that returns (flits queued for a channel, switch at its
+    end).
+    tick: int64.
     """
     record = state.pool.packet[packet]
-    records.set_way(const, state, packet)
-    if not by_congestion(const.rule):
+    records.choose_route(const, state, packet)
+    if not uses_congestion(const.rule):
         return
-    origin = np.int64(const.net.host_switch[record.source])
-    target = np.int64(const.net.host_switch[record.destination])
-    if const.rule == LEAST_QUEUED and origin == target:
+    src_switch = np.int64(const.net.host_switch[record.src_host])
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    if const.rule == LEAST_QUEUED and src_switch == dst_switch:
         return
     best, best_flits = np.int64(0), np.int64(0)
-    for turn in range(const.routes.draws if const.rule == LEAST_QUEUED else 2):  # one place that counts: compiled once
-        way = _drawn(const, state, packet, origin, target, turn)
-        flits = _congestion(const, state, packet, way, origin, np.int64(0), ahead, tick)
-        if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
-            best, best_flits = way, flits
-    record.way = best
+    for candidate in range(
+        const.routes.draws if const.rule == LEAST_QUEUED else 2
+    ):  # one call, so that it is compiled once
+        route = _candidate_route(const, state, packet, src_switch, dst_switch, candidate)
+        flits = _queued_flits(const, state, packet, route, src_switch, np.int64(0), queue_estimate, tick)
+        if (
+            candidate == 0
+            or _better_route(const, state, packet, src_switch, dst_switch, best, route, best_flits, flits) != best
+        ):
+            best, best_flits = route, flits
+    record.route = best
 
 
 @inner
-def think_again(const, state, packet, here, ahead, tick):
-    """Decide the way of a packet once more at the second switch of its group, by what the tick before has left.
+def reroute(const, state, packet, switch, queue_estimate, tick):
+    """Re-route a packet at the second switch of its group, by the queues of the previous tick.
 
-    ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
+    Parameters
+    ----------
+    packet, switch: int64.
+    queue_estimate: see :func:`choose_route`.
+    tick: int64, of the packet's arrival.
     """
     record = state.pool.packet[packet]
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    source = np.int64(record.source)
-    origin = np.int64(const.net.host_switch[source])
-    target = np.int64(const.net.host_switch[record.destination])
-    if not revises_route(const.routes, way, hop, origin, here, target):
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    src_host = np.int64(record.src_host)
+    src_switch = np.int64(const.net.host_switch[src_host])
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    if not revises_route(const.routes, route, hop, src_switch, switch, dst_switch):
         return
     sequence = np.int64(record.sequence)
-    via = route_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
+    non_minimal = route_from(const.routes, const.net.seed, src_host, const.net.hosts, sequence, switch, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
-    for turn in range(2):  # one place that counts: compiled once
+    for candidate in range(2):  # one call, so that it is compiled once
         minimal_flits = flits
-        flits = _congestion(const, state, packet, via if turn else MINIMAL_ROUTE, here, hop, ahead, tick - 1)
-    record.way = choose_leg_count(const.routes, via, here, target, minimal_flits, flits)
+        flits = _queued_flits(
+            const, state, packet, non_minimal if candidate else MINIMAL_ROUTE, switch, hop, queue_estimate, tick - 1
+        )
+    record.route = choose_leg_count(const.routes, non_minimal, switch, dst_switch, minimal_flits, flits)

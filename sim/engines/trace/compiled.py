@@ -12,9 +12,9 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
-from flitlab.sim.engines.compiled.due import due_at
+from flitlab.sim.engines.compiled.calendar_queue import events_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
-from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole import state as wormhole
 from flitlab.sim.engines.trace.base import Sight
 
@@ -56,23 +56,23 @@ class CompiledWatch(CompiledRun):
             self.due = self.arrival(now)
         here = self.due <= now
         sight = Sight(
-            hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflected"))
+            hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflections"))
         )
         return self.sight(sight._replace(ejecting=sight.done), now, here)
 
     def _find(self, now: int) -> int:
         """The record of the packet, which has been sent in this tick."""
         record = self._state.pool.packet
-        wanted = {"source": self.source, "sequence": self.sequence, "sent": now}
+        fields = {"src_host": self.source, "sequence": self.sequence, "injected_at": now}
         fits = record["flits"] > 0
-        for name, value in wanted.items():
+        for name, value in fields.items():
             fits &= record[name] == value
         return int(np.flatnonzero(fits)[0])
 
     def _delivered(self) -> bool:
-        first, tally = self._logged, self._state.tally
-        self._logged = int(tally.scalars[DELIVERED_PACKETS])
-        return bool((tally.log[first : self._logged, 0] == self.identity).any())
+        first, counters = self._logged, self._state.counters
+        self._logged = int(counters.scalars[DELIVERED_PACKETS])
+        return bool((counters.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: str) -> np.uint32:
         """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
@@ -81,14 +81,14 @@ class CompiledWatch(CompiledRun):
 
     def listed(self, first: int) -> Iterator[int]:
         """The records of a list of packets, each of which names the next; first: NOBODY for an empty list."""
-        while first != NOBODY:
+        while first != NONE:
             yield int(first)
             first = self._state.pool.packet[first]["next"]
 
     def slot(self, now: int) -> int:
         """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
         due = self._state.arriving
-        return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in due_at(due, tick))
+        return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in events_at(due, tick))
 
     def first_place(self) -> int:
         """The place that the packet goes to when its host has just sent it."""
@@ -121,9 +121,9 @@ class VctWatch(CompiledWatch):
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         if sight.done or now < self.due + self.header:
             return sight
-        front = self._state.vc[self.place]["front"]
+        front = self._state.vc[self.place]["head_packet"]
         if front == self.record:
-            return sight._replace(eligible=int(self._state.vc[self.place]["eligible"]))
+            return sight._replace(eligible=int(self._state.vc[self.place]["eligible_at"]))
         return sight._replace(ejecting=self.record not in self.listed(front))
 
 
@@ -144,7 +144,7 @@ class WormholeWatch(CompiledWatch):
         self.ejecting = False
 
     def first_place(self) -> int:
-        return int(self._state.sending["vc"][self.source])
+        return int(self._state.injecting["vc"][self.source])
 
     def next_place(self) -> int:
         next_vc = self._vc(self.place, "next_vc")
@@ -154,7 +154,7 @@ class WormholeWatch(CompiledWatch):
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
-            return now + int(self._state.queue["delay"][self._state.sending["queue"][self.source]])
+            return now + int(self._state.queue["delay"][self._state.injecting["queue"][self.source]])
         queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
         return now + int(self._state.queue["delay"][queue])
 
@@ -165,7 +165,7 @@ class WormholeWatch(CompiledWatch):
             self.left.append((vc, self._vc(vc, "next_vc")))
         while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
             self.tails += 1
-        if here and not self.ejecting and self._is_head(self._vc(vc, "front")):
+        if here and not self.ejecting and self._is_head(self._vc(vc, "read_index")):
             came = self._came_to_front()
             self.since = now + came if self.since is None else self.since
             has_vc = not came and self._has(vc, self._vc(vc, "next_vc"))
@@ -181,19 +181,19 @@ class WormholeWatch(CompiledWatch):
 
     def _came_to_front(self) -> bool:
         """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""
-        asking = self._state.asking
+        asking = self._state.new_heads
         return self.place in asking[: asking[-1]] & np.uint64(0xFFFFFFFF)
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
-        c, flit = self._constants, self._vc(self.place, "flit")
-        if number != self._vc(self.place, "front"):
-            flit = int(self._state.flits[(number & int(c.ring)) * int(c.inputs) + self.place])
-        return flit >> int(wormhole.PACKET_AT) == self.record and bool(flit & int(wormhole.HEAD))
+        c, flit = self._constants, self._vc(self.place, "front_flit")
+        if number != self._vc(self.place, "read_index"):
+            flit = int(self._state.flits[(number & int(c.buffer_mask)) * int(c.input_vcs) + self.place])
+        return flit >> int(wormhole.PACKET_SHIFT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
         """Whether the packet's head is among the flits that have arrived where it is."""
-        return any(map(self._is_head, range(self._vc(self.place, "front"), self._vc(self.place, "landed"))))
+        return any(map(self._is_head, range(self._vc(self.place, "read_index"), self._vc(self.place, "write_index"))))
 
 
 class DeflectionWatch(CompiledWatch):
@@ -202,7 +202,7 @@ class DeflectionWatch(CompiledWatch):
     kernel = deflection
 
     def next_place(self) -> int:
-        return int(self.field("where"))
+        return int(self.field("switch"))
 
     def arrival(self, now: int) -> int:
         return self.slot(now)
@@ -210,8 +210,8 @@ class DeflectionWatch(CompiledWatch):
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         if sight.done or not here:
             return sight
-        switch = self._state.place[self.place]
+        switch = self._state.switch[self.place]
         ranked = self._state.ranked[self.place, : switch["ranked"]]["packet"]
         if self.record in ranked or self.record in self.listed(switch["reading"]):
-            return sight._replace(eligible=int(self.field("eligible")))
+            return sight._replace(eligible=int(self.field("eligible_at")))
         return sight._replace(ejecting=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: what senders send and receivers hold; the windows themselves are NewReno's."""
+"""Hosts: senders and receivers; windows follow NewReno (:mod:`flitlab.models.transport.newreno`)."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from flitlab.models.transport.newreno import (
 )
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.models.transport.session import LATEST
-from flitlab.sim.engines.compiled.datagram.links import accept, join
-from flitlab.sim.engines.compiled.datagram.messages import note_received, note_taken
+from flitlab.sim.engines.compiled.datagram.links import accept, append_packet
+from flitlab.sim.engines.compiled.datagram.messages import record_received, record_sent_packet
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     DATA,
@@ -35,153 +35,163 @@ from flitlab.sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
-from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits
-from flitlab.sim.engines.compiled.timers import put_timer
+from flitlab.sim.engines.compiled.timers import push_timer
 
 _ONE = np.uint64(1)
 
 
 @routine
-def _emit(const, state, subflow, sequence, kind, stamp, at, now):
-    """Put a new packet of a subflow into the queue of the link at a place of ``state.path``.
+def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
+    """Create a packet of a subflow, and put it into the queue of the link at ``path_index`` of ``state.path``.
 
-    kind: DATA ... stamp: tick at which the data left the sender, its low 32 bits. at: the place.
+    kind: DATA ... stamp: low 32 bits of the tick at which the data left the sender.
     """
-    packet = take_record(state)
+    packet = allocate_record(state)
     record = state.packet[packet]
-    record.at, record.onto = at, state.path[at + 1]
+    record.path_index, record.next_link = path_index, state.path[path_index + 1]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, sequence, stamp, kind
-    accept(const, state, np.int64(state.path[at]), packet, now)
+    accept(const, state, np.int64(state.path[path_index]), packet, now)
 
 
 @inner
 def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
-    mine = state.subflow[subflow]
-    mine.sent += 1
-    _emit(const, state, subflow, sequence, DATA, low_bits(now), np.int64(mine.start), now)
+    subflow_record = state.subflow[subflow]
+    subflow_record.sent += 1
+    _emit_packet(const, state, subflow, sequence, DATA, low_bits(now), np.int64(subflow_record.path_start), now)
 
 
 @inner
-def _make_room(state, sent):
-    """Make sure that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
-    if sent > 64 * state.held.shape[1]:
-        state.wants[WINDOW] = max(state.wants[WINDOW], sent)
+def _reserve_window(state, sent):
+    """Make sure that a receiver can store ``sent`` packets, all those in flight."""
+    if sent > 64 * state.reorder_bits.shape[1]:
+        state.growth_needed[WINDOW] = max(state.growth_needed[WINDOW], sent)
 
 
 @inner
 def send_on(const, state, subflow, now):
-    """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
+    """Send what the window of a subflow allows: first retransmissions after a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
     while fits_window(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
-            if state.left[flow] == 0:
+            if state.unsent[flow] == 0:
                 return
-            state.left[flow] -= 1
+            state.unsent[flow] -= 1
             seq[HIGH] += 1
-            _make_room(state, seq[HIGH] - seq[UNA])
-            note_taken(state.talk, const, state, flow, now)
+            _reserve_window(state, seq[HIGH] - seq[UNA])
+            record_sent_packet(state.program, const, state, flow, now)
         else:
-            state.subflow[subflow].resent += 1
+            state.subflow[subflow].retransmissions += 1
         _send(const, state, subflow, seq[NEXT_SEQUENCE], now)
         seq[NEXT_SEQUENCE] += 1
 
 
 @inner
-def _hear(const, state, subflow, kind, una, stamp, now):
-    """Take in an acknowledgement at the sender of a subflow.
+def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
+    """Process an ACK at the sender of a subflow.
 
-    una: first packet that the receiver lacks. stamp: tick at which the data left the sender, its low 32 bits.
+    first_missing: first packet that the receiver lacks. stamp: low 32 bits of the tick at which the data left the
+    sender.
     """
     phase = state.senders.seq[subflow, STATE]
     if kind == SYN_ACK and phase != OPENING:
         return
     sample = elapsed(now, stamp)
-    mine = state.subflow[subflow]
-    mine.samples += 1
-    mine.rtt += sample
+    subflow_record = state.subflow[subflow]
+    subflow_record.samples += 1
+    subflow_record.rtt += sample
     if phase == OPENING:
         opened(const.rules, state.senders, subflow, sample, now)
     else:
-        first, last = np.int64(mine.first), np.int64(mine.last)
+        first, last = np.int64(subflow_record.first), np.int64(subflow_record.last)
         marked = kind == MARKED_ACK
-        if acknowledge(const.rules, state.senders, subflow, first, last, una, sample, marked, now):
-            mine.resent += 1
+        if acknowledge(const.rules, state.senders, subflow, first, last, first_missing, sample, marked, now):
+            subflow_record.retransmissions += 1
             _send(const, state, subflow, state.senders.seq[subflow, UNA], now)
     send_on(const, state, subflow, now)
 
 
 @inner
-def _hold(state, subflow, sequence):
-    """Tell whether the receiver of a subflow did not have a packet yet; it has it from now on."""
-    mine = state.subflow[subflow]
-    expected = np.int64(mine.expected)
+def _is_new(state, subflow, sequence):
+    """Tell whether the receiver of a subflow lacked a packet, and record that it has it."""
+    subflow_record = state.subflow[subflow]
+    expected = np.int64(subflow_record.expected)
     if sequence < expected:
         return False
-    held = state.held[subflow]
+    held = state.reorder_bits[subflow]
     mask = np.uint64(64 * len(held) - 1)
-    place = np.uint64(sequence) & mask
+    bit_index = np.uint64(sequence) & mask
     if sequence > expected:
-        bit = _ONE << (place & np.uint64(63))
-        if held[place >> np.uint64(6)] & bit:
+        bit = _ONE << (bit_index & np.uint64(63))
+        if held[bit_index >> np.uint64(6)] & bit:
             return False
-        held[place >> np.uint64(6)] |= bit
-        mine.beyond = np.int64(mine.beyond) + 1
+        held[bit_index >> np.uint64(6)] |= bit
+        subflow_record.out_of_order = np.int64(subflow_record.out_of_order) + 1
         return True
-    expected, beyond = expected + 1, np.int64(mine.beyond)
+    expected, beyond = expected + 1, np.int64(subflow_record.out_of_order)
     while beyond > 0:
-        place = np.uint64(expected) & mask
-        bit = _ONE << (place & np.uint64(63))
-        if not held[place >> np.uint64(6)] & bit:
+        bit_index = np.uint64(expected) & mask
+        bit = _ONE << (bit_index & np.uint64(63))
+        if not held[bit_index >> np.uint64(6)] & bit:
             break
-        held[place >> np.uint64(6)] ^= bit
+        held[bit_index >> np.uint64(6)] ^= bit
         beyond -= 1
         expected += 1
-    mine.expected, mine.beyond = expected, beyond
+    subflow_record.expected, subflow_record.out_of_order = expected, beyond
     return True
 
 
 @inner
 def _receive(const, state, subflow, sequence, now):
-    """Take in a data packet at its receiver."""
-    mine = state.subflow[subflow]
+    """Receive a data packet."""
+    subflow_record = state.subflow[subflow]
     if len(state.trace):
-        entry = state.trace[state.wants[TRACED]]
+        entry = state.trace[state.growth_needed[TRACED]]
         entry[0], entry[1], entry[2] = now, subflow, sequence
-        state.wants[TRACED] += 1
-        if state.wants[TRACED] + const.links > len(state.trace):
-            state.wants[TRACE] = 1
-    if const.once or _hold(state, subflow, sequence):
-        mine.received += 1
-        flow = np.int64(mine.flow)
-        state.missing[flow] -= 1
-        if state.missing[flow] == 0:
+        state.growth_needed[TRACED] += 1
+        if state.growth_needed[TRACED] + const.links > len(state.trace):
+            state.growth_needed[TRACE] = 1
+    if const.no_retransmissions or _is_new(state, subflow, sequence):
+        subflow_record.received += 1
+        flow = np.int64(subflow_record.flow)
+        state.undelivered[flow] -= 1
+        if state.undelivered[flow] == 0:
             state.finished[flow] = now
-        note_received(state.talk, const, state, flow, now)
+        record_received(state.program, const, state, flow, now)
     else:
-        mine.again += 1
+        subflow_record.duplicates += 1
 
 
 @inner
-def _answer(const, state, subflow, kind, una, stamp, now):
-    """Send an acknowledgement from the receiver of a subflow, through the queues or past them.
+def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
+    """Send an ACK from the receiver of a subflow, through queues or past them.
 
-    una: first packet that the receiver lacks. stamp: of the data.
+    first_missing: first packet that the receiver lacks. stamp: of the data.
     """
     if const.ack_path == REVERSE_PATH:
-        _emit(const, state, subflow, una, kind, stamp, np.int64(state.subflow[subflow].back), now)
+        _emit_packet(
+            const, state, subflow, first_missing, kind, stamp, np.int64(state.subflow[subflow].ack_path_start), now
+        )
         return
-    packet = take_record(state)
+    packet = allocate_record(state)
     record = state.packet[packet]
-    record.subflow, record.sequence, record.stamp, record.kind = subflow, una, stamp, kind
-    record.onto = state.path[np.int64(state.subflow[subflow].start)]
-    join(const, state, const.links + subflow, packet, now)
+    record.subflow, record.sequence, record.stamp, record.kind = subflow, first_missing, stamp, kind
+    record.next_link = state.path[np.int64(state.subflow[subflow].path_start)]
+    append_packet(const, state, const.links + subflow, packet, now)
 
 
 @inner
 def deliver(const, state, link, packet, now):
-    """Take in a packet at the host at the end of a link, or (past the links) of a pipe."""
+    """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe.
+
+    Parameters
+    ----------
+    link: int64, of the arrival.
+    packet: int64; its record is freed.
+    now: int64, tick.
+    """
     record = state.packet[packet]
     subflow, kind, stamp = np.int64(record.subflow), record.kind, record.stamp
     sequence = np.int64(record.sequence)
@@ -194,22 +204,22 @@ def deliver(const, state, link, packet, now):
         kind |= ACK_BIT
         sequence = np.int64(state.subflow[subflow].expected)
         if const.ack_path != INSTANT:
-            _answer(const, state, subflow, kind, sequence, stamp, now)
+            _send_ack(const, state, subflow, kind, sequence, stamp, now)
             return
-    _hear(const, state, subflow, kind, sequence, stamp, now)
+    _process_ack(const, state, subflow, kind, sequence, stamp, now)
 
 
 @inner
 def set_timer(state, tick, subflow):
-    """Have a subflow looked at in a tick, by putting it into the heap of timers."""
-    put_timer(state.timers, min(tick, LATEST) << 24 | subflow)
+    """Set a timer of a subflow."""
+    push_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
 @routine
-def ring(const, state, subflow, now):
-    """Look at a subflow: it starts, its first packet was lost, a timeout, or the deadline has moved since.
+def expire(const, state, subflow, now):
+    """Handle the expired timer of a subflow: start, lost SYN, timeout, or a deadline that has moved.
 
-    It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
+    The next timer is set no later than the shortest timeout from now, as an ACK may move the deadline forward.
     """
     if const.paced:
         pace(const, state, subflow, now)
@@ -219,7 +229,7 @@ def ring(const, state, subflow, now):
         if seq[STATE] <= OPENING:
             state.subflow[subflow].timeouts += seq[STATE]
             open_up(const.rules, state.senders, subflow, now)
-            _emit(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].start), now)
+            _emit_packet(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].path_start), now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return
@@ -232,16 +242,16 @@ def ring(const, state, subflow, now):
 
 @inner
 def pace(const, state, subflow, now):
-    """Send the next packet of a constant-rate sender, which is closed as long as there is none."""
-    mine, seq = state.subflow[subflow], state.senders.seq[subflow]
-    flow = np.int64(mine.flow)
+    """Send the next packet of a constant-rate sender, which is closed while there is none."""
+    subflow_record, seq = state.subflow[subflow], state.senders.seq[subflow]
+    flow = np.int64(subflow_record.flow)
     seq[STATE] = CLOSED
-    if state.left[flow] > 0:
-        state.left[flow] -= 1
+    if state.unsent[flow] > 0:
+        state.unsent[flow] -= 1
         _send(const, state, subflow, seq[HIGH], now)
         seq[HIGH] += 1
-        if not const.once:
-            _make_room(state, seq[HIGH] - np.int64(mine.expected))
-        note_taken(state.talk, const, state, flow, now)
+        if not const.no_retransmissions:
+            _reserve_window(state, seq[HIGH] - np.int64(subflow_record.expected))
+        record_sent_packet(state.program, const, state, flow, now)
         seq[STATE] = OPEN
         set_timer(state, now + const.gap[subflow], subflow)

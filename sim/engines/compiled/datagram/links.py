@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues and links: a packet's departure is known when a queue accepts it, so that one event a hop suffices.
+"""Queues and links. A packet's departure is known when a queue accepts it, so that a hop is one event.
 
-That event is the packet's arrival at the next place, service and propagation merged; a link has at most one pending,
-that of its first packet.
+That event is the arrival at the next queue or host, after service and propagation; a link schedules only that of its
+first packet.
 """
 
 import numpy as np
@@ -10,77 +10,93 @@ import numpy as np
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
-from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
-from flitlab.sim.engines.compiled.datagram.messages import note_busy
-from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record
+from flitlab.sim.engines.compiled.datagram.messages import add_busy_ticks
+from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_SIZE_BITS, SYN
+from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
+from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
 @inner
-def is_odd(kind):
-    """Tell whether packets of a kind are not as long as data packets."""
-    return kind & ODD_BITS != 0
+def has_odd_size(kind):
+    """Tell whether packets of a kind have another size than data packets."""
+    return kind & ODD_SIZE_BITS != 0
 
 
 @inner
 def _size(const, kind):
-    """Return the bytes of packets of a kind in a queue."""
-    if not is_odd(kind):
+    """Return the bytes of a packet of a kind in a queue."""
+    if not has_odd_size(kind):
         return const.packet_bytes
     return SYN_BYTES if kind == SYN else const.ack_bytes
 
 
 @inner
-def _service(const, line, kind):
-    """Return the ticks that a link takes for a packet of a kind."""
-    return service_ticks(line.ratio, _size(const, kind)) if is_odd(kind) else np.int64(line.service)
+def _service(const, link_record, kind):
+    """Return the service time of a packet of a kind on a link, in ticks."""
+    return (
+        service_ticks(link_record.ratio, _size(const, kind)) if has_odd_size(kind) else np.int64(link_record.data_ticks)
+    )
 
 
 @inner
-def _let_go(const, state, line, now):
-    """Forget the packets that have left a link's queue by now, some of which may be odd."""
-    run, packet, served, occupied = np.int64(line.run), np.int64(line.serving), line.served, line.occupied
+def _settle_queue(const, state, link_record, now):
+    """Remove the packets that have left a link's queue by now, some of odd size, from its occupancy."""
+    run, packet, served, occupied = (
+        np.int64(link_record.data_run),
+        np.int64(link_record.first_in_queue),
+        link_record.first_departure,
+        link_record.occupied_bytes,
+    )
     while run > 0 and served <= now:
         occupied -= const.packet_bytes
         run -= 1
-        served += np.int64(line.service) if run > 0 else _service(const, line, state.packet[packet].kind)
+        served += (
+            np.int64(link_record.data_ticks) if run > 0 else _service(const, link_record, state.packet[packet].kind)
+        )
     if run == 0:
-        while packet != NOBODY and served <= now:
+        while packet != NONE and served <= now:
             record = state.packet[packet]
             occupied -= _size(const, record.kind)
             served += elapsed(record.followed, served)
             packet = np.int64(record.next)
-    line.run, line.serving, line.served, line.occupied = run, packet, served, occupied
+    link_record.data_run, link_record.first_in_queue, link_record.first_departure, link_record.occupied_bytes = (
+        run,
+        packet,
+        served,
+        occupied,
+    )
 
 
 @inner
-def _occupied(const, state, line, now):
-    """Return the bytes in a link's queue, the packet in service included."""
-    if line.odd == 0:
-        busy = np.uint64(max(np.int64(0), line.free_at - now))
-        service = np.uint64(line.service)
+def _occupied(const, state, link_record, now):
+    """Return the bytes in a link's queue, with the packet in service."""
+    if link_record.odd_size_packets == 0:
+        busy = np.uint64(max(np.int64(0), link_record.free_at - now))
+        service = np.uint64(link_record.data_ticks)
         return np.int64((busy + service - np.uint64(1)) // service) * const.packet_bytes
-    _let_go(const, state, line, now)
-    return line.occupied
+    _settle_queue(const, state, link_record, now)
+    return link_record.occupied_bytes
 
 
 @inner
-def _mix(const, line, packet, odd, size, occupied, departs):
-    """Note that a packet is put into a queue in which packets of other sizes than data are, or that it is one.
+def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
+    """Account for a packet of odd size, or for any packet in a queue that has one.
 
-    size, occupied: bytes of the packet, and of those before it. departs: tick at which it has left the queue.
+    size, occupied: bytes of the packet, and of those before it. departs_at: tick at which it leaves the queue.
     """
     if odd:
-        if line.odd == 0:
-            line.run, line.serving = occupied // const.packet_bytes, NOBODY
-            line.served = line.free_at - (np.int64(line.run) - 1) * np.int64(line.service)
-        line.odd = np.int64(line.odd) + 1
-    line.occupied = occupied + size
-    if line.serving == NOBODY:
-        line.serving = packet
-        if line.run == 0:
-            line.served = departs
+        if link_record.odd_size_packets == 0:
+            link_record.data_run, link_record.first_in_queue = occupied // const.packet_bytes, NONE
+            link_record.first_departure = link_record.free_at - (np.int64(link_record.data_run) - 1) * np.int64(
+                link_record.data_ticks
+            )
+        link_record.odd_size_packets = np.int64(link_record.odd_size_packets) + 1
+    link_record.occupied_bytes = occupied + size
+    if link_record.first_in_queue == NONE:
+        link_record.first_in_queue = packet
+        if link_record.data_run == 0:
+            link_record.first_departure = departs_at
 
 
 @inner
@@ -94,121 +110,154 @@ def _drop(const, state, link, packet):
 
 
 @inner
-def join(const, state, link, packet, departs):
-    """Put a packet at the end of a link; departs: tick at which it has left the queue."""
-    line = state.link[link]
-    state.packet[packet].next = NOBODY
-    if line.head == NOBODY:
-        line.head, line.left = packet, low_bits(departs)
-        await_packet(const, state, link, departs + np.int64(line.delay))
+def append_packet(const, state, link, packet, departs_at):
+    """Append a packet to a link.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    departs_at: int64, tick at which the packet leaves the queue.
+    """
+    link_record = state.link[link]
+    state.packet[packet].next = NONE
+    if link_record.first_packet == NONE:
+        link_record.first_packet, link_record.left = packet, low_bits(departs_at)
+        schedule_arrival(const, state, link, departs_at + np.int64(link_record.delay))
     else:
-        last = state.packet[np.int64(line.tail)]
-        last.next, last.followed = packet, low_bits(departs)
-    line.tail = packet
+        last = state.packet[np.int64(link_record.last_packet)]
+        last.next, last.followed = packet, low_bits(departs_at)
+    link_record.last_packet = packet
 
 
 @inner
 def accept(const, state, link, packet, now):
-    """Take a packet into the queue of a link, or drop it."""
-    line, kind = state.link[link], state.packet[packet].kind
-    odd, size, before = is_odd(kind), _size(const, kind), _occupied(const, state, line, now)
-    occupied = before + size
-    if occupied > np.int64(line.limit):
+    """Accept a packet into the queue of a link, or drop it.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    now: int64, tick.
+    """
+    link_record, kind = state.link[link], state.packet[packet].kind
+    odd, size, occupied_before = has_odd_size(kind), _size(const, kind), _occupied(const, state, link_record, now)
+    occupied = occupied_before + size
+    if occupied > np.int64(link_record.capacity):
         _drop(const, state, link, packet)
         return
-    if occupied > const.early and link < const.feeders:
-        line.decisions += 1
-        if drops_early(const.seed, link, line.decisions):
+    if occupied > const.early_drop_bytes and link < const.feeders:
+        link_record.decisions += 1
+        if drops_early(const.seed, link, link_record.decisions):
             _drop(const, state, link, packet)
             return
-    if const.mark > 0 and occupied > const.mark and link < const.feeders and kind == DATA:
+    if const.mark_bytes > 0 and occupied > const.mark_bytes and link < const.feeders and kind == DATA:
         state.packet[packet].kind = MARKED_DATA
-        line.marks += 1
-    service = _service(const, line, kind)
-    departs = max(now, line.free_at) + service
-    if odd or line.odd > 0:
-        _mix(const, line, packet, odd, size, before, departs)
-    line.free_at = departs
-    line.accepted += 1
-    line.stay += departs - now
-    if occupied > np.int64(line.most):
-        line.most = occupied
-    join(const, state, link, packet, departs)
-    note_busy(state.talk, link, service)
+        link_record.marks += 1
+    service = _service(const, link_record, kind)
+    departs_at = max(now, link_record.free_at) + service
+    if odd or link_record.odd_size_packets > 0:
+        _add_odd_size(const, link_record, packet, odd, size, occupied_before, departs_at)
+    link_record.free_at = departs_at
+    link_record.accepted += 1
+    link_record.queueing_ticks += departs_at - now
+    if occupied > np.int64(link_record.max_occupancy):
+        link_record.max_occupancy = occupied
+    append_packet(const, state, link, packet, departs_at)
+    add_busy_ticks(state.program, link, service)
 
 
 @inner
-def goes_on(const, link):
-    """Tell whether what comes off a link goes on another."""
+def is_internal(const, link):
+    """Tell whether a link ends at another queue, not at a host."""
     return link < const.eject or const.feeders <= link < const.links
 
 
 @inner
-def take_head(const, state, link, now):
-    """Take the first packet, which arrives now, off a link; the link awaits its next one."""
-    line = state.link[link]
-    packet = np.int64(line.head)
+def take_first_packet(const, state, link, now):
+    """Remove the first packet, which arrives now, from a link, and schedule the arrival of the next."""
+    link_record = state.link[link]
+    packet = np.int64(link_record.first_packet)
     record = state.packet[packet]
-    if line.odd > 0:
-        if line.serving == packet:
-            _let_go(const, state, line, now)
-        line.odd = np.int64(line.odd) - is_odd(record.kind)
-    behind = np.int64(record.next)
-    if behind != NOBODY:
-        await_packet(const, state, link, now + elapsed(record.followed, line.left))
-    line.head, line.left = behind, record.followed
+    if link_record.odd_size_packets > 0:
+        if link_record.first_in_queue == packet:
+            _settle_queue(const, state, link_record, now)
+        link_record.odd_size_packets = np.int64(link_record.odd_size_packets) - has_odd_size(record.kind)
+    next_packet = np.int64(record.next)
+    if next_packet != NONE:
+        schedule_arrival(const, state, link, now + elapsed(record.followed, link_record.left))
+    link_record.first_packet, link_record.left = next_packet, record.followed
     return packet
 
 
 @inner
-def _left(line, now):
-    """Return the tick at which the first packet on a link has left the queue, or will."""
-    return whole_tick(line.left, now)
+def _left_queue_at(link_record, now):
+    """Return the tick at which the first packet on a link leaves the queue."""
+    return whole_tick(link_record.left, now)
 
 
 @njit
 def break_link(const, state, link, now):
-    """Lose what is on a link, which takes nothing any more."""
-    line = state.link[link]
-    packet = np.int64(line.head)
-    if packet != NOBODY:
-        forget_packet(const, state, link, _left(line, now) + np.int64(line.delay))
-    while packet != NOBODY:
-        behind = np.int64(state.packet[packet].next)
+    """Fail a link: drop all its packets, and accept no more."""
+    link_record = state.link[link]
+    packet = np.int64(link_record.first_packet)
+    if packet != NONE:
+        cancel_arrival(const, state, link, _left_queue_at(link_record, now) + np.int64(link_record.delay))
+    while packet != NONE:
+        next_packet = np.int64(state.packet[packet].next)
         _drop(const, state, link, packet)
-        packet = behind
-    line.head = line.serving = NOBODY
-    line.run = line.occupied = line.limit = 0
-    line.odd = const.mixed
-    note_busy(state.talk, link, min(0, now - line.free_at))
-    line.free_at = now
+        packet = next_packet
+    link_record.first_packet = link_record.first_in_queue = NONE
+    link_record.data_run = link_record.occupied_bytes = link_record.capacity = 0
+    link_record.odd_size_packets = const.mixed
+    add_busy_ticks(state.program, link, min(0, now - link_record.free_at))
+    link_record.free_at = now
 
 
 @njit
 def change_rate(const, state, link, ratio, now):
-    """Let a link take ``ratio`` for a byte from now on, also for the packets in its queue."""
-    line = state.link[link]
-    if line.odd > 0:
-        _let_go(const, state, line, now)
-    before, line.ratio, line.service = line.ratio, ratio, service_ticks(ratio, const.packet_bytes)
-    free, previous, first, packet, leaves_at = now, NOBODY, NOBODY, np.int64(line.head), _left(line, now)
-    while packet != NOBODY:
+    """Change the rate of a link, also for the packets in its queue.
+
+    Parameters
+    ----------
+    link: int64.
+    ratio: int64, ticks per byte times 2**RATIO_BITS.
+    now: int64, tick.
+    """
+    link_record = state.link[link]
+    if link_record.odd_size_packets > 0:
+        _settle_queue(const, state, link_record, now)
+    occupied_before, link_record.ratio, link_record.data_ticks = (
+        link_record.ratio,
+        ratio,
+        service_ticks(ratio, const.packet_bytes),
+    )
+    free_at, previous, first_moved, packet, leaves_at = (
+        now,
+        NONE,
+        NONE,
+        np.int64(link_record.first_packet),
+        _left_queue_at(link_record, now),
+    )
+    while packet != NONE:
         record = state.packet[packet]
-        behind, next_leaves_at = np.int64(record.next), leaves_at + elapsed(record.followed, leaves_at)
+        next_packet, next_leaves_at = np.int64(record.next), leaves_at + elapsed(record.followed, leaves_at)
         if leaves_at > now:
             size = _size(const, record.kind)
-            free += rest_ticks(leaves_at - now, before, ratio, size) if first == NOBODY else service_ticks(ratio, size)
-            line.stay += free - leaves_at
-            if first == NOBODY:
-                first, line.served = packet, free
-            if packet == line.head:
-                forget_packet(const, state, link, leaves_at + np.int64(line.delay))
-                line.left = low_bits(free)
-                await_packet(const, state, link, free + np.int64(line.delay))
+            free_at += (
+                rest_ticks(leaves_at - now, occupied_before, ratio, size)
+                if first_moved == NONE
+                else service_ticks(ratio, size)
+            )
+            link_record.queueing_ticks += free_at - leaves_at
+            if first_moved == NONE:
+                first_moved, link_record.first_departure = packet, free_at
+            if packet == link_record.first_packet:
+                cancel_arrival(const, state, link, leaves_at + np.int64(link_record.delay))
+                link_record.left = low_bits(free_at)
+                schedule_arrival(const, state, link, free_at + np.int64(link_record.delay))
             else:
-                state.packet[previous].followed = low_bits(free)
-        previous, packet, leaves_at = packet, behind, next_leaves_at
-    line.serving, line.run = first, 0
-    if first != NOBODY:
-        note_busy(state.talk, link, free - line.free_at)
-        line.free_at = free
+                state.packet[previous].followed = low_bits(free_at)
+        previous, packet, leaves_at = packet, next_packet, next_leaves_at
+    link_record.first_in_queue, link_record.data_run = first_moved, 0
+    if first_moved != NONE:
+        add_busy_ticks(state.program, link, free_at - link_record.free_at)
+        link_record.free_at = free_at

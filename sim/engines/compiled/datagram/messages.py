@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a program on its connections: which packets are whose, and when a message is delivered.
+"""Messages of a program on its connections: their packets, and their completion.
 
-A connection has the packets of its messages one behind the other, and its subflows take the next one whenever their
-windows admit it. What a subflow carries is therefore in order, and a message is delivered, with all before it, when
-every subflow has delivered in order what it had taken by the time when the message's last packet was.
+A connection has the packets of its messages one after another, and its subflows take the next one whenever their
+windows allow. Each subflow hence carries its packets in order; a message is delivered, with all before it, when every
+subflow has delivered all that it had taken when the last packet of the message was taken.
 """
 
 from typing import NamedTuple
@@ -15,21 +15,20 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
+from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent, size
 
-_NOBODY = np.int64(-1)
+_NONE = np.int64(-1)
 
 
-class Talk(NamedTuple):
-    """A program, and its messages in the order in which they joined each connection.
+class DatagramProgram(NamedTuple):
+    """A program, and its messages in the order in which they joined each connection. A send identifies its message.
 
-    A message is called by its send's operation. forth, back: see
-    :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the connection up to
-    the end of the message. bound: int64 [operations, subflows of a connection], packets that its subflows had taken
-    when the last one of the message was. behind: int64 [operations], the next message. joined: int64 [connections],
-    packets of all messages so far. taking, coming, last: int64 [connections], the first message of which some packet
-    has not been taken, the first that has not been delivered, and the last one. busy: int64 [links], ticks that a link
-    takes for all it has accepted.
+    forth, back: see :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the
+    connection up to the end of the message. sent_bound: int64 [operations, subflows of a connection], packets that its
+    subflows had taken when the last one of the message was. next_message: int64 [operations]. enqueued_packets: int64
+    [connections], packets of all messages so far. next_to_send, next_to_deliver, last: int64 [connections], the first
+    message with packets not taken, the first one not delivered, and the last one. busy_ticks: int64 [links], service
+    time of all accepted packets.
     """
 
     ranks: Ranks
@@ -37,98 +36,124 @@ class Talk(NamedTuple):
     forth: Ints
     back: Ints
     end: Ints
-    bound: Ints
-    behind: Ints
-    joined: Ints
-    taking: Ints
-    coming: Ints
+    sent_bound: Ints
+    next_message: Ints
+    enqueued_packets: Ints
+    next_to_send: Ints
+    next_to_deliver: Ints
     last: Ints
-    busy: Ints
+    busy_ticks: Ints
 
 
-def make_talk(session: Session) -> Talk | None:
+def make_datagram_program(session: Session) -> DatagramProgram | None:
     """Make the program of a session before its first event; None where there is none."""
     program = session.program
     if program is None:
         return None
     operations, flows = program.workload.program.operations, len(program.flows.source)
-    nobody = np.full(flows, _NOBODY)
-    return Talk(
+    none = np.full(flows, _NONE)
+    return DatagramProgram(
         ranks=make_ranks(program.workload),
         packet_bytes=program.workload.messages.packet_bytes,
         forth=program.forth,
         back=program.back,
         end=np.zeros(operations, np.int64),
-        bound=np.zeros((operations, session.transport.subflows), np.int64),
-        behind=np.full(operations, _NOBODY),
-        joined=np.zeros(flows, np.int64),
-        taking=nobody,
-        coming=nobody.copy(),
-        last=nobody.copy(),
-        busy=np.zeros(len(session.delay), np.int64),
+        sent_bound=np.zeros((operations, session.transport.subflows), np.int64),
+        next_message=np.full(operations, _NONE),
+        enqueued_packets=np.zeros(flows, np.int64),
+        next_to_send=none,
+        next_to_deliver=none.copy(),
+        last=none.copy(),
+        busy_ticks=np.zeros(len(session.delay), np.int64),
     )
 
 
 @inner
-def add_message(talk, left, message, flow):
-    """Let a message join a connection.
+def add_message(program, unsent, message, flow):
+    """Add a message to a connection.
 
-    left: int64 [connections], packets that have not been taken.
+    Parameters
+    ----------
+    program: the program.
+    unsent: int64 [connections], packets not taken.
+    message: int64, its send.
+    flow: int64, the connection.
     """
-    packets = packets_of(size(talk.ranks, message), talk.packet_bytes)
-    left[flow] += packets
-    talk.joined[flow] += packets
-    talk.end[message] = talk.joined[flow]
-    talk.behind[message] = _NOBODY
-    if talk.coming[flow] == _NOBODY:
-        talk.coming[flow] = message
+    packets = packets_of(size(program.ranks, message), program.packet_bytes)
+    unsent[flow] += packets
+    program.enqueued_packets[flow] += packets
+    program.end[message] = program.enqueued_packets[flow]
+    program.next_message[message] = _NONE
+    if program.next_to_deliver[flow] == _NONE:
+        program.next_to_deliver[flow] = message
     else:
-        talk.behind[talk.last[flow]] = message
-    if talk.taking[flow] == _NOBODY:
-        talk.taking[flow] = message
-    talk.last[flow] = message
+        program.next_message[program.last[flow]] = message
+    if program.next_to_send[flow] == _NONE:
+        program.next_to_send[flow] = message
+    program.last[flow] = message
 
 
 @inner
-def note_taken(talk, const, state, flow, now):
-    """Note that a subflow has taken the next packet of a connection; it is on the host's link from the next tick on."""
-    if talk is None:
+def record_sent_packet(program, const, state, flow, now):
+    """Record that a subflow has taken the next packet of a connection; it is on the link from the next tick on.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64, the connection.
+    now: int64, tick.
+    """
+    if program is None:
         return
-    message = talk.taking[flow]
-    if talk.joined[flow] - state.left[flow] == talk.end[message]:
+    message = program.next_to_send[flow]
+    if program.enqueued_packets[flow] - state.unsent[flow] == program.end[message]:
         first = const.first[flow]
-        for k in range(talk.bound.shape[1]):
-            talk.bound[message, k] = state.senders.seq[first + k, HIGH]
-        talk.taking[flow] = talk.behind[message]
-        left(talk.ranks, message, now + 1)
+        for k in range(program.sent_bound.shape[1]):
+            program.sent_bound[message, k] = state.senders.seq[first + k, HIGH]
+        program.next_to_send[flow] = program.next_message[message]
+        record_sent(program.ranks, message, now + 1)
 
 
 @inner
-def note_received(talk, const, state, flow, now):
-    """Note that the receiver of a connection has got a packet that it did not have."""
-    if talk is None:
+def record_received(program, const, state, flow, now):
+    """Record that the receiver of a connection has got a distinct packet.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64, the connection.
+    now: int64, tick.
+    """
+    if program is None:
         return
-    message = talk.coming[flow]
-    while message != _NOBODY and _is_there(talk, const, state, flow, message):
-        message = talk.behind[message]
-        arrived(talk.ranks, talk.coming[flow], now)
-        talk.coming[flow] = message
+    message = program.next_to_deliver[flow]
+    while message != _NONE and _is_delivered(program, const, state, flow, message):
+        message = program.next_message[message]
+        record_arrival(program.ranks, program.next_to_deliver[flow], now)
+        program.next_to_deliver[flow] = message
 
 
 @inner
-def _is_there(talk, const, state, flow, message):
+def _is_delivered(program, const, state, flow, message):
     """Tell whether a message has been delivered, with all before it on its connection."""
-    if talk.joined[flow] - state.left[flow] < talk.end[message]:
+    if program.enqueued_packets[flow] - state.unsent[flow] < program.end[message]:
         return False
     first = const.first[flow]
-    lacking = 0
-    for k in range(talk.bound.shape[1]):
-        lacking += np.int64(state.subflow[first + k].expected) < talk.bound[message, k]
-    return lacking == 0
+    incomplete = 0
+    for k in range(program.sent_bound.shape[1]):
+        incomplete += np.int64(state.subflow[first + k].expected) < program.sent_bound[message, k]
+    return incomplete == 0
 
 
 @inner
-def note_busy(talk, link, ticks):
-    """Note that a link has accepted a packet that it takes ``ticks`` to send."""
-    if talk is not None:
-        talk.busy[link] += ticks
+def add_busy_ticks(program, link, ticks):
+    """Count the service time of an accepted packet.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    link: int64.
+    ticks: int64, negative to correct an earlier count.
+    """
+    if program is not None:
+        program.busy_ticks[link] += ticks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do in a tick, after everything that arrives."""
+"""Programs in mode datagram: their events, after all arrivals of a tick."""
 
 import numpy as np
 
@@ -9,28 +9,28 @@ from flitlab.models.transport.newreno import DEADLINE, OPEN, STATE, UNA, resume
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.sim.engines.compiled.datagram.hosts import pace, send_on, set_timer
 from flitlab.sim.engines.compiled.datagram.messages import add_message
-from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 
 
 @inner
-def act(talk, const, state, now):
-    """Work through the program's events of this tick; the messages that it sends join their connections."""
-    if talk is not None and next_event(talk.ranks) <= now:
-        turn(talk.ranks, now)
-        totals = talk.ranks.totals
+def run_program(program, const, state, now):
+    """Process the program's events of a tick, and add the messages of its outbox to their connections."""
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
         for k in range(totals[OUTBOX]):
-            message = talk.ranks.outbox[k]
-            flow = talk.back[message] if talk.ranks.stage[message] == CTS else talk.forth[message]
-            add_message(talk, state.left, message, flow)
-            _go_on(const, state, flow, now)
+            message = program.ranks.outbox[k]
+            flow = program.back[message] if program.ranks.stage[message] == CTS else program.forth[message]
+            add_message(program, state.unsent, message, flow)
+            _resume_connection(const, state, flow, now)
         totals[OUTBOX] = 0
 
 
 @routine
-def _go_on(const, state, flow, now):
-    """Let the subflows of a connection take what their windows admit."""
+def _resume_connection(const, state, flow, now):
+    """Let the subflows of a connection send what their windows allow."""
     for subflow in range(const.first[flow], const.first[flow + 1]):
-        if state.left[flow] == 0:
+        if state.unsent[flow] == 0:
             return
         seq = state.senders.seq[subflow]
         if const.paced:

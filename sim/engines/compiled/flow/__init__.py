@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode ``flow``, compiled.
+"""Mode flow, compiled.
 
-A run goes from one instant at which something happens to the next (``run``). Where messages came or went, the rates of
-those that this concerns are found anew (``sharing``), and with them when they will have left their sources; a ``heap``
-says what comes first. ``state`` is what there is, and grows with the messages under way.
+A run proceeds from one instant with an event to the next (``run``). Where messages start or end, the max-min fair rates
+that this affects are updated (``sharing``), and with them the ends of transmissions; a ``tournament`` finds the next
+one. ``state`` grows with the messages in flight.
 """
 
 from flitlab.sim.engines.compiled.flow.run import FlowRun

@@ -1,68 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Max-min fair rates, brought up to date where messages have come and gone.
+"""Max-min fair rates, updated where messages start or end.
 
-Every message is held back by one full channel, its neck: it goes at the rate of that, its level, and nothing that
-crosses the neck goes faster (Bertsekas and Gallager, Data Networks, section 6.5.2). After a change, full channels of
-which a message came, left or changed its rate have their turns, that with the lowest level first. Either it is full at
-a lower rate than before: then it holds back all that go faster. Or at a higher one: then those that it held back go
-faster. In both cases other full channels have their turns at higher levels.
+Every message has a bottleneck, one full channel that limits it: its rate is the channel's level, and no message is
+faster on that channel (Bertsekas and Gallager, Data Networks, section 6.5.2). After a change, the full channels with a
+message that started, ended or changed its rate are processed in order of level. A channel that is full at a lower rate
+than before limits all faster messages; one that is full at a higher rate raises those that it limited. Both schedule
+other full channels, at higher levels.
 
-What channels that are not full carry is only added up. When no turn is left, those that carry too much become full at
-the rate at which they are so, and so on until there is none. As levels settle from the lowest one up, this ends, with
-the only rates that are fair.
+For channels that are not full only the load is added up. When the queue is empty, overloaded ones become full at the
+rate at which they are, until there are none. Levels settle from the lowest up, so this ends, with the unique fair
+rates.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.bits import lowest
+from flitlab.sim.engines.compiled.flow.rate_queue import cancel_channel, next_channel, schedule_channel, scheduled_rate
 from flitlab.sim.engines.compiled.flow.state import (
     BLOCK,
+    BOTTLENECK,
     CAPACITY,
     COUNT,
-    HELD,
     INSTANTS,
+    IS_SUSPECT,
     LEVEL,
+    LIMITED_SHARE,
     LOAD,
     MEMBERS,
-    NECK,
     QUEUE,
     QUEUED,
     STALE,
-    SUSPECT,
     SUSPECTS,
+    TOTAL_SHARE,
     TOUCHED,
     TOUCHED_AT,
     USED,
-    WEIGHT,
 )
-from flitlab.sim.engines.compiled.flow.turns import cancel_turn, next_turn, set_turn, turn_of
-from flitlab.sim.engines.compiled.lanes import RATES, faster_than, taken_at
+from flitlab.sim.engines.compiled.simd import RATES_PER_VECTOR, faster_than, load_at_rate
 
-TIE = 1e-12
-"""Two rates that differ by no more than this part are the same, added up in another order."""
+RATE_TOLERANCE = 1e-12
+"""Relative difference up to which two rates are equal: they may be sums in different orders."""
 
-_ALMOST = 1.0 - 1e-9  # of what is added up in another order, and again and again
+_ROUNDING = 1.0 - 1e-9  # tolerance of repeated sums in different orders
 
 
 @inner
-def _changed(state, channel, rate):
-    """Note that a channel, which is full or has its turn, has changed for rates above ``rate``, in flits a tick."""
+def _note_change(state, channel, rate):
+    """Schedule a channel, which is full or queued, that has changed for rates above ``rate``, in flits/tick."""
     state.channel[channel, STALE] = 1
-    if state.channel[channel, QUEUED] < 0 or rate < turn_of(state, channel):
-        set_turn(state, channel, rate)
+    if state.channel[channel, QUEUED] < 0 or rate < scheduled_rate(state, channel):
+        schedule_channel(state, channel, rate)
 
 
 @inner
-def relieve(state, channel):
-    """Note that a channel carries less than before at all rates above some rate below its level."""
+def release_load(state, channel):
+    """Record that a channel has less load at all rates above some rate below its level."""
     if state.channel[channel, QUEUED] >= 0 or state.level[channel, LEVEL] < np.inf:
-        _changed(state, channel, state.level[channel, LEVEL])
+        _note_change(state, channel, state.level[channel, LEVEL])
 
 
 @inner
 def touch(state, message):
-    """Note that the rate of a message may change at this instant."""
+    """Record that the rate of a message may change at this instant."""
     if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
         state.message[message, TOUCHED_AT] = state.totals[INSTANTS]
         state.touched[state.totals[TOUCHED]] = message
@@ -70,182 +70,200 @@ def touch(state, message):
 
 
 @inner
-def _suspect(state, channel):
-    """Note that a channel that was not full may carry too much."""
-    if not state.channel[channel, SUSPECT]:
-        state.channel[channel, SUSPECT] = 1
+def _mark_suspect(state, channel):
+    """Record that a channel that was not full may be overloaded."""
+    if not state.channel[channel, IS_SUSPECT]:
+        state.channel[channel, IS_SUSPECT] = 1
         state.suspects[state.totals[SUSPECTS]] = channel
         state.totals[SUSPECTS] += 1
 
 
 @inner
-def _reconsider(state, channel):
-    """Let a full channel, which carries more or less than before, have its turn when it may be full again.
+def _reschedule(state, channel):
+    """Schedule a full channel, whose load has changed, for the rate at which it may be full again.
 
-    That is not before it would be if only those whose neck it is had to make room: at lower rates, others have to, too.
+    The rate is a lower bound: it assumes that only messages limited by this channel adapt.
     """
-    capacity, level, held = state.level[channel, CAPACITY], state.level[channel, LEVEL], state.level[channel, HELD]
+    capacity, level, limited_share = (
+        state.level[channel, CAPACITY],
+        state.level[channel, LEVEL],
+        state.level[channel, LIMITED_SHARE],
+    )
     excess = state.level[channel, LOAD] - capacity
     state.channel[channel, STALE] = 1
     if excess <= 0.0:
-        set_turn(state, channel, level)
+        schedule_channel(state, channel, level)
     else:
-        at_first = capacity / state.level[channel, WEIGHT]
-        set_turn(state, channel, max(at_first, level - excess / held if held > 0.0 else 0.0) * _ALMOST)
+        first_rate = capacity / state.level[channel, TOTAL_SHARE]
+        schedule_channel(
+            state, channel, max(first_rate, level - excess / limited_share if limited_share > 0.0 else 0.0) * _ROUNDING
+        )
 
 
 @inner
-def _hold(state, channel, message, rate):
-    """Let a channel that is full at a rate hold a message back to it."""
-    old, neck = state.rate[message], state.message[message, NECK]
+def _limit_message(state, channel, message, rate):
+    """Limit a message to the rate at which a channel is full."""
+    old, bottleneck = state.rate[message], state.message[message, BOTTLENECK]
     touch(state, message)
     state.rate[message] = rate
-    state.message[message, NECK] = channel
+    state.message[message, BOTTLENECK] = channel
     block = state.message[message, BLOCK]
     for entry in range(block, block + state.message[message, COUNT]):
         other = state.entry_channel[entry]
         share = state.entry_share[entry]
         load = state.level[other, LOAD] + share * (rate - old)
         state.level[other, LOAD] = load
-        if other == neck:
-            state.level[other, HELD] -= share
+        if other == bottleneck:
+            state.level[other, LIMITED_SHARE] -= share
         if other == channel:
-            state.level[other, HELD] += share
+            state.level[other, LIMITED_SHARE] += share
         elif state.level[other, LEVEL] < np.inf:
-            _reconsider(state, other)
+            _reschedule(state, other)
         elif state.channel[other, QUEUED] >= 0:
-            _changed(state, other, old if rate > old else np.inf)
-        elif load > state.level[other, CAPACITY] * _ALMOST and state.level[other, WEIGHT] > state.loose[other]:
-            _suspect(state, other)
+            _note_change(state, other, old if rate > old else np.inf)
+        elif (
+            load > state.level[other, CAPACITY] * _ROUNDING
+            and state.level[other, TOTAL_SHARE] > state.never_full_share[other]
+        ):
+            _mark_suspect(state, other)
 
 
 @inner
-def set_out(state, message, channel):
-    """Let a message, which has joined its channels, go as fast as others that its host's channel holds back."""
+def start_flow(state, message, channel):
+    """Start a message, which has joined its channels, at the rate of others that its host's channel limits."""
     state.level[channel, LEVEL] = min(state.level[channel, LEVEL], state.level[channel, CAPACITY])
-    _hold(state, channel, message, state.level[channel, LEVEL])
-    _reconsider(state, channel)
+    _limit_message(state, channel, message, state.level[channel, LEVEL])
+    _reschedule(state, channel)
 
 
 @inner
-def resize(state, channel, capacity, loose):
-    """Give a channel another capacity; loose: the weight with which it is then never full."""
+def resize(state, channel, capacity, never_full_share):
+    """Change the capacity of a channel.
+
+    Parameters
+    ----------
+    channel: int64.
+    capacity: float64, flits/tick.
+    never_full_share: float64, total share up to which it never is full.
+    """
     state.level[channel, CAPACITY] = capacity
-    state.loose[channel] = loose
+    state.never_full_share[channel] = never_full_share
     if state.level[channel, LEVEL] < np.inf:
-        _reconsider(state, channel)
+        _reschedule(state, channel)
     elif state.channel[channel, USED] > 0:
-        _suspect(state, channel)
+        _mark_suspect(state, channel)
 
 
 @inner
 def _blocks(state, channel):
-    """Find where the blocks of a channel's members begin and end."""
+    """Return begin and end of the blocks of a channel's members."""
     first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])
-    return first, first + (used + (RATES - 1) & -RATES)
+    return first, first + (used + (RATES_PER_VECTOR - 1) & -RATES_PER_VECTOR)
 
 
 @inner
-def _rise(state, channel, full):
-    """Let those that a channel has held back go faster, up to the rate at which it is full."""
+def _raise_members(state, channel, full):
+    """Raise the messages that a channel has limited, up to the rate at which it is full."""
     level = state.level[channel, LEVEL]
     state.level[channel, LEVEL] = full
     if full == np.inf:
-        state.level[channel, HELD] = 0.0  # but for rounding
+        state.level[channel, LIMITED_SHARE] = 0.0  # except for rounding
     first, end = _blocks(state, channel)
-    for block in range(first, end, RATES):
-        fast = np.uint64(faster_than(state.rate, state.member, block, level * (1.0 - TIE)))
+    for block in range(first, end, RATES_PER_VECTOR):
+        fast = np.uint64(faster_than(state.rate, state.member, block, level * (1.0 - RATE_TOLERANCE)))
         while fast != 0:
             message = state.member[block + lowest(fast)]
             fast &= fast - np.uint64(1)
-            if state.message[message, NECK] == channel:
-                _hold(state, channel, message, full)
-            else:  # another full channel, with the same level, holds it back
-                _changed(state, channel, level)
+            if state.message[message, BOTTLENECK] == channel:
+                _limit_message(state, channel, message, full)
+            else:  # another full channel, with the same level, limits it
+                _note_change(state, channel, level)
 
 
 @inner
-def _stop(state, channel, rate):
-    """Let a channel, which is full at a rate, hold back all that go faster."""
+def _limit_faster(state, channel, rate):
+    """Let a channel, which is full at a rate, limit all faster messages."""
     state.level[channel, LEVEL] = rate
     first, end = _blocks(state, channel)
-    for block in range(first, end, RATES):
+    for block in range(first, end, RATES_PER_VECTOR):
         fast = np.uint64(faster_than(state.rate, state.member, block, rate))
         while fast != 0:
-            _hold(state, channel, state.member[block + lowest(fast)], rate)
+            _limit_message(state, channel, state.member[block + lowest(fast)], rate)
             fast &= fast - np.uint64(1)
 
 
 @inner
-def _full_at(state, channel, rate):
-    """Find the rate at which a channel is full if those that it holds back rise on, no less than ``rate``; or inf."""
+def _saturation_rate(state, channel, rate):
+    """Return the rate, at least ``rate``, at which a channel is full if those that it limits rise; or inf."""
     first, end = _blocks(state, channel)
     level = state.level[channel, LEVEL]
-    while True:  # Newton's method from below: what is carried grows ever more slowly with the rate
-        taken, rising, next_stop = taken_at(state.rate, state.member, state.member_share, first, end, rate, level)
-        if rising == 0.0:
+    while True:  # Newton's method from below: the load is concave in the rate
+        fixed_load, rising_share, next_rate = load_at_rate(
+            state.rate, state.member, state.member_share, first, end, rate, level
+        )
+        if rising_share == 0.0:
             return np.inf
-        rate = (state.level[channel, CAPACITY] - taken) / rising
-        if rate <= next_stop:
+        rate = (state.level[channel, CAPACITY] - fixed_load) / rising_share
+        if rate <= next_rate:
             return rate
 
 
 @inner
-def _is_passed(state, channel, rate):
-    """Find whether a member of a channel goes faster than a rate."""
+def _has_faster_member(state, channel, rate):
+    """Tell whether a member of a channel is faster than a rate."""
     first, end = _blocks(state, channel)
     fast = 0
-    for block in range(first, end, RATES):
+    for block in range(first, end, RATES_PER_VECTOR):
         fast |= faster_than(state.rate, state.member, block, rate)
     return fast != 0
 
 
 @inner
-def _turn(state, channel):
-    """Do what there is to do in a channel whose turn it is, or find when its turn is."""
-    rate, level = turn_of(state, channel), state.level[channel, LEVEL]
+def _process_channel(state, channel):
+    """Process the channel with the lowest scheduled rate, or reschedule it."""
+    rate, level = scheduled_rate(state, channel), state.level[channel, LEVEL]
     if state.channel[channel, STALE]:
-        full = _full_at(state, channel, rate)
-        if full > level * (1.0 + TIE) and rate < level:
-            set_turn(state, channel, level)
+        full = _saturation_rate(state, channel, rate)
+        if full > level * (1.0 + RATE_TOLERANCE) and rate < level:
+            schedule_channel(state, channel, level)
             return
         state.channel[channel, STALE] = 0
-        if full > level * (1.0 + TIE):
-            cancel_turn(state, channel)
-            _rise(state, channel, full)
+        if full > level * (1.0 + RATE_TOLERANCE):
+            cancel_channel(state, channel)
+            _raise_members(state, channel, full)
             return
-        if full >= level * (1.0 - TIE):
-            full = level if level < np.inf and _is_passed(state, channel, level) else np.inf
+        if full >= level * (1.0 - RATE_TOLERANCE):
+            full = level if level < np.inf and _has_faster_member(state, channel, level) else np.inf
         if rate < full < np.inf:
-            set_turn(state, channel, full)
+            schedule_channel(state, channel, full)
             return
         rate = full
-    cancel_turn(state, channel)
+    cancel_channel(state, channel)
     if rate < np.inf:
-        _stop(state, channel, rate)
+        _limit_faster(state, channel, rate)
 
 
 @inner
-def _examine(state, channel):
-    """Let a channel that is not full have its turn if it carries too much."""
+def _check_suspect(state, channel):
+    """Schedule a channel that is not full if it is overloaded."""
     first, end = _blocks(state, channel)
-    load, _, _ = taken_at(state.rate, state.member, state.member_share, first, end, np.inf, np.inf)
+    load, _, _ = load_at_rate(state.rate, state.member, state.member_share, first, end, np.inf, np.inf)
     state.level[channel, LOAD] = load
-    if load > state.level[channel, CAPACITY] * (1.0 + TIE):
-        _changed(state, channel, state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * _ALMOST)
+    if load > state.level[channel, CAPACITY] * (1.0 + RATE_TOLERANCE):
+        _note_change(state, channel, state.level[channel, CAPACITY] / state.level[channel, TOTAL_SHARE] * _ROUNDING)
 
 
 @routine
-def share(state):
-    """Give every message its fair share again; those whose rate may have changed are in ``state.touched``."""
+def update_shares(state):
+    """Update the fair rates of all messages; those that may have changed are in ``state.touched``."""
     while True:
         while state.totals[QUEUE] > 0:
-            _turn(state, next_turn(state))
+            _process_channel(state, next_channel(state))
         if state.totals[SUSPECTS] == 0:
             return
         for i in range(state.totals[SUSPECTS]):
             channel = state.suspects[i]
-            state.channel[channel, SUSPECT] = 0
+            state.channel[channel, IS_SUSPECT] = 0
             if state.level[channel, LEVEL] == np.inf:
-                _examine(state, channel)
+                _check_suspect(state, channel)
         state.totals[SUSPECTS] = 0

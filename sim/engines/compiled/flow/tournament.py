@@ -1,57 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tournament: which of many items has the smallest key, where keys change all the time.
+"""A tournament tree: the item with the smallest key, where keys change often.
 
-An array of int64, at the places of which there is a tree: 16 items or winners play each other, and the smallest key
-goes up. Items are numbered from 0, keys below ``OUT``, which is that of items that take no part. Finding the first item
-and setting a key look at one block of 16 keys a level, two cache lines, and most keys that are set reach the lowest
-level only. The order of items with equal keys is theirs.
+Nodes of a tree in an int64 array compare 16 items or winners each, and the smallest key goes up. Items are numbered
+from 0; keys are below ``NO_KEY``, which is the key of an item without an event. Finding the first item, and setting a
+key, touch one block of 16 keys per level, two cache lines, and most updates stop at the lowest level. The order of
+items with equal keys is arbitrary.
 """
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.lanes import least_with, place_of
 from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.simd import index_of, minimum_with
 
-OUT = (1 << 63) - 1
-"""The key of an item that takes no part."""
+NO_KEY = (1 << 63) - 1
+"""Key of an item without an event."""
 
-_TOP = 15  # the place of the smallest of all keys; the places before are free, so that blocks begin with cache lines
-_FIRST = 0  # the place at which it stands where the items begin
+_TOP = 15  # index of the smallest key; entries before are free, so that blocks begin with cache lines
+_FIRST = 0  # entry with the index of the first item
 
 
 def make_tournament(items: int) -> Ints:
-    """Make a tournament in which as many items may take part, and none does."""
-    first, width = 16, 16
+    """Make a tournament for a number of items, none of which has a key."""
+    leaf_start, width = 16, 16
     while width < items:
-        first, width = first + width, width * 16
-    tree: Ints = aligned(first + -(-items // 16) * 16, 1, np.int64).ravel()
-    tree[:] = OUT
-    tree[_FIRST] = first
+        leaf_start, width = leaf_start + width, width * 16
+    tree: Ints = aligned(leaf_start + -(-items // 16) * 16, 1, np.int64).ravel()
+    tree[:] = NO_KEY
+    tree[_FIRST] = leaf_start
     return tree
 
 
 def keys_of(tree: Ints) -> Ints:
-    """The keys of all items, by item."""
+    """Keys of all items, by item.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+
+    Returns
+    -------
+    int64 [items], a view.
+    """
     return tree[tree[_FIRST] :]
 
 
 def enlarged(tree: Ints, items: int) -> Ints:
-    """Copy a tournament to one in which as many items may take part."""
+    """Copy a tournament to one for more items.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+    items: number, no less than before.
+    """
     copy = make_tournament(items)
     keys_of(copy)[: len(keys_of(tree))] = keys_of(tree)
-    place, keys = int(copy[_FIRST]), keys_of(copy)
-    while place > _TOP:
-        above = (place >> 4) + 14
-        copy[above : above + len(keys) // 16] = keys.reshape(-1, 16).min(axis=1)
-        place, keys = above, copy[above:place]
+    index, keys = int(copy[_FIRST]), keys_of(copy)
+    while index > _TOP:
+        parent = (index >> 4) + 14
+        copy[parent : parent + len(keys) // 16] = keys.reshape(-1, 16).min(axis=1)
+        index, keys = parent, copy[parent:index]
     return copy
 
 
 @inner
 def smallest(tree):
-    """Return the smallest key, ``OUT`` if no item takes part."""
+    """Return the smallest key, ``NO_KEY`` if no item has one."""
     return tree[_TOP]
 
 
@@ -63,24 +78,31 @@ def key_of(tree, item):
 
 @inner
 def set_key(tree, item, key):
-    """Give an item another key."""
-    place = tree[_FIRST] + item
-    while place > _TOP:
-        old, above = tree[place], (place >> 4) + 14
-        winner, least = tree[above], key
+    """Set the key of an item.
+
+    Parameters
+    ----------
+    tree: int64, of :func:`make_tournament`.
+    item: int64.
+    key: int64, at most ``NO_KEY``.
+    """
+    index = tree[_FIRST] + item
+    while index > _TOP:
+        old, parent = tree[index], (index >> 4) + 14
+        winner, smallest_key = tree[parent], key
         if key > winner:
-            least = winner if old > winner else least_with(tree, (above - 14) << 4, place & 15, key)
-        tree[place] = key
-        if least == winner:
+            smallest_key = winner if old > winner else minimum_with(tree, (parent - 14) << 4, index & 15, key)
+        tree[index] = key
+        if smallest_key == winner:
             return
-        place, key = above, least
+        index, key = parent, smallest_key
     tree[_TOP] = key
 
 
 @inner
 def first(tree):
-    """Find an item with the smallest key."""
-    key, place, items = tree[_TOP], _TOP, tree[_FIRST]
-    while place < items:
-        place = place_of(tree, (place - 14) << 4, key)
-    return place - items
+    """Return an item with the smallest key."""
+    key, index, items = tree[_TOP], _TOP, tree[_FIRST]
+    while index < items:
+        index = index_of(tree, (index - 14) << 4, key)
+    return index - items

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: whose turn it is to send at a network interface, and what packets and timers do."""
+"""Hosts: scheduling of their network interfaces, and handling of packets and timers."""
 
 import numpy as np
 
@@ -39,25 +39,25 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record, take_record
-from flitlab.sim.engines.compiled.spray.chosen import rules_of
+from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record
+from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import (
     append,
-    begin,
     end_service,
-    is_answer,
+    is_response,
+    start_service,
     take_first,
 )
-from flitlab.sim.engines.compiled.spray.messages import note_received, note_sent
+from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
 from flitlab.sim.engines.compiled.spray.state import (
+    ACCEPTED,
     ACK,
-    AGAIN,
-    ASKED,
+    ACK_REQUESTED,
     BITS,
-    CONTROL,
+    CONTROL_FIFO,
     CYCLE,
     DATA,
-    ENDS,
+    ECN_MARK,
     ENTROPY,
     FIRST_TURN,
     FLOW,
@@ -68,7 +68,6 @@ from flitlab.sim.engines.compiled.spray.state import (
     KINDS,
     LAST_HOP,
     LAST_TURN,
-    MARK,
     NACK,
     NOT_LISTED,
     NUMBER,
@@ -78,170 +77,184 @@ from flitlab.sim.engines.compiled.spray.state import (
     PULL_TIMER,
     RECEIVED,
     REQUEST,
+    RETRANSMISSION,
+    SERVICE_END,
     SERVING,
     SETTLE_TIMER,
     SIZE,
     START,
-    TAKEN,
     TIMEOUT_TIMER,
     TRACE,
     TRACED,
-    TRIM,
+    TRIMMED_FLAG,
     VALUE,
     WAITING,
 )
-from flitlab.sim.engines.compiled.timers import put_timer
+from flitlab.sim.engines.compiled.timers import push_timer
 
 _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
-_TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
+_TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``
 
 
 @inner
 def set_timer(const, state, tick, kind, index):
-    """Have a timer of a kind ring in a tick for a flow or a host; those of one tick ring by kind and then index."""
-    put_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
+    """Set a timer of a flow or a host; timers of a tick expire by kind and then index.
+
+    Parameters
+    ----------
+    tick: int64; at most ``const.latest`` is set.
+    kind: START_TIMER ...
+    index: int64, flow or host.
+    """
+    push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
 @inner
 def settle_nic(const, state, host, now):
-    """Find out what a network interface has done up to and in this tick."""
-    line = state.link[const.inject + host]
-    while line[SERVING] != NOBODY and line[ENDS] <= now:
-        ended = line[ENDS]
-        end_service(state, line)
+    """Settle a network interface: account for what it has done up to and in this tick."""
+    link_record = state.link[const.inject + host]
+    while link_record[SERVING] != NONE and link_record[SERVICE_END] <= now:
+        ended = link_record[SERVICE_END]
+        end_service(state, link_record)
         _serve(const, state, host, ended)
 
 
 @inner
 def _serve(const, state, host, tick):
-    """Let a network interface, which is idle, begin with a packet; of ten control packets each lets data go first."""
+    """Let an idle network interface start a packet; of ten control packets, each lets data go first."""
     link = const.inject + host
-    line, nic = state.link[link], state.nic[host]
-    control, packet = line[CONTROL] != NOBODY, NOBODY
+    link_record, nic = state.link[link], state.nic[host]
+    control, packet = link_record[CONTROL_FIFO] != NONE, NONE
     data = nic[WAITING] > 0
     if control and data:
         data = nic[CYCLE] == 0
         nic[CYCLE] = next_turn(nic[CYCLE])
     if data:
         packet = _next_data(const, state, host, tick)
-    if packet == NOBODY and control:
-        packet = take_first(state, line, CONTROL)
-    if packet != NOBODY:
-        line[TAKEN] += 1
-        begin(const, state, link, packet, tick)
+    if packet == NONE and control:
+        packet = take_first(state, link_record, CONTROL_FIFO)
+    if packet != NONE:
+        link_record[ACCEPTED] += 1
+        start_service(const, state, link, packet, tick)
         if const.watched:
-            set_timer(const, state, line[ENDS], SETTLE_TIMER, host)
+            set_timer(const, state, link_record[SERVICE_END], SETTLE_TIMER, host)
 
 
 @inner
 def _next_data(const, state, host, tick):
-    """Let the first flow in turn that still may send send; its packet, or NOBODY."""
+    """Let the next flow in turn send, if one may; returns its packet, or NONE."""
     nic = state.nic[host]
     while nic[WAITING] > 0:
         flow = nic[FIRST_TURN]
-        nic[FIRST_TURN] = state.turn[flow]
+        nic[FIRST_TURN] = state.next_in_turn[flow]
         nic[WAITING] -= 1
-        state.turn[flow] = NOT_LISTED
+        state.next_in_turn[flow] = NOT_LISTED
         rules = rules_of(const, flow)
         if may_send(rules, state.senders, flow):
-            number, size, flags, entropy, target = send(rules, state.senders, flow, nic[WAITING] + 1, tick)
+            number, size, flags, entropy, pull_target = send(rules, state.senders, flow, nic[WAITING] + 1, tick)
             kind = DATA
             if flags & ASKS != 0:
-                kind |= ASKED
+                kind |= ACK_REQUESTED
             if flags & IS_AGAIN != 0:
-                kind |= AGAIN
+                kind |= RETRANSMISSION
             else:
-                note_sent(state.talk, state, flow, number, tick)
-            packet = _packet(const, state, flow, kind, size, entropy, number)
-            state.packet[packet, VALUE] = target
-            _watch(const, state, flow, tick)
-            _line_up(const, state, host, flow)
+                record_first_send(state.program, state, flow, number, tick)
+            packet = _make_packet(const, state, flow, kind, size, entropy, number)
+            state.packet[packet, VALUE] = pull_target
+            _start_timeout(const, state, flow, tick)
+            _join_turns(const, state, host, flow)
             return packet
-    return NOBODY
+    return NONE
 
 
 @inner
-def _line_up(const, state, host, flow):
-    """Let a flow wait for its turn if it may send and does not wait yet."""
-    if state.turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
+def _join_turns(const, state, host, flow):
+    """Append a flow to the round robin of its host if it may send and is not in it."""
+    if state.next_in_turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
         nic = state.nic[host]
-        state.turn[flow] = -1
+        state.next_in_turn[flow] = -1
         if nic[WAITING] == 0:
             nic[FIRST_TURN] = flow
         else:
-            state.turn[nic[LAST_TURN]] = flow
+            state.next_in_turn[nic[LAST_TURN]] = flow
         nic[LAST_TURN] = flow
         nic[WAITING] += 1
 
 
 @inner
-def _ask(const, state, host, flow, now):
+def _request_turn(const, state, host, flow, now):
     """Let a flow send, at its turn, what it may."""
-    _line_up(const, state, host, flow)
-    if state.link[const.inject + host, SERVING] == NOBODY:
+    _join_turns(const, state, host, flow)
+    if state.link[const.inject + host, SERVING] == NONE:
         _serve(const, state, host, now)
 
 
 @inner
-def _post(const, state, host, packet, now):
-    """Let a host send a packet without data."""
-    line = state.link[const.inject + host]
-    append(state, line, CONTROL, packet)
-    if line[SERVING] == NOBODY:
+def _send_control(const, state, host, packet, now):
+    """Let a host send a control packet."""
+    link_record = state.link[const.inject + host]
+    append(state, link_record, CONTROL_FIFO, packet)
+    if link_record[SERVING] == NONE:
         _serve(const, state, host, now)
 
 
 @inner
-def _packet(const, state, flow, kind, size, entropy, number):
-    """Make a packet of a flow."""
-    packet = take_record(state)
+def _make_packet(const, state, flow, kind, size, entropy, number):
+    """Create a packet of a flow."""
+    packet = allocate_record(state)
     record = state.packet[packet]
     record[KIND], record[FLOW], record[SIZE], record[ENTROPY] = kind, flow, size, entropy
-    record[HOST] = const.ends[flow, 0 if is_answer(kind) else 1]
+    record[HOST] = const.hosts_of_flow[flow, 0 if is_response(kind) else 1]
     record[HOP], record[NUMBER] = 0, number
     return packet
 
 
 @inner
-def _watch(const, state, flow, tick):
-    """Set the timer of a sender that has none."""
+def _start_timeout(const, state, flow, tick):
+    """Set the timeout of a sender that has none."""
     rules = rules_of(const, flow)
-    if state.alarm[flow] & _TIMEOUT == 0 and rules.acknowledges != 0:
-        state.alarm[flow] |= _TIMEOUT
+    if state.timers_set[flow] & _TIMEOUT == 0 and rules.acknowledges != 0:
+        state.timers_set[flow] |= _TIMEOUT
         set_timer(const, state, tick + rules.timeout, TIMEOUT_TIMER, flow)
 
 
 @inner
 def deliver(const, state, host, packet, now):
-    """Take in a packet at a host, whose interface is settled."""
-    if is_answer(state.packet[packet, KIND]):
-        _hear(const, state, host, packet, now)
+    """Deliver a packet to a host, whose interface is settled.
+
+    Parameters
+    ----------
+    host, packet: int64.
+    now: int64, tick.
+    """
+    if is_response(state.packet[packet, KIND]):
+        _process_response(const, state, host, packet, now)
     else:
         _receive(const, state, host, packet, now)
 
 
 @inner
 def _receive(const, state, host, packet, now):
-    """Take in data or a request at its receiver; its record becomes that of the answer."""
+    """Receive data or a request; its record becomes that of the response."""
     record = state.packet[packet]
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(record[NUMBER])
     value, rules = np.int64(record[VALUE]), rules_of(const, flow)
-    marked, asks, trimmed = kind & MARK != 0, kind & ASKED != 0, kind & TRIM != 0
-    answers, answer, exact = True, ACK, marked or asks
+    marked, asks, trimmed = kind & ECN_MARK != 0, kind & ACK_REQUESTED != 0, kind & TRIMMED_FLAG != 0
+    responds, response_kind, exact = True, ACK, marked or asks
     if kind & KINDS == REQUEST:
         on_request(rules, state.receivers, flow)
         number, exact = np.int64(np.int32(record[NUMBER])), False
     elif trimmed:
         if on_trimmed(rules, state.receivers, flow, number, marked):
-            answer = NACK
+            response_kind = NACK
     else:
         _trace(const, state, flow, number, now)
-        answers = on_data(rules, state.receivers, flow, number, np.int64(record[SIZE]), marked, asks, now)
-        note_received(state.talk, state, flow, now)
-    if answers:
-        record[KIND] = answer | kind & (MARK | AGAIN | LAST_HOP)
-        record[SIZE], record[HOST], record[HOP] = rules.control, const.ends[flow, 0], 0
-        if answer == ACK:
+        responds = on_data(rules, state.receivers, flow, number, np.int64(record[SIZE]), marked, asks, now)
+        record_received(state.program, state, flow, now)
+    if responds:
+        record[KIND] = response_kind | kind & (ECN_MARK | RETRANSMISSION | LAST_HOP)
+        record[SIZE], record[HOST], record[HOP] = rules.control, const.hosts_of_flow[flow, 0], 0
+        if response_kind == ACK:
             got = state.receivers.got[flow]
             start = bits_from(state.receivers, flow, number, exact)
             bits = bits_of(state.receivers, flow, start)
@@ -251,38 +264,38 @@ def _receive(const, state, host, packet, now):
     else:
         free_record(state, packet)
     if rules.credit == RCCC or rules.credit == NDP:
-        waits = state.pacers.due[host] >= 0
+        was_scheduled = state.pacers.due[host] >= 0
         claim(rules, state.receivers, state.pacers, host, flow, value, trimmed or kind & KINDS == REQUEST, now)
-        if not waits and state.pacers.due[host] >= 0:
+        if not was_scheduled and state.pacers.due[host] >= 0:
             set_timer(const, state, state.pacers.due[host], PULL_TIMER, host)
     if throttles(rules) and kind & KINDS == DATA:
         what = np.int64(marked)
         if trimmed:
             what = np.int64(TIMED_OUT if kind & LAST_HOP != 0 else TRIMMED)
         count_arrival(const.rules, state.pacers, host, what, now)
-    if answers:
-        _post(const, state, host, packet, now)
+    if responds:
+        _send_control(const, state, host, packet, now)
 
 
 @inner
 def _trace(const, state, flow, number, now):
-    """Record that a whole data packet came, if that is wanted."""
+    """Record the arrival of an untrimmed data packet, if traced."""
     if len(state.trace):
-        entry = state.trace[state.wants[TRACED]]
+        entry = state.trace[state.growth_needed[TRACED]]
         entry[0], entry[1], entry[2] = now, flow, number
-        state.wants[TRACED] += 1
-        if state.wants[TRACED] + len(state.nic) > len(state.trace):
-            state.wants[TRACE] = 1
+        state.growth_needed[TRACED] += 1
+        if state.growth_needed[TRACED] + len(state.nic) > len(state.trace):
+            state.growth_needed[TRACE] = 1
 
 
 @inner
-def _hear(const, state, host, packet, now):
-    """Take in an acknowledgement, its contrary or a pull at its sender."""
+def _process_response(const, state, host, packet, now):
+    """Process an ACK, a NACK or a pull at its sender."""
     record, senders = state.packet[packet], state.senders
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(np.int32(record[NUMBER]))
     rules = rules_of(const, flow)
     entropy, value = np.int64(record[ENTROPY]), np.int64(record[VALUE])
-    marked, again, last_hop = kind & MARK != 0, kind & AGAIN != 0, kind & LAST_HOP != 0
+    marked, again, last_hop = kind & ECN_MARK != 0, kind & RETRANSMISSION != 0, kind & LAST_HOP != 0
     if kind & KINDS == ACK:
         received = np.int64(record[RECEIVED + 1]) << _32 | np.int64(record[RECEIVED])
         bits = np.int64(record[BITS + 1]) << _32 | np.int64(record[BITS])
@@ -293,61 +306,80 @@ def _hear(const, state, host, packet, now):
     elif kind & KINDS == PULL:
         on_pull(rules, senders, flow, value)
     elif on_nack(rules, senders, flow, number, again, last_hop, now):
-        _ask(const, state, host, flow, now)
+        _request_turn(const, state, host, flow, now)
         on_nack_entropy(rules, senders, flow, entropy, marked, last_hop, now)
     free_record(state, packet)
-    _ask(const, state, host, flow, now)
+    _request_turn(const, state, host, flow, now)
 
 
 @inner
-def expire(const, state, host, flow, now):
-    """Look at the timer of a flow, whose interface is settled."""
+def check_timeout(const, state, host, flow, now):
+    """Handle the timer of a flow, whose interface is settled.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    now: int64, tick.
+    """
     rules, senders = rules_of(const, flow), state.senders
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
-            entropy, target = request(rules, senders, flow, state.nic[host, WAITING], now)
-            packet = _packet(const, state, flow, REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
-            state.packet[packet, VALUE] = target
-            _post(const, state, host, packet, now)
-        _ask(const, state, host, flow, now)
+            entropy, pull_target = request(rules, senders, flow, state.nic[host, WAITING], now)
+            packet = _make_packet(const, state, flow, REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
+            state.packet[packet, VALUE] = pull_target
+            _send_control(const, state, host, packet, now)
+        _request_turn(const, state, host, flow, now)
         tick = deadline(rules, senders, flow)
     if tick < 0:
-        state.alarm[flow] &= ~_TIMEOUT
+        state.timers_set[flow] &= ~_TIMEOUT
     else:
         set_timer(const, state, max(tick, now + 1), TIMEOUT_TIMER, flow)
 
 
 @inner
 def _await_probe(const, state, flow, now):
-    """Look at the timer for probes of a sender, if it runs and nobody will."""
-    if state.alarm[flow] & _PROBE == 0:
+    """Set the probe timer of a sender, if it is due and not set."""
+    if state.timers_set[flow] & _PROBE == 0:
         tick = next_probe_check(rules_of(const, flow), state.senders, flow, now)
         if tick >= 0:
-            state.alarm[flow] |= _PROBE
+            state.timers_set[flow] |= _PROBE
             set_timer(const, state, tick, PROBE_TIMER, flow)
 
 
 @inner
-def look_for_probe(const, state, host, flow, now):
-    """Let a sender, whose interface is settled, send a probe if it is time."""
-    state.alarm[flow] &= ~_PROBE
+def check_probe(const, state, host, flow, now):
+    """Let a sender, whose interface is settled, send a probe if it is time.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    now: int64, tick.
+    """
+    state.timers_set[flow] &= ~_PROBE
     entropy = probe(rules_of(const, flow), state.senders, flow, now)
     if entropy >= 0:
-        packet = _packet(const, state, flow, REQUEST, const.rules.control, entropy, PROBE & _LOW)
+        packet = _make_packet(const, state, flow, REQUEST, const.rules.control, entropy, PROBE & _LOW)
         state.packet[packet, VALUE] = 0
-        _post(const, state, host, packet, now)
+        _send_control(const, state, host, packet, now)
     _await_probe(const, state, flow, now)
 
 
 @inner
 def begin_flow(const, state, host, flow, paced, now):
-    """Let a flow begin or, where the clock gives it credit, go on."""
+    """Start a flow or, where the clock gives it credit, continue it.
+
+    Parameters
+    ----------
+    host, flow: int64.
+    paced: whether the clock gives the flow credit.
+    now: int64, tick.
+    """
     begin_sending(state.senders, flow, now)
     rules = rules_of(const, flow)
-    more = paced and pace(rules, state.senders, flow)
-    _ask(const, state, host, flow, now)
-    if more:
+    continues = paced and pace(rules, state.senders, flow)
+    _request_turn(const, state, host, flow, now)
+    if continues:
         set_timer(const, state, now + rules.gap, PACE_TIMER, flow)
 
 
@@ -360,6 +392,6 @@ def pull(const, state, host, now):
     if flow >= 0:
         got = state.receivers.got[flow]
         entropy = (got[PULLS] - 1) % PULL_ENTROPIES
-        packet = _packet(const, state, flow, PULL, const.rules.control, entropy, np.int64(0))
+        packet = _make_packet(const, state, flow, PULL, const.rules.control, entropy, np.int64(0))
         state.packet[packet, VALUE] = got[CREDIT_GRANTED]
-        _post(const, state, host, packet, now)
+        _send_control(const, state, host, packet, now)

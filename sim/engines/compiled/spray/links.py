@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues and links: two FIFOs, a server, and a fixed delay behind it.
 
-What a server has done is found out when somebody looks at its link, at the latest when the first packet beyond it
-arrives at the next place: that arrival is the only event of a packet on a link, and a link awaits one at a time.
+A server is settled, brought up to date, when its link is used, at the latest when its first packet in flight arrives:
+that arrival is the only event of a packet on a link, and a link schedules one at a time.
 """
 
 import numpy as np
@@ -10,264 +10,295 @@ import numpy as np
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
-from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
-from flitlab.sim.engines.compiled.pool import NOBODY, free_record
+from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
+from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.state import (
-    BEFORE,
-    BUSY,
-    CONTROL,
-    CUT,
+    ACCEPTED,
+    BUSY_TICKS,
+    CAPACITY,
+    CONTROL_BYTES,
+    CONTROL_FIFO,
+    CONTROL_TICKS,
     DATA,
-    DEAD,
+    DATA_BYTES,
+    DATA_FIFO,
     DELAY,
-    DRAWN,
     DROPS,
+    ECN_MARK,
     ENDED,
-    ENDS,
-    FLYING,
-    FULLS,
-    HIGH,
+    FULL_COUNT,
+    IN_FLIGHT,
     KIND,
     KINDS,
     LAST_HOP,
-    LONG,
-    LOW,
-    MARK,
+    MARK_DRAWS,
     MARK_HIGH,
     MARK_LOW,
     MARKED,
-    MOST,
+    MAX_DATA_BYTES,
+    MTU_TICKS,
     NEXT,
+    NO_CAPACITY,
+    PREVIOUS,
     RATIO,
     REQUEST,
-    ROOM,
+    SERVICE_END,
     SERVING,
-    SHORT,
     SIZE,
-    TAKEN,
-    TRIM,
-    WHOLE,
+    TRIMMED_FLAG,
+    TRIMS,
 )
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
 @inner
-def is_whole(kind):
-    """Tell whether a packet of this kind is data that was not trimmed."""
-    return kind & (KINDS | TRIM) == DATA
+def is_untrimmed(kind):
+    """Tell whether a packet of a kind is data that was not trimmed."""
+    return kind & (KINDS | TRIMMED_FLAG) == DATA
 
 
 @inner
-def is_answer(kind):
-    """Tell whether a packet of this kind goes from where its flow goes to where that comes from."""
+def is_response(kind):
+    """Tell whether a packet of a kind goes from the destination of its flow to the source."""
     return kind & KINDS != DATA and kind & KINDS != REQUEST
 
 
 @inner
-def append(state, line, which, packet):
-    """Put a packet at the end of one of the lists of a link: FLYING, CONTROL or WHOLE."""
+def append(state, link_record, fifo, packet):
+    """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO.
+
+    Parameters
+    ----------
+    link_record: int64 [LINK].
+    fifo: the list.
+    packet: int64.
+    """
     record = state.packet[packet]
-    record[NEXT] = NOBODY
-    if line[which] == NOBODY:
-        line[which] = packet
+    record[NEXT] = NONE
+    if link_record[fifo] == NONE:
+        link_record[fifo] = packet
     else:
-        state.packet[line[which + 1], NEXT] = packet
-        if which == WHOLE:
-            record[BEFORE] = line[which + 1]
-    line[which + 1] = packet
+        state.packet[link_record[fifo + 1], NEXT] = packet
+        if fifo == DATA_FIFO:
+            record[PREVIOUS] = link_record[fifo + 1]
+    link_record[fifo + 1] = packet
 
 
 @inner
-def take_first(state, line, which):
-    """Take the first packet off one of the lists of a link, which is not empty."""
-    packet = line[which]
-    line[which] = np.int64(state.packet[packet, NEXT])
+def take_first(state, link_record, fifo):
+    """Remove the first packet from a list of a link, which is not empty."""
+    packet = link_record[fifo]
+    link_record[fifo] = np.int64(state.packet[packet, NEXT])
     return packet
 
 
 @inner
-def _take_youngest(state, line):
-    """Take the last packet out of the low FIFO of a link, which is not empty."""
-    packet = line[WHOLE + 1]
-    if packet == line[WHOLE]:
-        line[WHOLE] = NOBODY
+def _take_last(state, link_record):
+    """Remove the last packet from the data FIFO of a link, which is not empty."""
+    packet = link_record[DATA_FIFO + 1]
+    if packet == link_record[DATA_FIFO]:
+        link_record[DATA_FIFO] = NONE
     else:
-        before = np.int64(state.packet[packet, BEFORE])
-        state.packet[before, NEXT] = NOBODY
-        line[WHOLE + 1] = before
+        before = np.int64(state.packet[packet, PREVIOUS])
+        state.packet[before, NEXT] = NONE
+        link_record[DATA_FIFO + 1] = before
     return packet
 
 
 @inner
-def begin(const, state, link, packet, tick):
-    """Let the server of a link, which is idle, begin with a packet."""
-    line, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
+def start_service(const, state, link, packet, tick):
+    """Let the idle server of a link start a packet.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    tick: int64.
+    """
+    link_record, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
     if size == const.rules.mtu:
-        service = fixed[LONG]
+        service = fixed[MTU_TICKS]
     elif size == const.rules.control:
-        service = fixed[SHORT]
+        service = fixed[CONTROL_TICKS]
     else:
         service = service_ticks(fixed[RATIO], size)
-    line[SERVING], line[ENDS] = packet, tick + service
-    line[BUSY] += service
-    if line[FLYING] == NOBODY:
-        await_packet(const, state, link, tick + service + fixed[DELAY])
+    link_record[SERVING], link_record[SERVICE_END] = packet, tick + service
+    link_record[BUSY_TICKS] += service
+    if link_record[IN_FLIGHT] == NONE:
+        schedule_arrival(const, state, link, tick + service + fixed[DELAY])
 
 
 @inner
-def end_service(state, line):
-    """Let the server of a link be done with its packet, which flies on; it is returned."""
-    packet = line[SERVING]
-    append(state, line, FLYING, packet)
-    state.packet[packet, ENDED] = low_bits(line[ENDS])
-    line[SERVING] = NOBODY
+def end_service(state, link_record):
+    """End the service of a link's packet, which is in flight then, and return it."""
+    packet = link_record[SERVING]
+    append(state, link_record, IN_FLIGHT, packet)
+    state.packet[packet, ENDED] = low_bits(link_record[SERVICE_END])
+    link_record[SERVING] = NONE
     return packet
 
 
 @inner
 def settle(const, state, link, now):
-    """Find out what the server of a switch's output has done up to and in this tick."""
-    line = state.link[link]
-    while line[SERVING] != NOBODY and line[ENDS] <= now:
-        ended, packet = line[ENDS], end_service(state, line)
+    """Settle the server of a switch's output: account for what it has done up to and in this tick."""
+    link_record = state.link[link]
+    while link_record[SERVING] != NONE and link_record[SERVICE_END] <= now:
+        ended, packet = link_record[SERVICE_END], end_service(state, link_record)
         record = state.packet[packet]
-        if is_whole(record[KIND]):
-            line[LOW] -= np.int64(record[SIZE])
-            if line[LOW] > const.fixed[link, MARK_LOW]:
+        if is_untrimmed(record[KIND]):
+            link_record[DATA_BYTES] -= np.int64(record[SIZE])
+            if link_record[DATA_BYTES] > const.fixed[link, MARK_LOW]:
                 _mark(const, state, link, record)
         else:
-            line[HIGH] -= np.int64(record[SIZE])
-        _go_on(const, state, link, ended)
+            link_record[CONTROL_BYTES] -= np.int64(record[SIZE])
+        _start_next(const, state, link, ended)
 
 
 @inner
-def _go_on(const, state, link, tick):
-    """Let the server of a switch's output, which is idle, begin with what waits."""
-    line = state.link[link]
-    control = line[CONTROL] != NOBODY
-    if const.rules.weighted != 0 and control and line[WHOLE] != NOBODY:
+def _start_next(const, state, link, tick):
+    """Let the idle server of a switch's output start the next packet."""
+    link_record = state.link[link]
+    control = link_record[CONTROL_FIFO] != NONE
+    if const.rules.weighted != 0 and control and link_record[DATA_FIFO] != NONE:
         control = state.cycle[link] != 0
         state.cycle[link] = next_turn(state.cycle[link])
     if control:
-        begin(const, state, link, take_first(state, line, CONTROL), tick)
-    elif line[WHOLE] != NOBODY:
-        begin(const, state, link, take_first(state, line, WHOLE), tick)
+        start_service(const, state, link, take_first(state, link_record, CONTROL_FIFO), tick)
+    elif link_record[DATA_FIFO] != NONE:
+        start_service(const, state, link, take_first(state, link_record, DATA_FIFO), tick)
 
 
 @inner
 def _mark(const, state, link, record):
-    """Mark a packet that leaves many bytes behind it, or draw whether to."""
-    line, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
-    marked = is_marked(const.rules.seed, link, line[DRAWN], line[LOW], low, high)
-    if line[LOW] <= high:
-        line[DRAWN] += 1
-    if marked and record[KIND] & MARK == 0:
-        record[KIND] |= MARK
-        line[MARKED] += 1
+    """Mark a packet (ECN) if it leaves a long queue behind; between the thresholds at random."""
+    link_record, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
+    marked = is_marked(const.rules.seed, link, link_record[MARK_DRAWS], link_record[DATA_BYTES], low, high)
+    if link_record[DATA_BYTES] <= high:
+        link_record[MARK_DRAWS] += 1
+    if marked and record[KIND] & ECN_MARK == 0:
+        record[KIND] |= ECN_MARK
+        link_record[MARKED] += 1
 
 
 @inner
-def take_head(const, state, link, now):
-    """Take the first packet beyond the server, which arrives now, off a link that is settled; it awaits the next."""
-    line = state.link[link]
-    packet = take_first(state, line, FLYING)
-    if line[FLYING] != NOBODY:
-        later = elapsed(state.packet[line[FLYING], ENDED], state.packet[packet, ENDED])
-        await_packet(const, state, link, now + later)
-    elif line[SERVING] != NOBODY:
-        await_packet(const, state, link, line[ENDS] + const.fixed[link, DELAY])
+def take_first_in_flight(const, state, link, now):
+    """Remove the packet that arrives now from a settled link, and schedule the next arrival."""
+    link_record = state.link[link]
+    packet = take_first(state, link_record, IN_FLIGHT)
+    if link_record[IN_FLIGHT] != NONE:
+        later = elapsed(state.packet[link_record[IN_FLIGHT], ENDED], state.packet[packet, ENDED])
+        schedule_arrival(const, state, link, now + later)
+    elif link_record[SERVING] != NONE:
+        schedule_arrival(const, state, link, link_record[SERVICE_END] + const.fixed[link, DELAY])
     return packet
 
 
 @inner
-def _lose(state, link, packet):
-    """Lose a packet at a link."""
-    state.lost[link, DROPS] += 1
+def _drop(state, link, packet):
+    """Drop a packet at a link."""
+    state.dropped[link, DROPS] += 1
     free_record(state, packet)
 
 
 @inner
 def accept(const, state, link, packet, now):
-    """Take a packet into the queue of a switch's output, or trim or drop one where it is full."""
+    """Accept a packet into the queue of a switch's output, or trim or drop one if the queue is full.
+
+    Parameters
+    ----------
+    link, packet: int64.
+    now: int64, tick.
+    """
     settle(const, state, link, now)
-    line = state.link[link]
+    link_record = state.link[link]
     size, victim = np.int64(state.packet[packet, SIZE]), packet
-    if is_whole(state.packet[packet, KIND]):
-        victim = NOBODY
-        if line[LOW] + size > const.fixed[link, ROOM]:
-            if const.fixed[link, ROOM] == DEAD:
-                _lose(state, link, packet)
+    if is_untrimmed(state.packet[packet, KIND]):
+        victim = NONE
+        if link_record[DATA_BYTES] + size > const.fixed[link, CAPACITY]:
+            if const.fixed[link, CAPACITY] == NO_CAPACITY:
+                _drop(state, link, packet)
                 return
             victim = packet
-            heads = evicts(const.rules.seed, link, line[FULLS])
-            line[FULLS] += 1
-            if heads and line[WHOLE] != NOBODY:
-                victim = _take_youngest(state, line)
-                line[LOW] -= np.int64(state.packet[victim, SIZE])
-                line[TAKEN] -= 1
+            heads = evicts(const.rules.seed, link, link_record[FULL_COUNT])
+            link_record[FULL_COUNT] += 1
+            if heads and link_record[DATA_FIFO] != NONE:
+                victim = _take_last(state, link_record)
+                link_record[DATA_BYTES] -= np.int64(state.packet[victim, SIZE])
+                link_record[ACCEPTED] -= 1
         if victim != packet:
-            append(state, line, WHOLE, packet)
-            line[LOW] += size
-            line[TAKEN] += 1
-            line[MOST] = max(line[MOST], line[LOW])
-        if victim != NOBODY:
+            append(state, link_record, DATA_FIFO, packet)
+            link_record[DATA_BYTES] += size
+            link_record[ACCEPTED] += 1
+            link_record[MAX_DATA_BYTES] = max(link_record[MAX_DATA_BYTES], link_record[DATA_BYTES])
+        if victim != NONE:
             if const.rules.trims == 0:
-                _lose(state, link, victim)
-                victim = NOBODY
+                _drop(state, link, victim)
+                victim = NONE
             else:
-                state.lost[link, CUT] += 1
+                state.dropped[link, TRIMS] += 1
                 state.packet[victim, SIZE] = const.rules.control
-                state.packet[victim, KIND] |= (TRIM | LAST_HOP) if link >= const.eject else TRIM
-    if victim != NOBODY:
+                state.packet[victim, KIND] |= (TRIMMED_FLAG | LAST_HOP) if link >= const.eject else TRIMMED_FLAG
+    if victim != NONE:
         size = np.int64(state.packet[victim, SIZE])
-        if line[HIGH] + size > 2 * const.fixed[link, ROOM]:
-            _lose(state, link, victim)
+        if link_record[CONTROL_BYTES] + size > 2 * const.fixed[link, CAPACITY]:
+            _drop(state, link, victim)
         else:
-            append(state, line, CONTROL, victim)
-            line[HIGH] += size
-            line[TAKEN] += 1
-    if line[SERVING] == NOBODY:
-        _go_on(const, state, link, now)
+            append(state, link_record, CONTROL_FIFO, victim)
+            link_record[CONTROL_BYTES] += size
+            link_record[ACCEPTED] += 1
+    if link_record[SERVING] == NONE:
+        _start_next(const, state, link, now)
 
 
 @njit
 def break_link(const, state, link, now):
-    """Lose what is on a link, which is settled and takes nothing any more."""
-    line, fixed = state.link[link], const.fixed[link]
-    _await_no_more(const, state, link, now)
-    for which in (FLYING, CONTROL, WHOLE):
-        while line[which] != NOBODY:
-            _lose(state, link, take_first(state, line, which))
-    if line[SERVING] != NOBODY:
-        line[BUSY] -= line[ENDS] - now
-        _lose(state, link, line[SERVING])
-        line[SERVING] = NOBODY
-    line[LOW] = line[HIGH] = 0
-    fixed[ROOM] = DEAD
+    """Fail a settled link: drop all its packets, and accept no more."""
+    link_record, fixed = state.link[link], const.fixed[link]
+    _cancel_arrival(const, state, link, now)
+    for fifo in (IN_FLIGHT, CONTROL_FIFO, DATA_FIFO):
+        while link_record[fifo] != NONE:
+            _drop(state, link, take_first(state, link_record, fifo))
+    if link_record[SERVING] != NONE:
+        link_record[BUSY_TICKS] -= link_record[SERVICE_END] - now
+        _drop(state, link, link_record[SERVING])
+        link_record[SERVING] = NONE
+    link_record[DATA_BYTES] = link_record[CONTROL_BYTES] = 0
+    fixed[CAPACITY] = NO_CAPACITY
 
 
 @inner
-def _await_no_more(const, state, link, now):
-    """Let a link not await its first packet any more, if it does."""
-    line, delay = state.link[link], const.fixed[link, DELAY]
-    if line[FLYING] != NOBODY:
-        forget_packet(const, state, link, whole_tick(state.packet[line[FLYING], ENDED], now) + delay)
-    elif line[SERVING] != NOBODY:
-        forget_packet(const, state, link, line[ENDS] + delay)
+def _cancel_arrival(const, state, link, now):
+    """Cancel the scheduled arrival of a link's first packet, if there is one."""
+    link_record, delay = state.link[link], const.fixed[link, DELAY]
+    if link_record[IN_FLIGHT] != NONE:
+        cancel_arrival(const, state, link, whole_tick(state.packet[link_record[IN_FLIGHT], ENDED], now) + delay)
+    elif link_record[SERVING] != NONE:
+        cancel_arrival(const, state, link, link_record[SERVICE_END] + delay)
 
 
 @njit
-def change_link(const, state, link, ratio, room, low, high, now):
-    """Let a link, which is settled, have other numbers from now on, also for the packet that it is sending."""
-    line, fixed = state.link[link], const.fixed[link]
+def change_link(const, state, link, ratio, capacity, low, high, now):
+    """Change rate, capacity and ECN thresholds of a settled link, also for the packet in service.
+
+    Parameters
+    ----------
+    link: int64.
+    ratio: int64, ticks per byte times 2**RATIO_BITS.
+    capacity: int64, bytes.
+    low, high: int64, ECN thresholds in bytes.
+    now: int64, tick.
+    """
+    link_record, fixed = state.link[link], const.fixed[link]
     before = fixed[RATIO]
-    fixed[RATIO], fixed[ROOM], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, room, low, high
-    fixed[LONG], fixed[SHORT] = service_ticks(ratio, const.rules.mtu), service_ticks(ratio, const.rules.control)
-    if line[SERVING] != NOBODY:
-        size = np.int64(state.packet[line[SERVING], SIZE])
-        ends = now + rest_ticks(line[ENDS] - now, before, ratio, size)
-        line[BUSY] += ends - line[ENDS]
-        if line[FLYING] == NOBODY:
-            _await_no_more(const, state, link, now)
-            await_packet(const, state, link, ends + fixed[DELAY])
-        line[ENDS] = ends
+    fixed[RATIO], fixed[CAPACITY], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, capacity, low, high
+    fixed[MTU_TICKS], fixed[CONTROL_TICKS] = (
+        service_ticks(ratio, const.rules.mtu),
+        service_ticks(ratio, const.rules.control),
+    )
+    if link_record[SERVING] != NONE:
+        size = np.int64(state.packet[link_record[SERVING], SIZE])
+        ends = now + rest_ticks(link_record[SERVICE_END] - now, before, ratio, size)
+        link_record[BUSY_TICKS] += ends - link_record[SERVICE_END]
+        if link_record[IN_FLIGHT] == NONE:
+            _cancel_arrival(const, state, link, now)
+            schedule_arrival(const, state, link, ends + fixed[DELAY])
+        link_record[SERVICE_END] = ends

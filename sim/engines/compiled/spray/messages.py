@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a program, each of which is a flow: when its last packet is sent, and when all of it has come."""
+"""Messages of a program, each of which is a flow: their last transmission, and their completion."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,10 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import COMPLETE, PACKETS
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks
+from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent
 
 
-class Talk(NamedTuple):
+class SprayProgram(NamedTuple):
     """A program and the flow of each message (:class:`~flitlab.models.transport.message_flows.MessageFlows`)."""
 
     ranks: Ranks
@@ -21,39 +21,54 @@ class Talk(NamedTuple):
     send: Ints
 
 
-def make_talk(session: SpraySession) -> Talk | None:
+def make_spray_program(session: SpraySession) -> SprayProgram | None:
     """Make the program of a session before its first event; None where there is none."""
     program = session.program
     if program is None:
         return None
-    return Talk(
+    return SprayProgram(
         ranks=make_ranks(program.workload), data=program.data, request=program.request, consent=program.consent,
         send=program.send,
     )  # fmt: skip
 
 
 @inner
-def flow_of(talk, send):
-    """Find the flow that the message of a send is, as far as its stage says."""
-    stage = talk.ranks.stage[send]
+def flow_of(program, send):
+    """Return the flow of a send's message in its present stage."""
+    stage = program.ranks.stage[send]
     if stage == RTS:
-        return talk.request[send]
-    return talk.consent[send] if stage == CTS else talk.data[send]
+        return program.request[send]
+    return program.consent[send] if stage == CTS else program.data[send]
 
 
 @inner
-def note_sent(talk, state, flow, number, now):
-    """Note that a packet is sent for the first time; after its last one a message has left in the next tick."""
-    if talk is None:
+def record_first_send(program, state, flow, number, now):
+    """Record the first transmission of a packet; a message has left in the tick after its last one.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64.
+    number: int64, of the packet in its flow.
+    now: int64, tick.
+    """
+    if program is None:
         return
     if number == state.senders.seq[flow, PACKETS] - 1:
-        left(talk.ranks, talk.send[flow], now + 1)
+        record_sent(program.ranks, program.send[flow], now + 1)
 
 
 @inner
-def note_received(talk, state, flow, now):
-    """Note that a packet has come whole: the only one that its host gets in this tick."""
-    if talk is None:
+def record_received(program, state, flow, now):
+    """Record an untrimmed packet, the only one that its host receives in this tick.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    flow: int64.
+    now: int64, tick.
+    """
+    if program is None:
         return
     if state.receivers.got[flow, COMPLETE] == now:
-        arrived(talk.ranks, talk.send[flow], now)
+        record_arrival(program.ranks, program.send[flow], now)

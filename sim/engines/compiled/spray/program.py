@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that sprays its messages: what its ranks do as a tick ends."""
+"""Programs in mode spray: the events of their ranks, at the end of a tick."""
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import PACED
-from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
-from flitlab.sim.engines.compiled.spray.chosen import rules_of
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
+from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 
 @inner
-def act(talk, const, state, now):
-    """Work through the program's events of this tick; the messages that it posts begin."""
-    if talk is not None and next_event(talk.ranks) <= now:
-        turn(talk.ranks, now)
-        totals = talk.ranks.totals
+def run_program(program, const, state, now):
+    """Process the program's events of a tick, and start the messages of its outbox."""
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
         for k in range(totals[OUTBOX]):
-            flow = flow_of(talk, talk.ranks.outbox[k])
-            host = const.ends[flow, 0]
+            flow = flow_of(program, program.ranks.outbox[k])
+            host = const.hosts_of_flow[flow, 0]
             settle_nic(const, state, host, now)
             begin_flow(const, state, host, flow, rules_of(const, flow).credit == PACED, now)
         totals[OUTBOX] = 0

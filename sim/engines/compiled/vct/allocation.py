@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Granting an output to a waiting head, where each head waits for one output and outputs are independent."""
+"""Allocation with independent outputs: each head packet requests one output."""
 
 import numpy as np
 
@@ -7,185 +7,197 @@ from flitlab.models.jit import inner, routine
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
-from flitlab.sim.engines.compiled.due import put
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.records import NOBODY, ZERO, pair_of
-from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
-from flitlab.sim.engines.compiled.vct.room import give_back, use_room, wait_for_room
-from flitlab.sim.engines.compiled.vct.rows import (
+from flitlab.sim.engines.compiled.calendar_queue import schedule_event
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.records import NONE, ZERO, switch_pair
+from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
+from flitlab.sim.engines.compiled.ugal import uses_congestion
+from flitlab.sim.engines.compiled.vct.credits import await_credits, consume_credits, return_credits
+from flitlab.sim.engines.compiled.vct.exchange import is_remote, send_completion, send_credits, send_packet
+from flitlab.sim.engines.compiled.vct.requests import (
     channel_of,
-    dequeue,
-    eligible_from,
-    entry_of,
-    head_at,
-    key_at,
-    present,
-    room_for,
-    vcs_in,
-    want_at,
+    downstream_input,
+    eligible_tick,
+    remove_request,
+    request_age,
+    request_at,
+    request_index,
+    request_outputs,
+    requested_vcs,
+    select_requested_vc,
 )
-from flitlab.sim.engines.compiled.vct.state import INLINE
-from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
+from flitlab.sim.engines.compiled.vct.state import INLINE_REQUESTS
 
-_CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
+_GRANTABLE, _NOT_ELIGIBLE, _NO_CREDIT = np.int64(0), np.int64(1), np.int64(2)
 
 
 @inner
-def grant(const, state, packet, vc, output, place, tick):
-    """Move the packet at the front of an input VC to an output, which is free.
+def grant(const, state, packet, vc, output, out_vc, tick):
+    """Grant an output to the head packet of an input VC.
 
-    place: the VC that it goes to, in which there is room, by its number in the input at the far end; NOBODY: the output
-    ejects, and the packet goes to its host.
+    Parameters
+    ----------
+    packet, vc, output: int64; the output is free.
+    out_vc: int64, number of the granted VC in the downstream input; NONE if the output ejects.
+    tick: int64.
     """
     vc_record = state.vc[vc]
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
-    state.tally.scalars[GRANTS] += 1
-    state.rows[output].busy = tick + flits
-    if state.rows[output].waiting:
-        wake(state.outputs, output, tick + flits)
+    state.counters.scalars[GRANTS] += 1
+    state.output[output].busy_until = tick + flits
+    if state.output[output].requests_waiting:
+        schedule(state.output_wheel, output, tick + flits)
 
-    # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
-    back = tick + flits - 1 + const.credit
+    # The input VC: its credits return upstream, and the next packet becomes the head packet.
+    credit_at = tick + flits - 1 + const.credit_ticks
     if const.delayed:
-        back += const.credit_delay[vc // const.vcs]
-    if crosses(state, vc):
-        post_room(state, vc, back, flits)
+        credit_at += const.credit_delay[vc // const.vcs]
+    if is_remote(state, vc):
+        send_credits(state, vc, credit_at, flits)
     else:
-        give_back(state, vc_record.credit, back, flits)
-    vc_record.left = tick + flits
-    if by_congestion(const.rule):
-        vc_record.queued -= np.uint32(flits)
+        return_credits(state, vc_record.credit_index, credit_at, flits)
+    vc_record.predecessor_left_at = tick + flits
+    if uses_congestion(const.rule):
+        vc_record.queued_flits -= np.uint32(flits)
     if const.shared_input:
         state.input_busy[vc // const.vcs] = tick + flits
-    behind = np.int64(record.next)
-    vc_record.front = behind
-    if behind != NOBODY:
-        present(const, state, vc, behind, tick + flits)
+    next_packet = np.int64(record.next)
+    vc_record.head_packet = next_packet
+    if next_packet != NONE:
+        request_outputs(const, state, vc, next_packet, tick + flits)
 
-    if place == NOBODY:
-        delivered = tick + flits - 1 + const.switch + const.ejection
+    if out_vc == NONE:
+        delivered_at = tick + flits - 1 + const.switch_ticks + const.ejection_ticks
         if const.delayed:
-            delivered += const.access[record.destination]
-        post_delivery(state.program, state, packet, delivered)
-        prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
-        put(state.leaving, packet, delivered)
+            delivered_at += const.access[record.dst_host]
+        send_completion(state.program, state, packet, delivered_at)
+        prefetch(state.counters.pairs, switch_pair(const.net, state.pool, packet))
+        schedule_event(state.ejecting, packet, delivered_at)
         return
-    use_room(const, state, output, place, flits)
-    next_vc = entry_of(state, output) * const.vcs + place
+    consume_credits(const, state, output, out_vc, flits)
+    next_vc = downstream_input(state, output) * const.vcs + out_vc
     record.input_vc = next_vc
     record.hop += 1
-    if const.policy == ESCAPE and place == ESCAPE_VC:
-        record.way = ON_ESCAPE
+    if const.policy == ESCAPE and out_vc == ESCAPE_VC:
+        record.route = ON_ESCAPE
     channel = channel_of(state, output)
-    state.tally.channel_flits[channel] += flits
-    comes = tick + const.switch + const.link + const.header
+    state.counters.channel_flits[channel] += flits
+    ready_at = tick + const.switch_ticks + const.link_ticks + const.header_ticks
     if const.delayed:
-        comes += const.delay[channel]
-    if crosses(state, next_vc):
-        post_packet(state, packet, next_vc, comes)
+        ready_at += const.delay[channel]
+    if is_remote(state, next_vc):
+        send_packet(state, packet, next_vc, ready_at)
         return
-    put(state.arriving, packet, comes)
+    schedule_event(state.arriving, packet, ready_at)
 
 
 @inner
-def serve(const, state, output, tick):
-    """Grant an output, if it is free, to the first waiting head in its row that has room downstream.
+def allocate_output(const, state, output, tick):
+    """Grant a free output to the oldest request that is eligible and has credits.
 
-    Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
+    Without a grant the output is scheduled for when one may become possible.
     """
-    if state.rows[output].waiting == 0 or state.rows[output].busy > tick:
-        return  # it is woken by who comes, and when it falls free
-    i, place = _first_in_row(const, state, output, tick)
-    if i == NOBODY:
+    if state.output[output].requests_waiting == 0 or state.output[output].busy_until > tick:
+        return  # a new request, or the end of the current packet, schedules it
+    i, out_vc = _first_grantable(const, state, output, tick)
+    if i == NONE:
         return
-    vc = key_at(const, state, output, i) & 0xFFFFFFFF
-    dequeue(const, state, output, i)
-    grant(const, state, np.int64(state.vc[vc].front), vc, output, place, tick)
+    vc = request_age(const, state, output, i) & 0xFFFFFFFF
+    remove_request(const, state, output, i)
+    grant(const, state, np.int64(state.vc[vc].head_packet), vc, output, out_vc, tick)
 
 
 @inner
-def _first_in_row(const, state, output, tick):
-    """Find the first head in an output's row that can be granted: (where it is in the row, the VC that it goes to).
+def _first_grantable(const, state, output, tick):
+    """Find the oldest request that can be granted: (its index, the VC granted).
 
-    The VC is NOBODY if the output ejects, and both are if there is no such head. Nearly always it is the first of all,
-    which hence is looked at apart.
+    The VC is NONE if the output ejects; both are NONE if no request can be granted. Nearly always the oldest request is
+    granted, so it is evaluated apart.
     """
-    ejects = entry_of(state, output) == NOBODY
-    found, place = _look_at(const, state, output, np.int64(0), ejects, tick)
-    if found == _CAN:
-        return np.int64(0), place
+    ejects = downstream_input(state, output) == NONE
+    status, out_vc = _evaluate_request(const, state, output, np.int64(0), ejects, tick)
+    if status == _GRANTABLE:
+        return np.int64(0), out_vc
     i = np.int64(1)
-    while i < state.rows[output].waiting:
-        if found == _EARLY and not const.oldest_first:
-            break  # the others in the row are eligible later still
-        found, place = _look_at(const, state, output, i, ejects, tick)
-        if found == _CAN:
-            return i, place
+    while i < state.output[output].requests_waiting:
+        if status == _NOT_ELIGIBLE and not const.oldest_first:
+            break  # younger requests are eligible later
+        status, out_vc = _evaluate_request(const, state, output, i, ejects, tick)
+        if status == _GRANTABLE:
+            return i, out_vc
         i += 1
-    return NOBODY, NOBODY
+    return NONE, NONE
 
 
 @inner
-def _look_at(const, state, output, i, ejects, tick):
-    """See whether the head at place ``i`` of an output's row can be granted; if not, have the output looked at for it.
+def _evaluate_request(const, state, output, i, ejects, tick):
+    """Tell whether request ``i`` of an output can be granted; if not, schedule the output for when it may.
 
-    ejects: whether the output does. Returns (_CAN, _EARLY or _LACKS, the VC that it goes to).
+    ejects: whether the output does. Returns (_GRANTABLE, _NOT_ELIGIBLE or _NO_CREDIT, the VC granted).
     """
-    key, want = key_at(const, state, output, i), want_at(const, state, output, i)
-    eligible = eligible_from(const, state, key)
+    age, request = request_age(const, state, output, i), request_at(const, state, output, i)
+    eligible = eligible_tick(const, state, age)
     if eligible > tick:
-        wake(state.outputs, output, eligible)
-        return _EARLY, NOBODY
+        schedule(state.output_wheel, output, eligible)
+        return _NOT_ELIGIBLE, NONE
     if ejects:
-        return _CAN, NOBODY
-    place, _ = room_for(const, state, output, want)
-    if place != NOBODY:
-        return _CAN, place
-    low, high = vcs_in(want)
-    wait_for_room(const, state, output, low, high)
-    return _LACKS, NOBODY
+        return _GRANTABLE, NONE
+    out_vc, _ = select_requested_vc(const, state, output, request)
+    if out_vc != NONE:
+        return _GRANTABLE, out_vc
+    first_vc, end_vc = requested_vcs(request)
+    await_credits(const, state, output, first_vc, end_vc)
+    return _NO_CREDIT, NONE
 
 
 @inner
-def serve_all(const, state, outputs, count, tick):
-    """Serve the first ``count`` of some outputs; what they need begins to be loaded for many of them at a time.
+def allocate_outputs(const, state, outputs, count, tick):
+    """Allocate the first ``count`` of ``outputs``, in batches whose records are prefetched.
 
-    outputs: uint32.
+    Parameters
+    ----------
+    outputs: uint32, outputs of a tick.
+    count: int64.
+    tick: int64.
     """
-    for begin in range(0, count, AT_ONCE):
-        end = min(count, begin + AT_ONCE)
-        if seldom(count > FEW):
-            ask_for_heads(const, state, outputs[begin:end], tick)
-        for i in range(begin, end):
-            serve(const, state, np.int64(outputs[i]), tick)
+    for first in range(0, count, PREFETCH_BATCH):
+        end = min(count, first + PREFETCH_BATCH)
+        if unlikely(count > MIN_BATCH):
+            prefetch_requests(const, state, outputs[first:end], tick)
+        for i in range(first, end):
+            allocate_output(const, state, np.int64(outputs[i]), tick)
 
 
 @routine
-def ask_for_heads(const, state, outputs, tick):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick.
+def prefetch_requests(const, state, outputs, tick):
+    """Prefetch the records that the oldest requests of some outputs need.
 
-    What only some of them need is asked for in all cases, as nobody foresees which.
+    Records that only some requests need are always prefetched: a branch would often be mispredicted.
+
+    Parameters
+    ----------
+    outputs: uint32, the outputs.
+    tick: int64, that of their allocation.
     """
-    rows, vcs, pool, first = state.rows, state.vc, state.pool, np.int64(0)
+    output_records, vcs, pool, first = state.output, state.vc, state.pool, np.int64(0)
     for output in outputs:
-        prefetch(rows, output)
+        prefetch(output_records, output)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        prefetch(vcs, key_at(const, state, output, first) & 0xFFFFFFFF)
-        prefetch(state.room, output << const.vc_bits)
-        prefetch(state.heads, np.int64(head_at(const, output, INLINE)))
+        prefetch(vcs, request_age(const, state, output, first) & 0xFFFFFFFF)
+        prefetch(state.free_flits, output << const.vc_bits)
+        prefetch(state.requests, np.int64(request_index(const, output, INLINE_REQUESTS)))
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        if rows[output].waiting > 0:
+        if output_records[output].requests_waiting > 0:
             channel = channel_of(state, output)
-            prefetch(state.tally.channel_flits, ZERO if channel == NOBODY else channel)
-            prefetch(pool.packet, vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
+            prefetch(state.counters.channel_flits, ZERO if channel == NONE else channel)
+            prefetch(pool.packet, vcs[request_age(const, state, output, first) & 0xFFFFFFFF].head_packet)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        if rows[output].waiting > 0:
-            packet = np.int64(vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
-            behind = np.int64(pool.packet[packet].next)
-            prefetch(pool.packet, packet if behind == NOBODY else behind)
-            ask_for_bit(state.outputs, output, tick + np.int64(pool.packet[packet].flits))
+        if output_records[output].requests_waiting > 0:
+            packet = np.int64(vcs[request_age(const, state, output, first) & 0xFFFFFFFF].head_packet)
+            next_packet = np.int64(pool.packet[packet].next)
+            prefetch(pool.packet, packet if next_packet == NONE else next_packet)
+            prefetch_bucket(state.output_wheel, output, tick + np.int64(pool.packet[packet].flits))

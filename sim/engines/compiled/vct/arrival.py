@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that come to a switch, from other switches and from hosts."""
+"""Arrivals at switches, and injection by hosts."""
 
 import numpy as np
 
@@ -9,207 +9,220 @@ from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
 from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.due import FULL, ask_for_next, next_chunk, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.messages import leave
-from flitlab.sim.engines.compiled.records import (
-    LATE,
-    NOBODY,
-    ZERO,
-    create,
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    next_block,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
 )
-from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
-from flitlab.sim.engines.compiled.vct.room import preferred, use_room, wait_for_room
-from flitlab.sim.engines.compiled.vct.rows import ports_of, present
-from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
-from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import record_injection
+from flitlab.sim.engines.compiled.records import (
+    NONE,
+    TICK_LIMIT,
+    ZERO,
+    inject_packet,
+)
+from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
+from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
+from flitlab.sim.engines.compiled.vct.credits import await_credits, consume_credits, select_vc
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_outputs
+from flitlab.sim.engines.compiled.vct.ugal import choose_route, queue_estimate
 
 
 @inner
-def _route(const, state, packet, tick):
-    """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
+def _route_packet(const, state, packet, tick):
+    """Choose the output of a packet that has arrived; NONE if the output is chosen in every tick (adaptive)."""
     record = state.pool.packet[packet]
-    here = _switch_of(state, packet)
-    destination = np.int64(record.destination)
-    target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_destination(const.routes, way, hop, here, target):
-        record.output = const.net.ports.eject[destination]
+    switch = _current_switch(state, packet)
+    dst_host = np.int64(record.dst_host)
+    dst_switch = np.int64(const.net.host_switch[dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_destination(const.routes, route, hop, switch, dst_switch):
+        record.output = const.net.ports.eject[dst_host]
     elif const.rule == ADAPTIVE:
-        record.output = NOBODY
+        record.output = NONE
     else:
-        source, sequence = np.int64(record.source), np.int64(record.sequence)
+        src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
         port = next_port(
-            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
         )
-        record.output = const.net.ports.out_base[here] + port
+        record.output = const.net.ports.out_base[switch] + port
 
 
 @inner
-def _arrive(const, state, packet, tick):
-    """Let a packet, whose header has been read, join its input VC.
+def _join_vc(const, state, packet, tick):
+    """Append a packet, whose header has been read, to its input VC.
 
-    If it is alone there it is at the front, and asks for its output.
+    In an empty VC it is the head packet, and requests its output.
     """
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
-    record.next = NOBODY
-    if by_congestion(const.rule):
-        state.vc[vc].queued += record.flits
-    if state.vc[vc].front == NOBODY:
-        state.vc[vc].front = packet
-        state.vc[vc].back = packet
-        present(const, state, vc, packet, max(tick, np.int64(state.vc[vc].left)))
+    record.next = NONE
+    if uses_congestion(const.rule):
+        state.vc[vc].queued_flits += record.flits
+    if state.vc[vc].head_packet == NONE:
+        state.vc[vc].head_packet = packet
+        state.vc[vc].last_packet = packet
+        request_outputs(const, state, vc, packet, max(tick, np.int64(state.vc[vc].predecessor_left_at)))
     else:
-        state.pool.packet[state.vc[vc].back].next = packet
-        state.vc[vc].back = packet
+        state.pool.packet[state.vc[vc].last_packet].next = packet
+        state.vc[vc].last_packet = packet
 
 
 @inner
-def _send(const, state, host, tick):
-    """Start a host's oldest packet if that is possible, and wake the host when that may change."""
+def _inject(const, state, host, tick):
+    """Start a host's oldest packet if possible; else schedule the host for when that may change."""
     host_record = state.host[host]
-    if host_record.born > tick:
-        if host_record.born < LATE:
-            wake(state.senders, host, min(host_record.born, tick + state.senders.mask))
+    if host_record.created_at > tick:
+        if host_record.created_at < TICK_LIMIT:
+            schedule(state.host_wheel, host, min(host_record.created_at, tick + state.host_wheel.mask))
         return
-    if host_record.free > tick:
-        wake(state.senders, host, host_record.free)
+    if host_record.free_at > tick:
+        schedule(state.host_wheel, host, host_record.free_at)
         return
     flits = host_record.flits
-    sender = len(state.rows) + host
-    place, _ = preferred(const, state, ZERO, sender, ZERO, const.vcs, flits)
-    if place == NOBODY:
-        wait_for_room(const, state, sender, ZERO, const.vcs)
+    upstream = len(state.output) + host
+    vc_number, _ = select_vc(const, state, ZERO, upstream, ZERO, const.vcs, flits)
+    if vc_number == NONE:
+        await_credits(const, state, upstream, ZERO, const.vcs)
         return
-    packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet].send, tick + flits)
-    set_way(const.compares, const, state, packet, tick)
-    state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + place
-    use_room(const, state, sender, place, flits)
-    comes = tick + const.injection + const.header
+    packet = inject_packet(const, state, host, tick)
+    record_injection(state.program, state.pool.packet[packet].send, tick + flits)
+    choose_route(const.congestion_aware, const, state, packet, tick)
+    state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
+    consume_credits(const, state, upstream, vc_number, flits)
+    ready_at = tick + const.injection_ticks + const.header_ticks
     if const.delayed:
-        comes += const.access[host]
-    put(state.arriving, packet, comes)
-    wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
+        ready_at += const.access[host]
+    schedule_event(state.arriving, packet, ready_at)
+    schedule(state.host_wheel, host, min(max(host_record.created_at, tick + flits), tick + state.host_wheel.mask))
 
 
 @inner
-def notice(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+def schedule_host(const, state, host, tick):
+    """Schedule the evaluation of a host that has packets to send."""
+    schedule(state.host_wheel, host, tick)
 
 
 @inner
-def arrive_all(const, state, tick):
-    """Take in the packets whose header has been read by now.
+def receive_packets(const, state, tick):
+    """Route the packets whose headers have been read by ``tick``, and append them to their input VCs.
 
-    What a full chunk of them needs begins to be loaded before it is used.
+    Full blocks of the calendar are prefetched.
     """
     arriving = state.arriving
-    chunk, filled = take(arriving, tick)
-    _think_again(const.compares, const, state, chunk, filled, tick)
-    while chunk != NOBODY:
-        ask_for_next(arriving, chunk)
-        if seldom(filled == FULL):
-            _ask_for_routes(const.net, const.routes, arriving, state.pool, state.vc, chunk)
-        for i in range(filled):
-            packet = packet_in(arriving, chunk, i)
-            _route(const, state, packet, tick)
-            _ask_for_rows(const, state, packet)
-        if seldom(filled == FULL):
-            _ask_for_bits(arriving, state.pool, state.outputs, chunk, tick)
-        for i in range(filled):
-            _arrive(const, state, packet_in(arriving, chunk, i), tick)
-        state.tally.scalars[EVENTS] += filled
-        chunk, filled = release(arriving, chunk), FULL
+    block, count = take_bucket(arriving, tick)
+    _reroute_arrivals(const.congestion_aware, const, state, block, count, tick)
+    while block != NONE:
+        prefetch_next_block(arriving, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            _prefetch_routes(const.net, const.routes, arriving, state.pool, state.vc, block)
+        for i in range(count):
+            packet = entry_in(arriving, block, i)
+            _route_packet(const, state, packet, tick)
+            _prefetch_outputs(const, state, packet)
+        if unlikely(count == BLOCK_ENTRIES):
+            _prefetch_buckets(arriving, state.pool, state.output_wheel, block, tick)
+        for i in range(count):
+            _join_vc(const, state, entry_in(arriving, block, i), tick)
+        state.counters.scalars[EVENTS] += count
+        block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
 @inner
-def _ask_for_rows(const, state, packet):
-    """Begin to load the rows of the outputs that a packet waits for."""
+def _prefetch_outputs(const, state, packet):
+    """Prefetch the records of the outputs that a packet will request."""
     output = np.int64(state.pool.packet[packet].output)
-    if output != NOBODY:
-        prefetch(state.rows, output)
+    if output != NONE:
+        prefetch(state.output, output)
     elif const.rule == ADAPTIVE:
-        here = _switch_of(state, packet)
-        ports = ports_of(const, state, packet, here)
+        switch = _current_switch(state, packet)
+        ports = allowed_ports(const, state, packet, switch)
         while ports:
-            prefetch(state.rows, const.net.ports.out_base[here] + lowest(ports))
+            prefetch(state.output, const.net.ports.out_base[switch] + lowest(ports))
             ports &= ports - np.uint64(1)
 
 
 @inner
-def _think_again(compares, const, state, chunk, filled, tick):
-    """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
+def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
+    """Re-route all packets of a bucket, with progressive routing, before the first joins its VC.
 
-    compares: ``const.compares``. chunk, filled: the first of the list, and how many packets are in it.
+    Parameters
+    ----------
+    congestion_aware: ``const.congestion_aware``.
+    block, count: the first block of the bucket, and the packets in it.
     """
-    if compares is None:
+    if congestion_aware is None:
         return
-    while const.rule == PROGRESSIVE and chunk != NOBODY:
-        for i in range(filled):
-            packet = packet_in(state.arriving, chunk, i)
-            think_again(const, state, packet, _switch_of(state, packet), ahead, tick)
-        chunk, filled = next_chunk(state.arriving, chunk), FULL
+    while const.rule == PROGRESSIVE and block != NONE:
+        for i in range(count):
+            packet = entry_in(state.arriving, block, i)
+            reroute(const, state, packet, _current_switch(state, packet), queue_estimate, tick)
+        block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @inner
-def _switch_of(state, packet):
-    """Return the switch to which a packet has come."""
+def _current_switch(state, packet):
+    """Return the switch at which a packet has arrived."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
 @routine
-def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
-    """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
+def _prefetch_routes(net, routes, arriving, pool, vc, block):
+    """Prefetch the records, and the table entries, by which the packets of a full block are routed.
 
-    vc: the records of VCs.
+    vc: VC [input VCs]. pool, arriving: as in the state.
     """
-    for i in range(FULL):
-        prefetch(pool.packet, packet_in(arriving, chunk, i))
-    for i in range(FULL):
-        prefetch(vc, pool.packet[packet_in(arriving, chunk, i)].input_vc)
+    for i in range(BLOCK_ENTRIES):
+        prefetch(pool.packet, entry_in(arriving, block, i))
+    for i in range(BLOCK_ENTRIES):
+        prefetch(vc, pool.packet[entry_in(arriving, block, i)].input_vc)
     if routes.form == TABLE or routes.form == VIA:
-        for i in range(FULL):
-            record = pool.packet[packet_in(arriving, chunk, i)]
-            here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
-            toward = leg_target(routes, np.int64(record.way), np.int64(record.hop), target)
-            prefetch(routes.ports.bytes, set_offset(routes.ports, toward, here))
+        for i in range(BLOCK_ENTRIES):
+            record = pool.packet[entry_in(arriving, block, i)]
+            switch, dst_switch = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
+            toward = leg_target(routes, np.int64(record.route), np.int64(record.hop), dst_switch)
+            prefetch(routes.ports.bytes, set_offset(routes.ports, toward, switch))
 
 
 @routine
-def _ask_for_bits(arriving, pool, outputs, chunk, tick):
-    """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
+def _prefetch_buckets(arriving, pool, outputs, block, tick):
+    """Prefetch the words of the timing wheel that the packets of a full block will set.
 
-    outputs: the wheel of outputs.
+    outputs: the timing wheel of outputs.
     """
-    for i in range(FULL):
-        output = np.int64(pool.packet[packet_in(arriving, chunk, i)].output)
-        if output != NOBODY:
-            ask_for_bit(outputs, output, tick)
+    for i in range(BLOCK_ENTRIES):
+        output = np.int64(pool.packet[entry_in(arriving, block, i)].output)
+        if output != NONE:
+            prefetch_bucket(outputs, output, tick)
 
 
 @inner
-def send_all(const, state, tick):
-    """Let every host send that is to be looked at in this tick and can."""
-    count = drain(state.senders, tick, state.members)
-    for begin in range(0, count, AT_ONCE):
-        end = min(count, begin + AT_ONCE)
-        if seldom(count > FEW):
-            _ask_for_hosts(const.net, const.vc_bits, state.host, state.room, len(state.rows), state.members[begin:end])
-        for i in range(begin, end):
-            _send(const, state, np.int64(state.members[i]), tick)
-    state.tally.scalars[EVENTS] += count
+def inject_packets(const, state, tick):
+    """Inject packets at all hosts scheduled for ``tick``."""
+    count = drain(state.host_wheel, tick, state.members)
+    for first in range(0, count, PREFETCH_BATCH):
+        end = min(count, first + PREFETCH_BATCH)
+        if unlikely(count > MIN_BATCH):
+            _prefetch_hosts(
+                const.net, const.vc_bits, state.host, state.free_flits, len(state.output), state.members[first:end]
+            )
+        for i in range(first, end):
+            _inject(const, state, np.int64(state.members[i]), tick)
+    state.counters.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(net, vc_bits, records, room, outputs, hosts):
-    """Begin to load what it takes to let some hosts send.
+def _prefetch_hosts(net, vc_bits, records, free, outputs, hosts):
+    """Prefetch the records of hosts, their arrival rates and the free flits of their injection channels.
 
-    vc_bits, room: of the run's constants and state. records: of all hosts. outputs: how many there are. hosts: uint32.
+    records: HOST [all hosts]. hosts: uint32, those to prefetch. outputs: number of outputs.
     """
     for host in hosts:
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
-        prefetch(room, (outputs + np.int64(host)) << vc_bits)
+        prefetch(free, (outputs + np.int64(host)) << vc_bits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets wait for each other for ever."""
+"""Detection of deadlocks among head packets."""
 
 import numpy as np
 
@@ -8,31 +8,31 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_destination
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_reserved_for_others
-from flitlab.sim.engines.compiled.due import listed
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.vct.room import places_of, room_of
-from flitlab.sim.engines.compiled.vct.rows import ports_of, vcs_of
+from flitlab.sim.engines.compiled.calendar_queue import list_events
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.vct.credits import credit_indices, free_flits
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports, allowed_vc_range
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 
-def stuck(const: VctConstants, state: VctState, now: int) -> bool:
-    """Tell whether the packet at the front of some VC can never move between ticks."""
-    returning = np.zeros(len(state.room), bool)
-    returning[places_of(listed(state.credits)[0])] = True
-    return bool(_stuck(const, state, returning))
+def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
+    """Tell whether some head packet can never move, between ticks."""
+    returning = np.zeros(len(state.free_flits), bool)
+    returning[credit_indices(list_events(state.returning_credits)[0])] = True
+    return bool(_has_deadlock(const, state, returning))
 
 
 @njit
-def _stuck(const, state, returning):
-    """Tell whether the packet at the front of some VC can never move: no VC it may take will ever have room.
+def _has_deadlock(const, state, returning):
+    """Tell whether some head packet can never move: no VC that it may take will ever have space.
 
-    A VC will have room if it has it, if room is on its way back, if a packet on its way into it will come to its front,
-    or if the packet at its front can move. returning: bool [places], whether room is on its way back.
+    A VC will have space if it has some, if credits of it are in flight, or if its head packet can move. returning: bool
+    [credit indices], whether credits are in flight.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
     for vc in range(count):
-        live[vc] = state.vc[vc].front == NOBODY or returning[state.vc[vc].credit]
+        live[vc] = state.vc[vc].head_packet == NONE or returning[state.vc[vc].credit_index]
     changed = True
     while changed:
         changed = False
@@ -45,37 +45,33 @@ def _stuck(const, state, returning):
 
 @njit
 def _can_move(const, state, vc, live):
-    """Tell whether the front packet of a VC finds room now or in a VC known to be live.
-
-    live: bool [input VCs].
-    """
-    packet = np.int64(state.vc[vc].front)
-    here = np.int64(state.vc[vc].switch)
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
-    if at_destination(const.routes, way, hop, here, target):
+    """Tell whether the head packet of a VC can move: now, or into a live VC; live: bool [input VCs]."""
+    packet = np.int64(state.vc[vc].head_packet)
+    switch = np.int64(state.vc[vc].switch)
+    dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+    route, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
+    if at_destination(const.routes, route, hop, switch, dst_switch):
         return True
-    base = const.net.ports.out_base[here]
+    base = const.net.ports.out_base[switch]
     if const.rule != ADAPTIVE:
-        return _opens(const, state, packet, np.int64(state.pool.packet[packet].output), live)
-    ports = ports_of(const, state, packet, here)
+        return _has_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
+    ports = allowed_ports(const, state, packet, switch)
     while ports:
-        if _opens(const, state, packet, base + lowest(ports), live):
+        if _has_space(const, state, packet, base + lowest(ports), live):
             return True
         ports &= ports - np.uint64(1)
     return False
 
 
 @njit
-def _opens(const, state, packet, output, live):
-    """Tell whether some VC of an output that a packet may take has room or will have it.
-
-    live: bool [input VCs].
-    """
+def _has_space(const, state, packet, output, live):
+    """Tell whether an allowed VC of an output has space, or is live; live: bool [input VCs]."""
     first = np.int64(const.net.ports.out_input[output]) * const.vcs
-    low, high = vcs_of(const, state, packet, output)
-    opens = False
-    for other in range(low, high):
-        has_room = live[first + other] or room_of(const, state, output, other) >= state.pool.packet[packet].flits
-        opens |= has_room and not is_reserved_for_others(const.resorts, low, other)
-    return opens
+    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    has_space = False
+    for other in range(first_vc, end_vc):
+        has_space_now = (
+            live[first + other] or free_flits(const, state, output, other) >= state.pool.packet[packet].flits
+        )
+        has_space |= has_space_now and not is_reserved_for_others(const.reserved_vcs, first_vc, other)
+    return has_space

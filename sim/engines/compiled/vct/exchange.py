@@ -1,153 +1,170 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets and room that cross from one region of a network to another.
+"""Packets and credits that cross cut edges between partitions.
 
-A VC between two regions has two records. That at its own switch has the packets that are in it; the twin, in the
-region that feeds it, says where they go.
+A VC of a cut edge has two records: the local record, at its switch, stores its packets; the remote copy, in the
+partition that feeds it, stores where to send them.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
-from flitlab.sim.engines.compiled.due import put
-from flitlab.sim.engines.compiled.mail import (
-    NOTES,
+from flitlab.sim.engines.compiled.calendar_queue import schedule_event
+from flitlab.sim.engines.compiled.mailbox import (
+    CONTROL,
     PACKETS,
-    all_posted,
-    box_from,
+    append_entry,
+    earliest_event,
     first_entry,
-    next_entry,
-    next_in_all,
-    say_whether_idle,
-    turn_over,
+    mailbox_from,
+    publish_next_event,
+    swap_mailboxes,
+    synchronize,
 )
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
-from flitlab.sim.engines.compiled.messages import last_ejected
-from flitlab.sim.engines.compiled.pool import free_record, take_record
-from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
-from flitlab.sim.engines.compiled.vct.room import give_back, skip
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import count_ejection
+from flitlab.sim.engines.compiled.pool import allocate_record, free_record
+from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, record_remote_delivery
+from flitlab.sim.engines.compiled.vct.credits import collect_skipped_credits, return_credits
 
-SOON = 6
-"""A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
-
-
-@inner
-def crosses(state, vc):
-    """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
-    return seldom(state.mail.regions > 1 and state.lane[vc] > 0)
+PREFETCH_DISTANCE = 6
+"""Entries of a mailbox by which prefetching is ahead: they are in the cache of another processor."""
 
 
 @inner
-def post_room(state, vc, back, flits):
-    """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
-    _note(state, np.int64(state.lane[vc]), state.vc[vc].credit, back, flits)
+def is_remote(state, vc):
+    """Tell whether the upstream of an input VC, or for a remote copy the VC, is in another partition."""
+    return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
 @inner
-def _note(state, lane, what, tick, flits):
-    """Post a note to region ``lane`` - 1."""
-    notes = state.mail.notes
-    entry = next_entry(state.mail, notes, lane, NOTES)
-    notes[entry, 0] = what
-    notes[entry, 1] = tick
-    notes[entry, 2] = flits
+def send_credits(state, vc, usable_at, flits):
+    """Return credits of an input VC to the partition that feeds it.
+
+    Parameters
+    ----------
+    vc: int64, the local record.
+    usable_at: int64, tick from which on the credits are usable.
+    flits: int64.
+    """
+    _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
 
 
 @inner
-def post_delivery(program, state, packet, tick):
-    """Let the sender of a message whose last packet is delivered at ``tick`` know it, if it waits in another region.
+def _send_control(state, remote_partition, subject, tick, flits):
+    """Append (subject, tick, flits) to the mailbox of partition ``remote_partition`` - 1."""
+    control = state.mailboxes.control
+    entry = append_entry(state.mailboxes, control, remote_partition, CONTROL)
+    control[entry, 0] = subject
+    control[entry, 1] = tick
+    control[entry, 2] = flits
 
-    program: ``state.program``.
+
+@inner
+def send_completion(program, state, packet, tick):
+    """Announce the delivery of a message's last packet if its sender waits in another partition.
+
+    Parameters
+    ----------
+    program: ``state.program``, or None.
+    packet: int64.
+    tick: int64, of the delivery.
     """
     if program is None:
         return
-    if state.mail.regions > 1:
+    if state.mailboxes.partitions > 1:
         send = np.int64(state.pool.packet[packet].send)
-        lane = lane_of_waiting(program.ranks, send)
-        if lane > 0 and last_ejected(program, send):
-            _note(state, lane, send, tick, np.int64(0))
+        remote_partition = awaiting_partition(program.ranks, send)
+        if remote_partition > 0 and count_ejection(program, send):
+            _send_control(state, remote_partition, send, tick, np.int64(0))
 
 
 @inner
-def post_packet(state, packet, twin, comes):
-    """Let a packet go to another region, where it is ready to be routed at tick ``comes``.
+def send_packet(state, packet, remote_vc, ready_at):
+    """Send a packet to another partition.
 
-    twin: of the input VC that it goes to, the record in this region.
+    Parameters
+    ----------
+    packet: int64; its record is freed.
+    remote_vc: int64, the remote copy of the input VC.
+    ready_at: int64, tick at which the packet is ready to be routed.
     """
-    packets = state.mail.packets
-    entry = next_entry(state.mail, packets, np.int64(state.lane[twin]), PACKETS)
+    packets = state.mailboxes.packets
+    entry = append_entry(state.mailboxes, packets, np.int64(state.remote_partition[remote_vc]), PACKETS)
     packets[entry] = state.pool.packet[packet]
-    packets[entry].input_vc = state.vc[twin].twin
-    packets[entry].next = comes
+    packets[entry].input_vc = state.vc[remote_vc].remote_copy
+    packets[entry].next = ready_at
     free_record(state.pool, packet)
 
 
 @routine
-def exchange(const, state, tick, until):
-    """Wait for all regions to come to the end of a window, ``tick``, and take in what is for this one.
+def exchange_mailboxes(const, state, tick, until):
+    """Wait at the barrier after a lookahead window that ends at ``tick``, and read all mailboxes.
 
-    Returns the tick at which to go on: a later one if there are no packets until then, ``until`` if that is called off.
+    Returns
+    -------
+    The tick to continue at: a later one if no packet is in flight until then, ``until`` if the run is cancelled.
     """
-    _sum_up(state.program, state)
-    if not all_posted(state.mail):
+    _publish_status(state.program, state)
+    if not synchronize(state.mailboxes):
         return until
-    end, tick = tick, _next_tick(state.program, state, tick, until)
-    for region in range(state.mail.regions):
-        box = box_from(state.mail, region)
-        first = first_entry(state.mail, state.mail.packets, box)
-        for entry in range(first, first + state.mail.count[box, PACKETS]):
-            _take_in(state, entry)
-        first = first_entry(state.mail, state.mail.notes, box)
-        for entry in range(first, first + state.mail.count[box, NOTES]):
-            _take_note(state.program, state, entry)
-    turn_over(state.mail)
-    skip(state.program, const, state, end, tick)
+    window_end, tick = tick, _next_window(state.program, state, tick, until)
+    for partition in range(state.mailboxes.partitions):
+        mailbox = mailbox_from(state.mailboxes, partition)
+        first = first_entry(state.mailboxes, state.mailboxes.packets, mailbox)
+        for entry in range(first, first + state.mailboxes.count[mailbox, PACKETS]):
+            _receive_packet(state, entry)
+        first = first_entry(state.mailboxes, state.mailboxes.control, mailbox)
+        for entry in range(first, first + state.mailboxes.count[mailbox, CONTROL]):
+            _receive_control(state.program, state, entry)
+    swap_mailboxes(state.mailboxes)
+    collect_skipped_credits(state.program, const, state, window_end, tick)
     return tick
 
 
 @inner
-def _sum_up(program, state):
-    """Tell the other regions whether there are packets in this one, and when its program goes on."""
+def _publish_status(program, state):
+    """Publish whether this partition has packets, and the next event of its program."""
     if program is None:
         return
-    scalars, free = state.tally.scalars, state.pool.free
-    waiting = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
-    active = waiting or free[len(free) - 1] < len(free) - 1
-    say_whether_idle(state.mail, np.int64(active), next_event(program.ranks))
+    scalars, free = state.counters.scalars, state.pool.free
+    has_unsent = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
+    active = has_unsent or free[len(free) - 1] < len(free) - 1
+    publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
 
 
 @inner
-def _next_tick(program, state, tick, until):
-    """Find the tick at which to go on after a window: that of the next event if there are no packets."""
+def _next_window(program, state, tick, until):
+    """Return the tick of the next window: that of the next event if no partition has packets."""
     if program is None:
         return tick
-    return max(tick, min(until, next_in_all(state.mail)))
+    return max(tick, min(until, earliest_event(state.mailboxes)))
 
 
 @inner
-def _take_note(program, state, entry):
-    """Take in what another region has to say: of room, or of a message that will have been delivered there."""
-    what, tick = np.int64(state.mail.notes[entry, 0]), np.int64(state.mail.notes[entry, 1])
-    flits = np.int64(state.mail.notes[entry, 2])  # an int64, as elsewhere: of other types there would be another copy
+def _receive_control(program, state, entry):
+    """Read a control entry: returned credits, or the completion of a message."""
+    subject, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
+    flits = np.int64(state.mailboxes.control[entry, 2])  # int64 as elsewhere: each type compiles its own copy
     if flits > 0:
-        give_back(state, what, tick, flits)
+        return_credits(state, subject, tick, flits)
     else:
-        _complete(program, what, tick)
+        _record_completion(program, subject, tick)
 
 
 @inner
-def _complete(program, send, tick):
-    """Note that all of the message of a send will have been delivered at ``tick``."""
+def _record_completion(program, send, tick):
+    """Record that the message of a send will have been delivered at ``tick``."""
     if program is None:
         return
-    will_be_delivered(program.ranks, send, tick)
+    record_remote_delivery(program.ranks, send, tick)
 
 
 @inner
-def _take_in(state, entry):
-    """Put a packet from another region among those that come to switches."""
-    packets = state.mail.packets
-    prefetch(packets, entry + SOON)
-    packet = take_record(state.pool)
+def _receive_packet(state, entry):
+    """Move a packet from a mailbox into the calendar of arrivals."""
+    packets = state.mailboxes.packets
+    prefetch(packets, entry + PREFETCH_DISTANCE)
+    packet = allocate_record(state.pool)
     state.pool.packet[packet] = packets[entry]
-    put(state.arriving, packet, np.int64(packets[entry].next))
+    schedule_event(state.arriving, packet, np.int64(packets[entry].next))

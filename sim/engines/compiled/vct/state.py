@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of virtual cut-through is made of: its constants, its state, and both at tick 0."""
+"""Constants and state of a run of virtual cut-through, and both at tick 0.
+
+Record layouts are documented here, with units; kernels refer to them. Indices and ticks are uint32; NONE stands for no
+entity.
+"""
 
 from typing import NamedTuple
 
@@ -15,115 +19,139 @@ from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.due import Due, make_due
-from flitlab.sim.engines.compiled.mail import Mail, no_mail
-from flitlab.sim.engines.compiled.memory import aligned, records_in_lines, whole_lines
+from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, make_calendar_queue
+from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
+from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
-from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tally
-from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake_all
+from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
+from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
+from flitlab.sim.engines.compiled.ugal import uses_congestion
 
-# An input VC, half a cache line.
+# An input VC, half a cache line. A VC of a cut edge has a second record, a remote copy in the partition that feeds it.
 VC = np.dtype(
     [
-        ("front", np.uint32),  # the packet that is first in it
-        ("back", np.uint32),  # and the last one
-        ("left", np.uint32),  # tick at which the packet before them has left it
-        ("credit", np.uint32),  # where its room is counted (see ``room``)
+        ("head_packet", np.uint32),  # packet at the front, or NONE
+        ("last_packet", np.uint32),  # packet at the end, or NONE
+        ("predecessor_left_at", np.uint32),  # tick at which the tail of the previous head packet has left
+        ("credit_index", np.uint32),  # index in VctState.free_flits of the free flits of this VC
         ("switch", np.uint32),
-        ("queued", np.uint32),  # flits of the packets in it that are routed and not granted, if congestion decides
-        ("eligible", np.uint32),  # tick from which on its first packet may be granted
-        ("twin", np.uint32),  # of a VC between regions (see ``exchange``): the record that it has in the other one
+        ("queued_flits", np.uint32),  # flits of routed packets without a grant; counted if routing is congestion-aware
+        ("eligible_at", np.uint32),  # tick from which on the head packet may be granted
+        ("remote_copy", np.uint32),  # of a VC of a cut edge: the index of its other record
     ]
 )
 
 # An output, a cache line.
 OUTPUT = np.dtype(
     [
-        ("busy", np.uint32),  # tick until which it is held
-        ("waiting", np.uint32),  # how many heads wait for it
-        ("entry", np.uint32),  # the input at its end,
-        ("channel", np.uint32),  # and its channel, both NOBODY if it ejects
-        ("heads", np.int64, 6),  # key and want of the first INLINE heads that wait, in order (see ``rows``)
+        ("busy_until", np.uint32),  # tick at which the output is free again
+        ("requests_waiting", np.uint32),  # requests of head packets for this output
+        ("downstream_input", np.uint32),  # input at the end of the channel; NONE if the output ejects
+        ("channel", np.uint32),  # NONE if the output ejects
+        ("first_requests", np.int64, 6),  # age key and request of the first INLINE_REQUESTS head packets, oldest first
     ]
 )
-OUTPUT_WORDS, HEADS_AT, INLINE = 8, 2, 3
+OUTPUT_WORDS, REQUESTS_WORD, INLINE_REQUESTS = 8, 2, 3
+"""Layout of an output: its int64s, the word at which requests begin, and how many requests the record stores."""
 
-# What an output offers the adaptive head that is visited: a VC, and its cost (``rules.adaptive``).
-VC_OFFERED, COST = range(2)
+OUT_VC, COST = range(2)
+"""Columns of VctState.candidate: the VC that an output can grant to the visited head packet, and its cost in flits."""
 
 
 class VctConstants(NamedTuple):
-    """The constants of a run of virtual cut-through; times are in ticks."""
+    """Constants of a run of virtual cut-through.
+
+    Names that end with ``_ticks`` are times in ticks. ``delay``, ``access`` and ``credit_delay`` are extra ticks of
+    single channels, on top of these.
+    """
 
     net: Net
-    vcs: int  # of an input
-    policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
-    resorts: int  # of the VCs, the first ones that are taken only if no other has room
-    rule: int  # how one of several ways is chosen: RANDOM ...
-    compares: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
-    shared_input: bool  # whether an input sends one packet at a time
-    oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
-    buffer_flits: int  # room of an input VC
-    header: int
-    switch: int
-    link: int
-    injection: int
-    ejection: int
-    credit: int
-    vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.room``
-    behind_at: int  # index in ``VctState.heads`` of the first word of the heads behind the first ones of output 0
-    behind_words: int  # and words from there to those of the next output
+    vcs: int  # VCs of an input
+    policy: int  # VC policy: ANY ... (flitlab.models.rules.tables)
+    reserved_vcs: int  # VCs 0 .. reserved_vcs - 1 are taken only if no other VC has space
+    rule: int  # selection among several routes or ports: RANDOM ...
+    congestion_aware: bool | None  # True if routes depend on congestion; None, not False, keeps that code uncompiled
+    shared_input: bool  # an input sends one packet at a time
+    oldest_first: bool  # arbitration by creation of the packet, not by waiting time
+    buffer_flits: int  # capacity of an input VC
+    header_ticks: int
+    switch_ticks: int
+    link_ticks: int
+    injection_ticks: int
+    ejection_ticks: int
+    credit_ticks: int
+    vc_bits: int  # VctState.free_flits has 1 << vc_bits entries per upstream
+    overflow_start: int  # index in VctState.requests of request INLINE_REQUESTS of output 0, less 2 * INLINE_REQUESTS
+    overflow_words: int  # distance in VctState.requests between the overflow of two outputs
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
-    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
-    access: Ints  # int64 [hosts]: ticks of each beyond ``injection`` and ``ejection``
-    credit_delay: Ints  # int64 [inputs]: ticks of the credits of each beyond ``credit``
-    delayed: bool  # whether any of these is more than 0
+    delay: Ints  # int64 [channels]: ticks on top of ``link_ticks``
+    access: Ints  # int64 [hosts]: ticks on top of ``injection_ticks`` and ``ejection_ticks``
+    credit_delay: Ints  # int64 [inputs]: ticks on top of ``credit_ticks``
+    delayed: bool  # some extra ticks are not 0
     rings: Rings
 
 
 class VctState(NamedTuple):
-    """The state of a run of virtual cut-through: all that changes."""
+    """State of a run of virtual cut-through: all that changes.
+
+    The *upstream* of a VC is what sends into it: an output, or the number of outputs + a host.
+    """
 
     pool: Pool
     vc: np.ndarray  # VC [input VCs]
-    lane: np.ndarray  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
-    room: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
-    credits: Due  # room on its way back, by the tick from which on it is usable
-    input_busy: np.ndarray  # uint32 [inputs]
-    rows: np.ndarray  # OUTPUT [outputs]
-    heads: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
+    remote_partition: np.ndarray  # uint8 [input VCs]: partition at the other end of a cut edge, plus 1; else 0
+    free_flits: Words  # uint32 [(outputs + hosts) << vc_bits]: free flits of each downstream VC, as its upstream knows
+    returning_credits: CalendarQueue  # credits in flight, by the tick from which on they are usable
+    input_busy: np.ndarray  # uint32 [inputs]: tick at which a shared input is free again
+    output: np.ndarray  # OUTPUT [outputs]
+    requests: Ints  # int64: the memory of ``output``, and behind it the requests that its records cannot store
     host: np.ndarray  # HOST [hosts]
-    arriving: Due  # packets by the tick at which they are ready to be routed
-    leaving: Due  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
-    cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
-    offer: Ints  # int64 [outputs of a switch, 2]: scratch, see ``VC_OFFERED``
-    used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (ADAPTIVE)
-    outputs: Wheel
-    senders: Wheel
-    mail: Mail
+    arriving: CalendarQueue  # packets, by the tick at which they are ready to be routed
+    ejecting: CalendarQueue  # packets, by the tick at which their tail is delivered
+    members: Words  # uint32 [more than outputs or hosts]: scratch, the outputs or hosts of a tick
+    cursor: Ints  # int64 [outputs of a switch]: scratch, index of the next request of each
+    candidate: Ints  # int64 [outputs of a switch, 2]: scratch, columns OUT_VC and COST
+    credits_in_use_cache: (
+        Ints  # int64 [outputs, 2]: downstream credits in use, and the tick of this count (adaptive routing)
+    )
+    output_wheel: TimingWheel  # outputs to allocate, by tick
+    host_wheel: TimingWheel  # hosts to evaluate, by tick
+    mailboxes: Mailboxes
     program: Program | None
-    tally: Tally
+    counters: RunCounters
 
 
 def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
     """Make the constants and the state of a run at tick 0.
 
-    arrivals, packets: what hosts send. seed: of all draws.
+    Parameters
+    ----------
+    scenario: topology, routes, traffic and switching parameters.
+    arrivals: when hosts create packets.
+    packets: lengths in flits, and destinations, of these packets.
+    seed: of all draws.
+
+    Returns
+    -------
+    (constants, state). Pools and calendars hold the most packets and credits that can exist at a time.
+
+    Raises
+    ------
+    ValueError
+        A program has times too long to be counted in ticks.
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
-    slots = model.buffer_flits // shortest
+    packets_per_vc = model.buffer_flits // shortest
     horizon = longest + model.credit + model.switch + model.header + topology.longest_delay
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
-    row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
-    behind_words = whole_lines(2 * max(row - INLINE, 1), np.int64)
+    max_requests = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
+    overflow_words = round_to_cache_lines(2 * max(max_requests - INLINE_REQUESTS, 1), np.int64)
     vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
     credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
@@ -131,21 +159,21 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
-        resorts=reserved_vcs(tables, model.vc_policy),
+        reserved_vcs=reserved_vcs(tables, model.vc_policy),
         rule=scenario.routes.select,
-        compares=True if interpreted(by_congestion)(scenario.routes.select) else None,
+        congestion_aware=True if interpreted(uses_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
-        header=model.header,
-        switch=model.switch,
-        link=model.link,
-        injection=model.injection,
-        ejection=model.ejection,
-        credit=model.credit,
+        header_ticks=model.header,
+        switch_ticks=model.switch,
+        link_ticks=model.link,
+        injection_ticks=model.injection,
+        ejection_ticks=model.ejection,
+        credit_ticks=model.credit,
         vc_bits=vc_bits,
-        behind_at=outputs * OUTPUT_WORDS - 2 * INLINE,
-        behind_words=behind_words,
+        overflow_start=outputs * OUTPUT_WORDS - 2 * INLINE_REQUESTS,
+        overflow_words=overflow_words,
         routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
@@ -154,78 +182,90 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         delayed=topology.has_delays,
         rings=make_rings(topology),
     )
-    # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
-    pool = make_pool(inputs * model.vcs * slots + int(most_leaving(constants).sum()), PACKET)
-    vc = make_vcs(inputs * model.vcs)
-    _set_places(vc, ports, model.vcs, vc_bits)
-    heads = aligned(1, outputs * (OUTPUT_WORDS + behind_words), np.int64)[0]
-    rows = heads[: outputs * OUTPUT_WORDS].view(OUTPUT)
-    set_ends(rows, ports)
+    # Credits bound the packets in buffers and in flight to them; the rate of ejection channels bounds those ejecting.
+    pool = make_pool(inputs * model.vcs * packets_per_vc + int(max_ejecting(constants).sum()), PACKET)
+    vc = make_vc_records(inputs * model.vcs)
+    _set_upstream(vc, ports, model.vcs, vc_bits)
+    requests = aligned(1, outputs * (OUTPUT_WORDS + overflow_words), np.int64)[0]
+    output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
+    set_downstream(output_records, ports)
     state = VctState(
         pool=pool,
         vc=vc,
-        lane=np.zeros(len(vc), np.uint8),
-        room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
-        credits=make_credits(ticks, _most_returning(model, ports, credit_delay, shortest, longest)),
+        remote_partition=np.zeros(len(vc), np.uint8),
+        free_flits=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
+        returning_credits=make_credit_queue(ticks, _max_returning(model, ports, credit_delay, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
-        rows=rows,
-        heads=heads,
-        host=records_in_lines(hosts, HOST),
-        arriving=make_due(ticks, len(pool.packet)),
-        leaving=make_due(ticks, len(pool.packet)),
+        output=output_records,
+        requests=requests,
+        host=aligned_records(hosts, HOST),
+        arriving=make_calendar_queue(ticks, len(pool.packet)),
+        ejecting=make_calendar_queue(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
-        offer=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
-        used=np.full((outputs, 2), -1, np.int64),
-        outputs=make_wheel(outputs, ticks),
-        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
-        mail=no_mail(),
+        candidate=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
+        credits_in_use_cache=np.full((outputs, 2), -1, np.int64),
+        output_wheel=make_timing_wheel(outputs, ticks),
+        host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
+        mailboxes=no_mailboxes(),
         program=make_program(scenario),
-        tally=records.make_tally(topology),
+        counters=records.make_counters(topology),
     )
-    records.first_packets(constants, state)
-    wake_all(state.senders, np.arange(hosts), 0)
+    records.draw_first_packets(constants, state)
+    schedule_all(state.host_wheel, np.arange(hosts), 0)
     return constants, state
 
 
-def set_ends(rows: np.ndarray, ports: Ports) -> None:
-    """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
-    rows["entry"], rows["channel"] = ports.out_input, ports.out_channel
+def set_downstream(output_records: np.ndarray, ports: Ports) -> None:
+    """Fill in the downstream input and the channel of outputs.
 
-
-def make_credits(ticks: int, returns: int) -> Due:
-    """Make empty lists of returning room, for so many packets' room in all."""
-    return make_due(ticks, returns, np.uint64)
-
-
-def _most_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
-    """Bound how many packets have room that is still on its way back.
-
-    An output sends one packet at a time, and no more can be on their way to a sender than fit into the buffers. Packets
-    have ``shortest`` to ``longest`` flits. credit_delay: of each input, as in the constants.
+    Parameters
+    ----------
+    output_records: OUTPUT [outputs].
+    ports: port numbers of the network, NONE or negative where an output ejects.
     """
-    usual = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
-    held = model.vcs * (model.buffer_flits // shortest)
-    late = credit_delay > 0
-    return usual + int(np.minimum(model.vcs * (credit_delay[late] // shortest + 1), held).sum())
+    output_records["downstream_input"], output_records["channel"] = ports.out_input, ports.out_channel
 
 
-def most_leaving(const: VctConstants) -> Ints:
-    """Bound how many packets are on their way from its switch to each host, int64 [hosts]."""
+def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:
+    """Make an empty calendar of returning credits.
+
+    Parameters
+    ----------
+    ticks: horizon, a power of two.
+    packets: packets whose credits can be in flight at a time.
+    """
+    return make_calendar_queue(ticks, packets, np.uint64)
+
+
+def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
+    """Bound the packets whose credits are in flight.
+
+    An output sends one packet at a time, and the credits of an upstream never exceed the buffers. Packets have
+    ``shortest`` to ``longest`` flits; credit_delay: int64 [inputs], ticks on top of ``model.credit``.
+    """
+    typical = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
+    per_input = model.vcs * (model.buffer_flits // shortest)
+    delayed = credit_delay > 0
+    return typical + int(np.minimum(model.vcs * (credit_delay[delayed] // shortest + 1), per_input).sum())
+
+
+def max_ejecting(const: VctConstants) -> Ints:
+    """Bound the packets in flight from its switch to each host, int64 [hosts]."""
     flits = const.net.packets.flits
-    found: Ints = (int(flits.max()) + const.switch + const.ejection + const.access) // int(flits.min()) + 2
-    return found
+    bound: Ints = (int(flits.max()) + const.switch_ticks + const.ejection_ticks + const.access) // int(flits.min()) + 2
+    return bound
 
 
-def make_vcs(count: int) -> np.ndarray:
-    """Make the records of so many input VCs, in which nothing is: VC [count]."""
-    vc = records_in_lines(count, VC)
-    vc["front"] = vc["back"] = NOBODY
+def make_vc_records(count: int) -> np.ndarray:
+    """Make the records of empty input VCs: VC [count]."""
+    vc = aligned_records(count, VC)
+    vc["head_packet"] = vc["last_packet"] = NONE
     return vc
 
 
-def _set_places(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
-    """Fill in where the input VCs of a network are, and where their room is counted."""
+def _set_upstream(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
+    """Fill in the switch and the credit index of the input VCs of a network."""
     vc["switch"] = np.repeat(ports.in_switch, vcs)
-    sender = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
-    vc["credit"] = ((sender[:, None] << vc_bits) + np.arange(vcs)).ravel()
+    upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
+    vc["credit_index"] = ((upstream[:, None] << vc_bits) + np.arange(vcs)).ravel()

@@ -1,36 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways by congestion, and congestion as ugal sees it.
+"""Routes of packets, and the queue estimate that congestion-aware routing compares.
 
-``const.compares`` is None where ways do not depend on congestion: where an argument is None, Numba compiles only the
-branch for that.
+``const.congestion_aware`` is None where routes do not depend on congestion: for a None argument Numba compiles only
+that branch.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled import records, ugal
-from flitlab.sim.engines.compiled.vct.room import used_behind
-from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at
+from flitlab.sim.engines.compiled.vct.credits import credits_in_use
+from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_age
 
 
 @inner
-def ahead(const, state, here, port, tick):
-    """Measure what is ahead on a channel: (flits, the switch at its end).
+def queue_estimate(const, state, switch, port, tick):
+    """Return the queue estimate of a channel, in flits, and the switch at its end.
 
-    Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
-    channel, by its switch and its port there.
+    The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
+    use.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
-    output, flits = const.net.ports.out_base[here] + port, np.int64(0)
-    for i in range(np.int64(state.rows[output].waiting)):
-        flits += np.int64(state.vc[key_at(const, state, output, i) & 0xFFFFFFFF].queued)
-    flits += used_behind(const, state, output)
-    return flits, np.int64(const.net.ports.in_switch[entry_of(state, output)])
+    output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
+    for i in range(np.int64(state.output[output].requests_waiting)):
+        flits += np.int64(state.vc[request_age(const, state, output, i) & 0xFFFFFFFF].queued_flits)
+    flits += credits_in_use(const, state, output)
+    return flits, np.int64(const.net.ports.in_switch[downstream_input(state, output)])
 
 
 @inner
-def set_way(compares, const, state, packet, tick):
-    """Fix the way of a packet that has just been created; compares: ``const.compares``."""
-    if compares is None:
-        records.set_way(const, state, packet)
+def choose_route(congestion_aware, const, state, packet, tick):
+    """Choose the route of a packet at injection.
+
+    Parameters
+    ----------
+    congestion_aware: ``const.congestion_aware``.
+    packet: int64.
+    tick: int64.
+    """
+    if congestion_aware is None:
+        records.choose_route(const, state, packet)
     else:
-        ugal.set_way(const, state, packet, ahead, tick)
+        ugal.choose_route(const, state, packet, queue_estimate, tick)

@@ -1,69 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wormhole switching, compiled.
 
-An input VC knows for what reasons its front flit cannot be sent. When the last of them is gone it joins the list of
-those that are ready; what is on its way, to a switch, to a host, or back to the sender as a credit, is in a queue for
-each length of delay. So every step of a tick is a loop over those that take part in it, and these loops have hardly a
-branch that could be mispredicted, which would cost more than all the rest.
+An input VC stores the reasons why its front flit cannot be sent. When the last one is cleared, it joins the ready list.
+Flits and credits in flight are in delay queues, one for each length of delay. Each step of a tick is hence a loop over
+its participants, almost without mispredicted branches, which would dominate the run time.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner, kernel
-from flitlab.sim.engines.compiled.messages import next_tick
-from flitlab.sim.engines.compiled.records import NOBODY, log_is_full, run_program
+from flitlab.sim.engines.compiled.messages import next_active_tick
+from flitlab.sim.engines.compiled.records import NONE, log_is_full, run_program
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
-from flitlab.sim.engines.compiled.wormhole.deadlock import stuck
-from flitlab.sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
-from flitlab.sim.engines.compiled.wormhole.hosts import notice, send_all
-from flitlab.sim.engines.compiled.wormhole.queues import close
+from flitlab.sim.engines.compiled.wormhole.deadlock import is_deadlocked
+from flitlab.sim.engines.compiled.wormhole.flits import collect_credits, eject_flits, read_headers, receive_flits
+from flitlab.sim.engines.compiled.wormhole.hosts import inject_flits, schedule_host
+from flitlab.sim.engines.compiled.wormhole.queues import close_tick
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U, WormholeState, build
 
-__all__ = ["advance", "build", "moved", "stuck"]
+__all__ = ["advance", "build", "count_grants", "is_deadlocked"]
 
 
-def moved(state: WormholeState) -> int:
-    """Return how many flits have been granted so far."""
-    return int(state.vc["carried"].sum(dtype=np.int64))
+def count_grants(state: WormholeState) -> int:
+    """Return the number of flits granted so far."""
+    return int(state.vc["flits_sent"].sum(dtype=np.int64))
 
 
 @inner
 def _count_flits(const, state):
-    """Bring the counters of the channels up to date."""
-    for output in range(U(len(state.stock))):
+    """Update the counters of channels."""
+    for output in range(U(len(state.vc_set))):
         channel = U(const.net.ports.out_channel[output])
-        if channel != U(NOBODY):
-            first, flits = U(state.stock[output].first), U(0)
-            for vc in range(first, first + U(const.vcs)):
-                flits += U(state.vc[vc].carried)
-            state.tally.channel_flits[channel] = flits
+        if channel != U(NONE):
+            ready_start, flits = U(state.vc_set[output].first), U(0)
+            for vc in range(ready_start, ready_start + U(const.vcs)):
+                flits += U(state.vc[vc].flits_sent)
+            state.counters.channel_flits[channel] = flits
 
 
 @kernel
 def advance(const, state, now, until):
     """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns the tick reached, which is less than ``until`` if the log is full.
+    Parameters
+    ----------
+    const, state: see :mod:`flitlab.sim.engines.compiled.wormhole.state`.
+    now, until: int64, ticks.
+
+    Returns
+    -------
+    The tick reached: less than ``until`` if the log is full.
     """
-    first, ready, asking, tick, sparse = U(0), U(state.ready[-1]), U(state.asking[-1]), now, True
+    ready_start, ready_end, new_heads, tick, sparse = U(0), U(state.ready[-1]), U(state.new_heads[-1]), now, True
     while tick < until and not log_is_full(const, state):
-        ready, asking = land_all(const, state, tick, ready, asking)
-        deliver_all(const, state, tick)
-        ready = restore_all(const, state, tick, ready)
-        if const.header > 1:
-            ready = read_headers(const, state, tick, ready)
-        following = const.spare - first  # where those who can send in the next tick are listed
-        given = vc_allocation.allocate_all(const, state, asking, ready if const.header == 0 else following, tick)
-        run_program(state.program, const, state, tick, notice)
-        send_all(const, state, tick)
-        if const.header == 0:  # a head can be switched in the tick in which it gets its VC
-            ready, given = given, following
-        ready, asking, sparse = switch_allocation.allocate_all(const, state, tick, first, ready, given, sparse)
-        first = following
-        close(const, state, tick)
-        tick = next_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
-    for i in range(ready - first):
-        state.ready[i] = state.ready[first + i]
-    state.ready[-1], state.asking[-1] = ready - first, asking
+        ready_end, new_heads = receive_flits(const, state, tick, ready_end, new_heads)
+        eject_flits(const, state, tick)
+        ready_end = collect_credits(const, state, tick, ready_end)
+        if const.header_ticks > 1:
+            ready_end = read_headers(const, state, tick, ready_end)
+        next_ready = const.ready_capacity - ready_start  # begin of the ready list of the next tick
+        granted_end = vc_allocation.allocate_all(
+            const, state, new_heads, ready_end if const.header_ticks == 0 else next_ready, tick
+        )
+        run_program(state.program, const, state, tick, schedule_host)
+        inject_flits(const, state, tick)
+        if const.header_ticks == 0:  # a head flit can be sent in the tick of its VC grant
+            ready_end, granted_end = granted_end, next_ready
+        ready_end, new_heads, sparse = switch_allocation.allocate_all(
+            const, state, tick, ready_start, ready_end, granted_end, sparse
+        )
+        ready_start = next_ready
+        close_tick(const, state, tick)
+        tick = next_active_tick(state.program, state, tick, until, np.int64(ONE << const.due_bits))
+    for i in range(ready_end - ready_start):
+        state.ready[i] = state.ready[ready_start + i]
+    state.ready[-1], state.new_heads[-1] = ready_end - ready_start, new_heads
     _count_flits(const, state)
     return tick

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both allocations have in common: who asks for something, and who comes first.
+"""Arbitration shared by both allocators: contention and bids.
 
-A record of what is asked for has one number, ``best``: the time, and below it either whether one has asked for it at
-that time or several have, 1 or 2, or the highest bid made. A time is greater than all before, so nothing has to be
-cleared. Every step of a tick has its own: each iteration of VC allocation, the count of who asks for the crossbar, each
-iteration of its allocation, and one at which nobody bids. Where mostly nobody else asks, all bids can be spared.
+The record of a resource has one number, ``best_bid``: the time and, below it, either 1 or 2 (requested once, or several
+times, at that time) or the highest bid. Times increase, so that nothing has to be cleared. Every step of a tick has a
+time: each iteration of VC allocation, the count of crossbar requests, each iteration of switch allocation, and one at
+which no bid is made. Where most requests are uncontended, bids are skipped.
 """
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
 
-TIME_AT = U(VC_BITS)
-"""Bits below the time, enough for the number of an input VC."""
+TIME_SHIFT = U(VC_BITS)
+"""Bits below the time: enough for the number of an input VC."""
 
 
 @inner
 def time_of(const, tick, step):
     """Return the time of a step of a tick."""
     iterations = U(const.iterations)
-    return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_AT
+    return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
 
 
 @inner
-def ask_for(record, time):
-    """Note that one more asks for something."""
-    record.best = time + ONE + U(U(record.best) >= time)
+def add_request(record, time):
+    """Count one more request for a resource."""
+    record.best_bid = time + ONE + U(U(record.best_bid) >= time)

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether packets wait for each other for ever."""
+"""Detection of deadlocks among the flits at the front of input VCs."""
 
 import numpy as np
 
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.wormhole.routing import allowed_outputs, allowed_vcs_at, front_packet
 from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit
-def stuck(const, state, now):
-    """Tell whether the flit at the front of some input VC can never move.
+def is_deadlocked(const, state, now):
+    """Tell whether the front flit of some input VC can never move.
 
-    It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it may take one that
-    is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
+    It can move if the downstream buffer has space, or can itself move a flit; without an output VC, if an allowed VC is
+    free, or its holder can move. (Adaptive routing also requires space in a free VC.)
     """
-    live = state.vc.landed[: const.inputs] == state.vc.front[: const.inputs]
+    live = state.vc.write_index[: const.input_vcs] == state.vc.read_index[: const.input_vcs]
     changed = True
     while changed:
         changed = False
-        for vc in range(const.inputs):
+        for vc in range(const.input_vcs):
             if not live[vc] and _can_move(const, state, vc, live):
                 live[vc] = True
                 changed = True
@@ -30,50 +30,44 @@ def stuck(const, state, now):
 
 
 @njit
-def _drains(const, state, to, live):
-    """Tell whether the buffer at the end of an output VC will take a flit.
-
-    to: the VC. live: bool [input VCs].
-    """
-    if to >= const.inputs or live[to]:
+def _drains(const, state, next_vc, live):
+    """Tell whether the buffer of an output VC will take a flit; live: bool [input VCs]."""
+    if next_vc >= const.input_vcs or live[next_vc]:
         return True
-    return np.int64(state.vc[to].landed) - np.int64(state.vc[to].front) < const.buffer_flits
+    return np.int64(state.vc[next_vc].write_index) - np.int64(state.vc[next_vc].read_index) < const.buffer_flits
 
 
 @njit
-def _comes_free(const, state, output, choices, live):
-    """Tell whether a packet will get one of some VCs of an output.
+def _will_get_vc(const, state, output, allowed, live):
+    """Tell whether a packet will be granted one of some VCs of an output.
 
-    choices: the VCs, a bit each. live: bool [input VCs].
+    allowed: the VCs, a bit each. live: bool [input VCs].
     """
-    while choices:
-        to = U(state.stock[output].first) + U(lowest(choices))
-        choices &= choices - ONE
-        holder = U(state.vc[to].holder)
-        if holder != U(NOBODY):
+    while allowed:
+        next_vc = U(state.vc_set[output].first) + U(lowest(allowed))
+        allowed &= allowed - ONE
+        holder = U(state.vc[next_vc].holder)
+        if holder != U(NONE):
             if live[holder]:
                 return True
-        elif const.rule != ADAPTIVE or _drains(const, state, to, live):
+        elif const.rule != ADAPTIVE or _drains(const, state, next_vc, live):
             return True
     return False
 
 
 @njit
 def _can_move(const, state, vc, live):
-    """Tell whether the front flit of a VC can move, given the VCs known to be live.
-
-    live: bool [input VCs].
-    """
+    """Tell whether the front flit of a VC can move, given the live VCs; live: bool [input VCs]."""
     vc_record = state.vc[vc]
     if not U(vc_record.blocked) & NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)
     if const.rule != ADAPTIVE:
-        return _comes_free(const, state, U(vc_record.output), U(vc_record.choices), live)
+        return _will_get_vc(const, state, U(vc_record.output), U(vc_record.allowed_vcs), live)
     packet = front_packet(state, vc)
-    base, ports = outputs_of(const, state, vc, packet)
+    base, ports = allowed_outputs(const, state, vc, packet)
     while ports:
         output = base + U(lowest(ports))
         ports &= ports - ONE
-        if _comes_free(const, state, output, choices_at(const, state, vc, packet, output), live):
+        if _will_get_vc(const, state, output, allowed_vcs_at(const, state, vc, packet, output), live):
             return True
     return False

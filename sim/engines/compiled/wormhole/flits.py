@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How flits move: from buffer to buffer, and the credits that they leave behind."""
+"""Movement of flits between buffers, and their credits.
+
+``ready_end`` and ``new_heads`` are the lengths of the lists in ``state.ready`` and ``state.new_heads``: functions take
+them before, and return them after.
+"""
 
 import numpy as np
 
@@ -9,228 +13,235 @@ from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wheel import wake
-from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
+from flitlab.sim.engines.compiled.wormhole.queues import due_entries, flit_and_vc, push, set_bit
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
     EMPTY,
-    ENDLESS,
-    FAR_AHEAD,
+    FAR_PREFETCH_DISTANCE,
     HEAD,
     HEADERS,
     INJECTED,
     NO_CREDIT,
     NO_VC,
     ONE,
-    OUTPUT_AT,
-    PACKET_AT,
+    OUTPUT_SHIFT,
+    PACKET_SHIFT,
     RETURNED,
     TAIL,
+    UNLIMITED_CREDITS,
     UNREAD,
-    VC_OF,
+    VC_MASK,
     U,
 )
 
-_NOBODY = U(NOBODY)
+_NONE = U(NONE)
 _32 = U(32)
 
 
 @inner
-def place_of(const, vc, number):
-    """Find the place of a VC's flit in ``WormholeState.flits``.
-
-    number: of the flit, counted as ``front`` and ``landed`` of the VC are.
-    """
-    return (number & const.ring) * const.inputs + vc
+def flit_index(const, vc, flit_number):
+    """Return the index in ``WormholeState.flits`` of flit ``flit_number`` of a VC, in its ring buffer."""
+    return (flit_number & const.buffer_mask) * const.input_vcs + vc
 
 
 @inner
-def credits(state, vc):
-    """Return how many flits may be sent to a VC, int64."""
+def free_credits(state, vc):
+    """Return the flits that may be sent into a VC, int64."""
     return np.int64(state.vc[vc].credits)
 
 
 @inner
 def request_of(vc, vc_record):
-    """Make the request of an input VC for the output that its front packet goes to."""
-    return U(vc_record.output) << OUTPUT_AT | vc
+    """Make the request of an input VC for the output of its packet."""
+    return U(vc_record.output) << OUTPUT_SHIFT | vc
 
 
 @inner
-def unblock(state, vc, reason, ready):
-    """Take away a reason why the front flit of a VC cannot be sent; if it was the only one, list the VC as ready.
+def unblock(state, vc, reason, ready_end):
+    """Clear a reason why the front flit of a VC cannot be sent; if it was the last, add the VC to the ready list.
 
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
+    Parameters
+    ----------
+    vc: uint64, an input VC.
+    reason: NO_VC ...
+    ready_end: uint64, length of the ready list.
+
+    Returns
+    -------
+    The new length.
     """
     vc_record = state.vc[vc]
     before = U(vc_record.blocked)
-    state.ready[ready] = request_of(vc, vc_record)
+    state.ready[ready_end] = request_of(vc, vc_record)
     vc_record.blocked = before & ~reason
-    return ready + U(before == reason)
+    return ready_end + U(before == reason)
 
 
 @inner
-def land_all(const, state, tick, ready, asking):
-    """Put the flits that arrive in this tick into the buffers of their VCs.
+def receive_flits(const, state, tick, ready_end, new_heads):
+    """Put the flits that arrive at switches in this tick into the buffers of their VCs.
 
-    ``ready`` is the end of the list in ``state.ready`` and ``asking`` the length of ``state.asking`` before, and
-    what they are after is returned.
+    Parameters
+    ----------
+    tick: int64.
+    ready_end, new_heads: uint64, lengths of the lists.
+
+    Returns
+    -------
+    The new lengths.
     """
-    for which in range(INJECTED, const.ejected):
-        first, end = due(const, state, which, tick)
+    for queue_index in range(INJECTED, const.switch_queues_end):
+        first, end = due_entries(const, state, queue_index, tick)
         for i in range(first, end):
-            if const.large:
-                prefetch(state.vc, np.int64(entry_of(state, i + FAR_AHEAD)[1]))
-            entry, (flit, vc) = state.entries[i], entry_of(state, i)
+            if const.exceeds_cache:
+                prefetch(state.vc, np.int64(flit_and_vc(state, i + FAR_PREFETCH_DISTANCE)[1]))
+            entry, (flit, vc) = state.entries[i], flit_and_vc(state, i)
             vc_record = state.vc[vc]
-            landed, blocked = U(vc_record.landed), U(vc_record.blocked)
-            vc_record.landed = landed + ONE
+            write_index, blocked = U(vc_record.write_index), U(vc_record.blocked)
+            vc_record.write_index = write_index + ONE
             if not blocked & EMPTY:
-                state.flits[place_of(const, vc, landed)] = flit
+                state.flits[flit_index(const, vc, write_index)] = flit
                 continue
-            state.ready[ready] = request_of(vc, vc_record)
-            vc_record.flit = flit
+            state.ready[ready_end] = request_of(vc, vc_record)
+            vc_record.front_flit = flit
             vc_record.blocked = blocked - EMPTY
-            state.asking[asking] = entry
-            ready += U(blocked == EMPTY)
-            asking += U(blocked & NO_VC == NO_VC)
-        state.tally.scalars[EVENTS] += np.int64(end - first)
-    return ready, asking
+            state.new_heads[new_heads] = entry
+            ready_end += U(blocked == EMPTY)
+            new_heads += U(blocked & NO_VC == NO_VC)
+        state.counters.scalars[EVENTS] += np.int64(end - first)
+    return ready_end, new_heads
 
 
 @inner
-def deliver_all(const, state, tick):
-    """Take in the flits that come to their hosts in this tick."""
-    for which in range(const.ejected - ONE, const.returned):
-        first, end = due(const, state, which if which >= const.ejected else EJECTED, tick)
+def eject_flits(const, state, tick):
+    """Receive the flits that arrive at hosts in this tick."""
+    for queue_index in range(const.switch_queues_end - ONE, const.host_queues_end):
+        first, end = due_entries(const, state, queue_index if queue_index >= const.switch_queues_end else EJECTED, tick)
         for i in range(first, end):
-            flit, vc = entry_of(state, i)
+            flit, vc = flit_and_vc(state, i)
             vc_record = state.vc[vc]
             vc_record.credits = U(vc_record.credits) + ONE
             if flit & TAIL:
-                records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
+                records.deliver_packet(const, state, np.int64(flit >> PACKET_SHIFT), tick)
 
 
 @inner
-def _wake_sender(const, state, vc, tick, ready):
-    """Tell whoever sends to an input VC that there is a credit again.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
-    holder, feeder = U(state.vc[vc].holder), U(state.vc[vc].feeder)
-    if feeder >= const.lines:
-        wake(state.senders, feeder - const.lines, tick)
-    elif holder != _NOBODY:
-        return unblock(state, holder, NO_CREDIT, ready)
+def _notify_upstream(const, state, vc, tick, ready_end):
+    """Notify the upstream of an input VC of a returned credit."""
+    holder, upstream = U(state.vc[vc].holder), U(state.vc[vc].upstream)
+    if upstream >= const.wait_queues:
+        schedule(state.host_wheel, upstream - const.wait_queues, tick)
+    elif holder != _NONE:
+        return unblock(state, holder, NO_CREDIT, ready_end)
     elif const.rule == ADAPTIVE:
-        mark(state.to_retry, feeder, True)
-    return ready
+        set_bit(state.to_retry, upstream, True)
+    return ready_end
 
 
 @inner
-def restore_all(const, state, tick, ready):
-    """Give back the credits that return in this tick.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
-    few = U(ENDLESS) if const.resorts > 0 else U(0)  # with last resorts packets wait for more credits than one
-    for which in range(const.returned - ONE, U(len(state.queue))):
-        first, end = due(const, state, which if which >= const.returned else RETURNED, tick)
+def collect_credits(const, state, tick, ready_end):
+    """Collect the credits that return in this tick, and notify upstreams that lack credits."""
+    notify_limit = (
+        U(UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
+    )  # with reserved VCs packets may wait for several credits
+    for queue_index in range(const.host_queues_end - ONE, U(len(state.queue))):
+        first, end = due_entries(const, state, queue_index if queue_index >= const.host_queues_end else RETURNED, tick)
         for i in range(first, end):
-            if const.large:
-                prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
-            vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
+            if const.exceeds_cache:
+                prefetch(state.vc, np.int64(state.entries[i + FAR_PREFETCH_DISTANCE]))
+            vc = state.entries[i]  # the flit is 0, so that the entry is the VC
             vc_record = state.vc[vc]
             credit = U(vc_record.credits)
             vc_record.credits = credit + ONE
-            if credit <= few:
-                ready = _wake_sender(const, state, vc, tick, ready)
-        state.tally.scalars[EVENTS] += np.int64(end - first)
-    return ready
+            if credit <= notify_limit:
+                ready_end = _notify_upstream(const, state, vc, tick, ready_end)
+        state.counters.scalars[EVENTS] += np.int64(end - first)
+    return ready_end
 
 
 @inner
-def read_headers(const, state, tick, ready):
-    """Let packets be routed whose header delay ends in this tick.
-
-    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
-    """
-    first, end = due(const, state, HEADERS, tick)
+def read_headers(const, state, tick, ready_end):
+    """Unblock packets whose header delay ends in this tick."""
+    first, end = due_entries(const, state, HEADERS, tick)
     for i in range(first, end):
-        _, vc = entry_of(state, i)
-        ready = unblock(state, vc, UNREAD, ready)
-    return ready
+        _, vc = flit_and_vc(state, i)
+        ready_end = unblock(state, vc, UNREAD, ready_end)
+    return ready_end
 
 
 @inner
 def _count_hop(const, state, flit, next_vc):
-    """Note that a head has been granted a VC: its packet is one hop farther, unless it goes to a host."""
-    record = state.pool.packet[flit >> PACKET_AT]
-    record.hop += U(next_vc < const.inputs)
-    if const.policy == ESCAPE and next_vc < const.inputs and next_vc % U(const.vcs) == U(ESCAPE_VC):
-        record.way = ON_ESCAPE
-    state.tally.scalars[GRANTS] += 1
+    """Count the hop of a head flit that is sent, unless it goes to a host."""
+    record = state.pool.packet[flit >> PACKET_SHIFT]
+    record.hop += U(next_vc < const.input_vcs)
+    if const.policy == ESCAPE and next_vc < const.input_vcs and next_vc % U(const.vcs) == U(ESCAPE_VC):
+        record.route = ON_ESCAPE
+    state.counters.scalars[GRANTS] += 1
 
 
 @inner
-def _give_back(const, state, vc_record, output, next_vc):
-    """Take the VC that it was given from a packet whose tail is sent, and have those called who wait for one."""
-    state.vc[next_vc].holder = _NOBODY
-    stock = state.stock[output]
-    stock.free |= ONE << (next_vc - U(stock.first))
-    line = U(vc_record.switch) if const.rule == ADAPTIVE else output
-    if state.stock[line].waiting != NOBODY:
-        mark(state.to_retry, line, True)
+def _release_vc(const, state, vc_record, output, next_vc):
+    """Release the VC of a packet whose tail is sent, and have the packets that wait for one retried."""
+    state.vc[next_vc].holder = _NONE
+    vc_set = state.vc_set[output]
+    vc_set.free |= ONE << (next_vc - U(vc_set.first))
+    wait_queue = U(vc_record.switch) if const.rule == ADAPTIVE else output
+    if state.vc_set[wait_queue].first_waiting != NONE:
+        set_bit(state.to_retry, wait_queue, True)
 
 
 @inner
-def foresee(const, state, request):
-    """Begin to load what is touched when an input VC sends its front flit."""
-    vc, output = request & VC_OF, request >> OUTPUT_AT
+def prefetch_send(const, state, request):
+    """Prefetch what sending the front flit of an input VC touches."""
+    vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    flit, behind = U(vc_record.flit), U(vc_record.front) + ONE
-    more, head = U(behind != U(vc_record.landed)), (flit & HEAD) // HEAD
+    flit, next_number = U(vc_record.front_flit), U(vc_record.read_index) + ONE
+    has_next, head = U(next_number != U(vc_record.write_index)), (flit & HEAD) // HEAD
     prefetch(state.vc, np.int64(vc_record.next_vc))
-    prefetch(state.flits, np.int64(place_of(const, vc, behind) * more))  # what is not touched is the first, at hand
-    prefetch(state.stock, np.int64(output * (flit & TAIL)))
-    prefetch(state.pool.packet, np.int64((flit >> PACKET_AT) * head))
+    prefetch(
+        state.flits, np.int64(flit_index(const, vc, next_number) * has_next)
+    )  # what is not touched is the first, at hand
+    prefetch(state.vc_set, np.int64(output * (flit & TAIL)))
+    prefetch(state.pool.packet, np.int64((flit >> PACKET_SHIFT) * head))
 
 
 @inner
-def send(const, state, request, queue, ready, asking):
-    """Send the front flit of an input VC, which nothing blocks: (``ready``, ``asking``).
+def send_flit(const, state, request, queue, ready_end, new_heads):
+    """Send the front flit of an input VC, which nothing blocks; a sendable next flit joins the list of the next tick.
 
-    If the next flit can be sent too, the VC is listed for the next tick. queue: of the output. ``ready`` is the end of
-    the list in ``state.ready`` and ``asking`` the length of ``state.asking`` before, and what they are after is
-    returned.
+    Parameters
+    ----------
+    request: uint64, of the input VC.
+    queue: delay queue of the output.
     """
-    vc, output = request & VC_OF, request >> OUTPUT_AT
+    vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    front, landed, next_vc = U(vc_record.front) + ONE, U(vc_record.landed), U(vc_record.next_vc)
-    flit, there = U(vc_record.flit), state.vc[next_vc]
-    credit = U(there.credits) - ONE
-    there.credits = credit
-    there.carried = U(there.carried) + ONE
+    read_index, write_index, next_vc = U(vc_record.read_index) + ONE, U(vc_record.write_index), U(vc_record.next_vc)
+    flit, next_record = U(vc_record.front_flit), state.vc[next_vc]
+    credit = U(next_record.credits) - ONE
+    next_record.credits = credit
+    next_record.flits_sent = U(next_record.flits_sent) + ONE
     push(state, queue, flit, next_vc)
-    following, blocked = U(0), U(credit == U(0)) * NO_CREDIT
-    if front == landed:
-        front = landed = U(0)
+    next_flit, blocked = U(0), U(credit == U(0)) * NO_CREDIT
+    if read_index == write_index:
+        read_index = write_index = U(0)
         blocked |= EMPTY
     else:
-        following = U(state.flits[place_of(const, vc, front)])
-        vc_record.flit = following
-    vc_record.front = front
-    vc_record.landed = landed
+        next_flit = U(state.flits[flit_index(const, vc, read_index)])
+        vc_record.front_flit = next_flit
+    vc_record.read_index = read_index
+    vc_record.write_index = write_index
     if flit & HEAD:
         _count_hop(const, state, flit, next_vc)
     if flit & TAIL:
-        _give_back(const, state, vc_record, output, next_vc)
+        _release_vc(const, state, vc_record, output, next_vc)
         vc_record.blocked = (blocked & EMPTY) | NO_VC
         if not blocked & EMPTY:
-            state.asking[asking] = following << _32 | vc
-            asking += ONE
-        return ready, asking
+            state.new_heads[new_heads] = next_flit << _32 | vc
+            new_heads += ONE
+        return ready_end, new_heads
     vc_record.blocked = blocked
-    state.ready[ready] = request
-    return ready + U(blocked == U(0)), asking
+    state.ready[ready_end] = request
+    return ready_end + U(blocked == U(0)), new_heads

@@ -1,86 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: a packet at a time, a flit a tick."""
+"""Hosts inject one packet at a time, a flit per tick."""
 
 import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.messages import leave
-from flitlab.sim.engines.compiled.records import LATE, NOBODY, create
-from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import drain, wake
-from flitlab.sim.engines.compiled.wormhole.flits import credits
+from flitlab.sim.engines.compiled.messages import record_injection
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT, inject_packet
+from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
+from flitlab.sim.engines.compiled.ugal import choose_route
+from flitlab.sim.engines.compiled.wormhole.flits import free_credits
 from flitlab.sim.engines.compiled.wormhole.queues import push
-from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TAIL, U
-from flitlab.sim.engines.compiled.wormhole.ugal import ahead
+from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_SHIFT, TAIL, U
+from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
 @inner
-def _next_vc(const, state, host):
-    """Find the next of a host's injection VCs that has credits, after the last one used; NOBODY if none has."""
-    vc, first = U(state.sending[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
+def _next_injection_vc(const, state, host):
+    """Return the next injection VC with credits, after the one used last; NONE if none has any."""
+    vc, first = U(state.injecting[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
     for _ in range(const.vcs):
         vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
-        if credits(state, vc) > 0:
+        if free_credits(state, vc) > 0:
             return vc
-    return U(NOBODY)
+    return U(NONE)
 
 
 @inner
-def _note_target(const, state, packet):
-    """Note in a packet's record where it leaves the network, for every switch on its way."""
+def _set_target(const, state, packet):
+    """Store in a packet's record the switch and the output that eject it."""
     record = state.pool.packet[packet]
-    destination = record.destination
-    record.where = const.net.host_switch[destination]
-    record.output = const.net.ports.eject[destination]
+    dst_host = record.dst_host
+    record.switch = const.net.host_switch[dst_host]
+    record.output = const.net.ports.eject[dst_host]
 
 
 @inner
-def _send(const, state, host, tick):
-    """Let a host send a flit if it can; a credit that it lacks wakes it again."""
-    sending, flit = state.sending[host], U(0)
-    if sending.packet == NOBODY:
-        if state.host[host].born > tick:
-            if state.host[host].born < LATE:
-                wake(state.senders, host, min(state.host[host].born, tick + state.senders.mask))
+def _inject_flit(const, state, host, tick):
+    """Inject a flit of a host if possible; a returning credit schedules the host again."""
+    injecting, flit = state.injecting[host], U(0)
+    if injecting.packet == NONE:
+        if state.host[host].created_at > tick:
+            if state.host[host].created_at < TICK_LIMIT:
+                schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
             return
-        vc = _next_vc(const, state, host)
-        if vc == U(NOBODY):
+        vc = _next_injection_vc(const, state, host)
+        if vc == U(NONE):
             return
-        sending.left = state.host[host].flits
-        packet = create(const, state, np.int64(host), tick)
-        _note_target(const, state, packet)
-        set_way(const, state, packet, ahead, tick)
-        sending.packet = packet
-        sending.vc = vc
+        injecting.flits_left = state.host[host].flits
+        packet = inject_packet(const, state, np.int64(host), tick)
+        _set_target(const, state, packet)
+        choose_route(const, state, packet, queue_estimate, tick)
+        injecting.packet = packet
+        injecting.vc = vc
         flit = HEAD
-    vc = U(sending.vc)
-    if credits(state, vc) == 0:
+    vc = U(injecting.vc)
+    if free_credits(state, vc) == 0:
         return
     state.vc[vc].credits = U(state.vc[vc].credits) - ONE
-    flit |= U(sending.packet) << PACKET_AT
-    left = U(sending.left) - ONE
-    sending.left = left
-    following = tick + 1
-    if left == U(0):
+    flit |= U(injecting.packet) << PACKET_SHIFT
+    flits_left = U(injecting.flits_left) - ONE
+    injecting.flits_left = flits_left
+    next_tick = tick + 1
+    if flits_left == U(0):
         flit |= TAIL
-        leave(state.program, state.pool.packet[sending.packet].send, tick + 1)
-        sending.packet = NOBODY
-        following = min(max(state.host[host].born, following), tick + state.senders.mask)
-    push(state, U(sending.queue), flit, vc)
-    wake(state.senders, host, following)
+        record_injection(state.program, state.pool.packet[injecting.packet].send, tick + 1)
+        injecting.packet = NONE
+        next_tick = min(max(state.host[host].created_at, next_tick), tick + state.host_wheel.mask)
+    push(state, U(injecting.queue), flit, vc)
+    schedule(state.host_wheel, host, next_tick)
 
 
 @inner
-def notice(const, state, host, tick):
-    """Have a host that has a packet to send looked at in this tick."""
-    wake(state.senders, host, tick)
+def schedule_host(const, state, host, tick):
+    """Schedule the evaluation of a host that has packets to send."""
+    schedule(state.host_wheel, host, tick)
 
 
 @inner
-def send_all(const, state, tick):
-    """Let every host send that is to be looked at in this tick and can."""
-    count = drain(state.senders, tick, state.sender)
+def inject_flits(const, state, tick):
+    """Inject flits at all hosts scheduled for ``tick``."""
+    count = drain(state.host_wheel, tick, state.active_hosts)
     for i in range(count):
-        _send(const, state, U(state.sender[i]), tick)
-    state.tally.scalars[EVENTS] += count
+        _inject_flit(const, state, U(state.active_hosts[i]), tick)
+    state.counters.scalars[EVENTS] += count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens after a fixed delay: a queue for each length of delay, and bitmaps of who is to be looked at."""
+"""Delay queues, one for each length of delay, and bitmaps as work lists."""
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest, popcount
@@ -10,70 +10,84 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 
 @inner
-def push(state, which, flit, vc):
-    """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay; which: the queue."""
-    queue = state.queue[which]
+def push(state, queue_index, flit, vc):
+    """Push (flit or 0, VC) into a delay queue, to leave it after the queue's delay.
+
+    Parameters
+    ----------
+    queue_index: of the queue.
+    flit: uint64, or 0.
+    vc: uint64.
+    """
+    queue = state.queue[queue_index]
     end = queue.end
     state.entries[end] = (flit << _32) | vc
     queue.end = end + ONE
 
 
 @inner
-def _slot(const, which, tick):
-    """Find the place in ``state.due`` of what comes out of a queue at a tick; which: the queue."""
-    return (which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))
+def _slot(const, queue_index, tick):
+    """Return the index in ``state.due`` of the entries that leave a queue at a tick."""
+    return (queue_index << const.due_bits) | (U(tick) & ((ONE << const.due_bits) - ONE))
 
 
 @inner
-def due(const, state, which, tick):
-    """Find the entries of a queue that come out in this tick: (place of the first, one past that of the last)."""
-    entries = state.due[_slot(const, which, tick)]
+def due_entries(const, state, queue_index, tick):
+    """Return the entries that leave a queue at a tick: (first index, end)."""
+    entries = state.due[_slot(const, queue_index, tick)]
     return entries >> _32, entries & _LOW32
 
 
 @inner
-def entry_of(state, place):
+def flit_and_vc(state, index):
     """Read an entry of a queue: (flit, VC)."""
-    entry = state.entries[place]
+    entry = state.entries[index]
     return entry >> _32, entry & _LOW32
 
 
 @inner
-def close(const, state, tick):
-    """Note that nothing more is added to the queues in this tick."""
-    for which in range(U(len(state.queue))):
-        queue = state.queue[which]
+def close_tick(const, state, tick):
+    """Close all queues for a tick: later entries belong to the next one."""
+    for queue_index in range(U(len(state.queue))):
+        queue = state.queue[queue_index]
         end = queue.end
-        state.due[_slot(const, which, tick + queue.delay)] = (queue.begun << _32) | end
+        state.due[_slot(const, queue_index, tick + queue.delay)] = (queue.tick_begin << _32) | end
         begin = end if end <= queue.last else queue.first
-        queue.begun = begin
+        queue.tick_begin = begin
         queue.end = begin
 
 
 @inner
-def mark(bitmap, member, condition):
-    """Add a member to a bitmap if a condition holds.
+def set_bit(bitmap, member, condition):
+    """Set a member's bit in a bitmap if a condition holds.
 
-    bitmap: uint64, 64 members in each. condition: 0 or 1.
+    Parameters
+    ----------
+    bitmap: uint64, 64 members each.
+    member: uint64.
+    condition: 0 or 1.
     """
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 
 @inner
-def take(bitmap, members):
-    """Empty a bitmap into a list of its members, ascending; how many they are.
+def drain_bitmap(bitmap, members):
+    """Clear a bitmap, list its members ascending, and return their number.
 
-    bitmap: uint64, 64 members in each. members: uint32, with room for four more than there can be.
+    Parameters
+    ----------
+    bitmap: uint64, 64 members each.
+    members: uint32, with room for four more than there can be.
     """
     count = U(0)
     for w in range(U(len(bitmap))):
-        word = bitmap[w]
+        bits = bitmap[w]
         bitmap[w] = U(0)
-        end = count + U(popcount(word))
-        while count < end:  # a loop over single members would end in a mispredicted branch for every word
+        end = count + U(popcount(bits))
+        while count < end:  # a loop over single members mispredicts a branch for every word
             for i in range(U(4)):
-                members[count + i] = (w << _SIX) + U(lowest(word))
-                word &= word - ONE
+                members[count + i] = (w << _SIX) + U(lowest(bits))
+                bits &= bits - ONE
             count += U(4)
         count = end
     return count

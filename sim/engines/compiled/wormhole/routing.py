@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the packet at the front of an input VC may go."""
+"""Outputs and VCs that the packet at the front of an input VC may take."""
 
 import numpy as np
 
@@ -7,70 +7,77 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.wormhole.state import MULTIPLE_PORTS, ONE, PACKET_SHIFT, U
 
 
 @inner
 def front_flit(state, vc):
     """Return the flit at the front of an input VC."""
-    return U(state.vc[vc].flit)
+    return U(state.vc[vc].front_flit)
 
 
 @inner
 def front_packet(state, vc):
-    """Find the packet of the flit at the front of an input VC."""
-    return front_flit(state, vc) >> PACKET_AT
+    """Return the packet at the front of an input VC."""
+    return front_flit(state, vc) >> PACKET_SHIFT
 
 
 @inner
 def output_of(const, state, vc, packet):
-    """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
+    """Return the output of the packet at the front of an input VC, if routing is not adaptive."""
     record = state.pool.packet[packet]
-    here, target = np.int64(state.vc[vc].switch), np.int64(record.where)
-    base, ejection = U(state.vc[vc].base), U(record.output)
-    if len(const.only_port):  # the common case: no branch on whether the packet is at its target
-        port = U(const.only_port[U(here * const.net.switches + target)])
-        if port != SEVERAL:
-            return ejection if here == target else base + port
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_destination(const.routes, way, hop, here, target):
+    switch, dst_switch = np.int64(state.vc[vc].switch), np.int64(record.switch)
+    first_output, ejection = U(state.vc[vc].first_output), U(record.output)
+    if len(const.single_port):  # the common case, without a branch on ejection
+        port = U(const.single_port[U(switch * const.net.switches + dst_switch)])
+        if port != MULTIPLE_PORTS:
+            return ejection if switch == dst_switch else first_output + port
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_destination(const.routes, route, hop, switch, dst_switch):
         return ejection
-    source, sequence = np.int64(record.source), np.int64(record.sequence)
-    destination = np.int64(record.destination)
+    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
+    dst_host = np.int64(record.dst_host)
     port = next_port(
-        const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
     )
-    return base + U(port)
+    return first_output + U(port)
 
 
 @inner
-def choices_at(const, state, vc, packet, output):
-    """Find the set of VCs of an output that a packet may take, a bit each, uint64; vc: the input VC that it is in."""
+def allowed_vcs_at(const, state, vc, packet, output):
+    """Return the VCs of an output that the VC policy allows a packet, uint64, a bit each.
+
+    Parameters
+    ----------
+    vc: uint64, the input VC of the packet.
+    packet, output: uint64.
+    """
     record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
-    if const.policy != ANY and channel != NOBODY:
-        here = state.vc[vc].switch
-        way, hop = np.int64(record.way), np.int64(record.hop)
-        source = np.int64(const.net.host_switch[record.source])
-        target = np.int64(const.net.host_switch[record.destination])
-        port = np.int64(output) - np.int64(const.net.ports.out_base[here])
-        held = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
+    if const.policy != ANY and channel != NONE:
+        switch = state.vc[vc].switch
+        route, hop = np.int64(record.route), np.int64(record.hop)
+        src_switch = np.int64(const.net.host_switch[record.src_host])
+        dst_switch = np.int64(const.net.host_switch[record.dst_host])
+        port = np.int64(output) - np.int64(const.net.ports.out_base[switch])
+        held_vc = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
-            const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, np.int64(here), port,
-            held,
+            const.routes, route, const.policy, const.vcs, hop, const.rings, src_switch, dst_switch, channel,
+            np.int64(switch), port,
+            held_vc,
         )  # fmt: skip
     return (~U(0) >> (U(64) - U(high - low))) << U(low)
 
 
 @inner
-def outputs_of(const, state, vc, packet):
-    """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
+def allowed_outputs(const, state, vc, packet):
+    """Return the outputs that an adaptive packet may take: (first, uint64 bits from it on)."""
     record = state.pool.packet[packet]
-    here, destination = np.int64(state.vc[vc].switch), np.int64(record.destination)
-    target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(record.way), np.int64(record.hop)
-    if at_destination(const.routes, way, hop, here, target):
-        return U(const.net.ports.eject[U(destination)]), ONE
-    return U(const.net.ports.out_base[U(here)]), usable_ports(const.routes, way, hop, here, target)
+    switch, dst_host = np.int64(state.vc[vc].switch), np.int64(record.dst_host)
+    dst_switch = np.int64(const.net.host_switch[dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    if at_destination(const.routes, route, hop, switch, dst_switch):
+        return U(const.net.ports.eject[U(dst_host)]), ONE
+    return U(const.net.ports.out_base[U(switch)]), usable_ports(const.routes, route, hop, switch, dst_switch)

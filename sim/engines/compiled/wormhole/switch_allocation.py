@@ -1,184 +1,211 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switch allocation: inputs are matched with outputs (see :mod:`flitlab.models.rules.allocate`).
+"""Switch allocation: matching of crossbar inputs with outputs (see :mod:`flitlab.models.rules.allocate`).
 
-Whoever asks for an output that nobody else asks for, and is the only one of its input to ask, has it. All others are
-*rivals*: each makes a bid, and the highest wins. A bid says who comes first by rotating priority, and above that when
-it was made. (Who has no rivals could as well be treated as one: what is sent is the same.)
+An uncontended request, the only one for its output and of its input, is granted at once. The others are *contended*:
+each makes a bid, and the highest wins. A bid holds the rotating priority and, above it, the time. (Treating uncontended
+requests as contended ones would give the same grants.)
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.wormhole.bids import ask_for, time_of
-from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
+from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
+from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
 from flitlab.sim.engines.compiled.wormhole.queues import push
-from flitlab.sim.engines.compiled.wormhole.state import AHEAD, ENTRIES_AT, FAR_AHEAD, ONE, OUTPUT_AT, RETURNED, VC_OF, U
+from flitlab.sim.engines.compiled.wormhole.state import (
+    CROSSBAR_SHIFT,
+    FAR_PREFETCH_DISTANCE,
+    ONE,
+    OUTPUT_SHIFT,
+    PREFETCH_DISTANCE,
+    RETURNED,
+    VC_MASK,
+    U,
+)
 
-# Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
+# Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
-_VCS, _PORTS, _PLACES = U(0xFF), U(0xFFFF), U(0xFFFFFF)
-_PORT_AT, _OFFERED_AT = U(8), U(24)
+_VC_TURN_MASK, _PORT_TURN_MASK, _INPUT_TURN_MASK = U(0xFF), U(0xFFFF), U(0xFFFFFF)
+_PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
 
 
 @inner
-def _parts(const, request):
-    """Take a request to pieces: (the input VC, the input of the crossbar that reads it, the output)."""
-    vc = request & VC_OF
-    return vc, vc * const.entries >> ENTRIES_AT, request >> OUTPUT_AT
+def _unpack_request(const, request):
+    """Unpack a request: (input VC, crossbar input, output)."""
+    vc = request & VC_MASK
+    return vc, vc * const.crossbar_factor >> CROSSBAR_SHIFT, request >> OUTPUT_SHIFT
 
 
 @inner
-def _foresee(const, state, i):
-    """Begin to load the records of output and input of the request ``FAR_AHEAD`` places behind ``i``."""
-    _, entry, output = _parts(const, state.ready[i + FAR_AHEAD])
+def _prefetch_request(const, state, i):
+    """Prefetch the output and input records of the request ``FAR_PREFETCH_DISTANCE`` entries behind ``i``."""
+    _, crossbar_input, output = _unpack_request(const, state.ready[i + FAR_PREFETCH_DISTANCE])
     prefetch(state.output, np.int64(output))
-    prefetch(state.entry, np.int64(entry))
+    prefetch(state.crossbar_input, np.int64(crossbar_input))
 
 
 @inner
-def _ask_all(const, state, first, end, time):
-    """Let a part of ``state.ready`` ask for their outputs and to be the one whom their input serves."""
+def _add_requests(const, state, first, end, time):
+    """Count the requests of a part of ``state.ready`` at their outputs and inputs."""
     for i in range(first, end):
-        if const.large:
-            _foresee(const, state, i)
-        _, entry, output = _parts(const, state.ready[i])
-        ask_for(state.output[output], time)
-        ask_for(state.entry[entry], time)
+        if const.exceeds_cache:
+            _prefetch_request(const, state, i)
+        _, crossbar_input, output = _unpack_request(const, state.ready[i])
+        add_request(state.output[output], time)
+        add_request(state.crossbar_input[crossbar_input], time)
 
 
 @inner
-def _offer(const, state, first, rivals, time):
-    """Let every output offer itself to one of the inputs that ask for it; rivals: how many, in ``state.ready``."""
-    for i in range(rivals):
-        if const.large:
-            _foresee(const, state, first + i)
-        _, entry, output = _parts(const, state.ready[first + i])
+def _make_offers(const, state, first, contended, time):
+    """Let every output offer itself to the contended input with the best bid."""
+    for i in range(contended):
+        if const.exceeds_cache:
+            _prefetch_request(const, state, first + i)
+        _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         output_record = state.output[output]
-        bid = time | ((U(output_record.turn) - entry) & _PLACES)
-        if const.iterations > 1 and state.entry[entry].best >= time:  # matched in this tick already
+        bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
+        if (
+            const.iterations > 1 and state.crossbar_input[crossbar_input].best_bid >= time
+        ):  # matched in this tick already
             bid = U(0)
-        state.bid[i] = bid
-        output_record.best = max(output_record.best, bid)
+        state.bids[i] = bid
+        output_record.best_bid = max(output_record.best_bid, bid)
 
 
 @inner
-def _accept(const, state, first, rivals, time):
-    """Let every input accept one of the offers, for one of its VCs; rivals: how many, in ``state.ready``."""
-    for i in range(rivals):
-        if const.large:
-            _foresee(const, state, first + i)
-        vc, entry, output = _parts(const, state.ready[first + i])
-        entry_record = state.entry[entry]
-        bid = time | (((U(entry_record.output) - output) & _PORTS) << _PORT_AT) | ((U(entry_record.vc) - vc) & _VCS)
-        bid |= U(state.output[output].best == state.bid[i]) << _OFFERED_AT
-        state.bid[i] = bid
-        entry_record.best = max(entry_record.best, bid)
+def _accept_offers(const, state, first, contended, time):
+    """Let every input accept one offer, for one of its VCs."""
+    for i in range(contended):
+        if const.exceeds_cache:
+            _prefetch_request(const, state, first + i)
+        vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        input_record = state.crossbar_input[crossbar_input]
+        bid = (
+            time
+            | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
+            | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
+        )
+        bid |= U(state.output[output].best_bid == state.bids[i]) << _OFFERED_SHIFT
+        state.bids[i] = bid
+        input_record.best_bid = max(input_record.best_bid, bid)
 
 
 @inner
-def _move(const, state, first, rivals, closed):
-    """Move the VCs that are matched from among the rivals in ``state.ready`` to the third part of it.
+def _separate_matched(const, state, first, contended, closed_bid):
+    """Move the matched requests among the contended ones to the third part of ``state.ready``.
 
-    closed: a time at which nobody bids: for the rest of the tick nobody outbids those that are matched. Returns how
-    many rivals are left, and the end of the others.
+    closed_bid: of a time without bids: no later bid of this tick exceeds it. Returns (contended requests that remain,
+    end of the matched ones).
     """
-    left, matched = U(0), const.spare + const.spare
-    for i in range(rivals):
-        request, bid = state.ready[first + i], state.bid[i]
-        _, entry, _ = _parts(const, request)
-        state.ready[first + left] = request
+    remaining, matched = U(0), const.ready_capacity + const.ready_capacity
+    for i in range(contended):
+        request, bid = state.ready[first + i], state.bids[i]
+        _, crossbar_input, _ = _unpack_request(const, request)
+        state.ready[first + remaining] = request
         state.ready[matched] = request
-        wins = U(state.entry[entry].best == bid) & (bid >> _OFFERED_AT)
+        wins = U(state.crossbar_input[crossbar_input].best_bid == bid) & (bid >> _OFFERED_SHIFT)
         matched += wins
-        left += ONE - wins
+        remaining += ONE - wins
     if const.iterations > 1:
-        for i in range(const.spare + const.spare, matched):
-            _, entry, output = _parts(const, state.ready[i])
-            state.output[output].best = closed
-            state.entry[entry].best = closed
-    return left, matched
+        for i in range(const.ready_capacity + const.ready_capacity, matched):
+            _, crossbar_input, output = _unpack_request(const, state.ready[i])
+            state.output[output].best_bid = closed_bid
+            state.crossbar_input[crossbar_input].best_bid = closed_bid
+    return remaining, matched
 
 
 @inner
-def _match(const, state, first, rivals, tick, iteration):
-    """Match the rivals, of whom the first is at ``first``, once more; returns what :func:`_move` does."""
+def _match_contended(const, state, first, contended, tick, iteration):
+    """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
     time = time_of(const, tick, iterations + ONE + iteration)
-    _offer(const, state, first, rivals, time)
-    _accept(const, state, first, rivals, time)
-    return _move(const, state, first, rivals, time_of(const, tick, iterations + iterations + ONE))
+    _make_offers(const, state, first, contended, time)
+    _accept_offers(const, state, first, contended, time)
+    return _separate_matched(const, state, first, contended, time_of(const, tick, iterations + iterations + ONE))
 
 
 @inner
-def _send_all(const, state, first, end, alone, rotates, ready, asking):
-    """Send the front flits of a part of ``state.ready``, but for rivals, which are moved to its beginning.
+def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads):
+    """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
-    alone: ``best`` of what only one asks for; 0 if all are matched. rotates: whether priorities move on. Returns the
-    new ``ready`` and ``asking`` (see :func:`~flitlab.sim.engines.compiled.wormhole.flits.send`), and how many rivals
-    there are.
+    Parameters
+    ----------
+    first, end: uint64, the part.
+    uncontended: ``best_bid`` of a resource with a single request; 0 if all requests are matched.
+    rotate_priority: whether grants rotate the priorities.
 
-    A VC that sends a flit frees a place in its buffer, and a credit for that goes back.
+    Returns
+    -------
+    (ready_end, new_heads, contended requests). A VC that sends a flit returns a credit.
     """
-    rivals, credit = U(0), state.queue[RETURNED].end
+    contended, credit = U(0), state.queue[RETURNED].end
     for i in range(first, end):
-        if const.large:
-            prefetch(state.vc, np.int64(state.ready[i + FAR_AHEAD] & VC_OF))
-            foresee(const, state, state.ready[i + AHEAD])
+        if const.exceeds_cache:
+            prefetch(state.vc, np.int64(state.ready[i + FAR_PREFETCH_DISTANCE] & VC_MASK))
+            prefetch_send(const, state, state.ready[i + PREFETCH_DISTANCE])
         request = state.ready[i]
-        vc, entry, output = _parts(const, request)
-        output_record, entry_record = state.output[output], state.entry[entry]
-        if alone and (output_record.best != alone or entry_record.best != alone):
-            state.ready[first + rivals] = request
-            rivals += ONE
+        vc, crossbar_input, output = _unpack_request(const, request)
+        output_record, input_record = state.output[output], state.crossbar_input[crossbar_input]
+        if uncontended and (output_record.best_bid != uncontended or input_record.best_bid != uncontended):
+            state.ready[first + contended] = request
+            contended += ONE
             continue
-        entry_record.vc = vc
-        if rotates:
-            entry_record.output = output
-            output_record.turn = entry
-        credit = _return_credit(const.returning, state, vc, credit)
-        ready, asking = send(const, state, request, U(output_record.queue), ready, asking)
-    if const.returning is None:
+        input_record.vc = vc
+        if rotate_priority:
+            input_record.output = output
+            output_record.last_input = crossbar_input
+        credit = _return_credit(const.credit_queue, state, vc, credit)
+        ready_end, new_heads = send_flit(const, state, request, U(output_record.queue), ready_end, new_heads)
+    if const.credit_queue is None:
         state.queue[RETURNED].end = credit
-    return ready, asking, rivals
+    return ready_end, new_heads, contended
 
 
 @inner
-def _return_credit(returning, state, vc, credit):
-    """Let the credit of a flit that leaves an input VC return to the sender.
+def _return_credit(credit_queue, state, vc, credit):
+    """Return the credit of a flit that leaves an input VC.
 
-    returning: ``const.returning``. credit: the next place in the queue of all credits, where there is only one; the
-    place after that is returned.
+    credit_queue: ``const.credit_queue``. credit: the next index in the single queue of credits; the one after it is
+    returned.
     """
-    if returning is None:
+    if credit_queue is None:
         state.entries[credit] = vc
         return credit + ONE
-    push(state, U(returning[vc]), U(0), vc)
+    push(state, U(credit_queue[vc]), U(0), vc)
     return credit
 
 
 @inner
-def allocate_all(const, state, tick, first, end, ready, sparse):
-    """Send what can be sent of the VCs in ``state.ready`` from ``first`` to ``end`` - 1.
+def allocate_all(const, state, tick, first, end, ready_end, sparse):
+    """Match the requests in ``state.ready_end`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
 
-    ready: end of the list of those who can send in the next tick. sparse: whether it is likely that few are rivals, so
-    that it pays to find them; else all are taken to be. Returns the new ``ready``; the length of ``state.asking``,
-    which now has those to whose front another packet has come; and whether nearly all were sent, which says what is
-    likely in the next tick.
+    Parameters
+    ----------
+    ready: end of the ready list of the next tick.
+    sparse: whether contention is likely to be rare, so that finding it pays; else all requests are treated as
+    contended.
+
+    Returns
+    -------
+    (end of the ready list of the next tick, length of ``state.new_heads``, whether nearly all requests were granted,
+    the prediction for the next tick).
     """
-    alone = time_of(const, tick, U(const.iterations)) + ONE
-    begin, stop, rivals, asking = first, first, end - first, U(0)
+    uncontended = time_of(const, tick, U(const.iterations)) + ONE
+    first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
     if sparse:
-        _ask_all(const, state, first, end, alone - ONE)
-        stop, rivals = end, U(0)
+        _add_requests(const, state, first, end, uncontended - ONE)
+        end_sent, contended = end, U(0)
     for round_ in range(U(const.iterations) + ONE):
         if round_ > 0:
-            rivals, stop = _match(const, state, first, rivals, tick, round_ - ONE)
-            begin, alone = const.spare + const.spare, U(0)
-        ready, asking, new = _send_all(const, state, begin, stop, alone, round_ < 2, ready, asking)
-        rivals += new
-        if rivals == 0:
+            contended, end_sent = _match_contended(const, state, first, contended, tick, round_ - ONE)
+            first_sent, uncontended = const.ready_capacity + const.ready_capacity, U(0)
+        ready_end, new_heads, newly_contended = _send_granted(
+            const, state, first_sent, end_sent, uncontended, round_ < 2, ready_end, new_heads
+        )
+        contended += newly_contended
+        if contended == 0:
             break
-    for i in range(rivals):
-        state.ready[ready + i] = state.ready[first + i]
-    return ready + rivals, asking, U(8) * (end - first - rivals) >= U(7) * (end - first)
+    for i in range(contended):
+        state.ready[ready_end + i] = state.ready[first + i]
+    return ready_end + contended, new_heads, U(8) * (end - first - contended) >= U(7) * (end - first)

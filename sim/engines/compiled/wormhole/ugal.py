@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion as ugal sees it."""
+"""Queue estimate that congestion-aware routing compares."""
 
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.wormhole.flits import credits
+from flitlab.sim.engines.compiled.wormhole.flits import free_credits
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
 @inner
-def ahead(const, state, here, port, tick):
-    """Measure what is ahead on a channel: (flits, the switch at its end).
+def queue_estimate(const, state, switch, port, tick):
+    """Return the queue estimate of a channel, in flits, and the switch at its end.
 
-    Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
-    channel, by its switch and its port there.
+    The estimate is the flits in input buffers whose packet at the front requests the channel, plus the downstream
+    credits in use.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
     """
-    switch, vcs, flits = U(here), U(const.vcs), np.int64(0)
-    output = U(const.net.ports.out_base[switch]) + U(port)
-    for vc in range(U(const.net.ports.in_base[switch]) * vcs, U(const.net.ports.in_base[switch + ONE]) * vcs):
+    switch_index, vcs, flits = U(switch), U(const.vcs), np.int64(0)
+    output = U(const.net.ports.out_base[switch_index]) + U(port)
+    for vc in range(
+        U(const.net.ports.in_base[switch_index]) * vcs, U(const.net.ports.in_base[switch_index + ONE]) * vcs
+    ):
         vc_record = state.vc[vc]
         if U(vc_record.output) == output:
-            flits += np.int64(vc_record.landed) - np.int64(vc_record.front)
-    first = U(state.stock[output].first)
+            flits += np.int64(vc_record.write_index) - np.int64(vc_record.read_index)
+    first = U(state.vc_set[output].first)
     for vc in range(first, first + vcs):
-        flits += const.buffer_flits - credits(state, vc)
+        flits += const.buffer_flits - free_credits(state, vc)
     return flits, np.int64(const.switch[first])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VC allocation: packets that have come to the front of an input VC are given VCs of the output they go to.
+"""VC allocation: head packets of input VCs are granted VCs of their outputs.
 
-Packets that wait for a VC wait in a line: one for each output, or, if routing is adaptive, one for each switch.
+Packets without a VC wait in a queue: one for each output, or for each switch if routing is adaptive.
 """
 
 import numpy as np
@@ -14,322 +14,341 @@ from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NEVER, NOBODY
-from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
-from flitlab.sim.engines.compiled.wormhole.flits import credits
-from flitlab.sim.engines.compiled.wormhole.queues import mark, push, take
-from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_flit, front_packet, output_of, outputs_of
+from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.wormhole.bids import TIME_SHIFT, add_request, time_of
+from flitlab.sim.engines.compiled.wormhole.flits import free_credits
+from flitlab.sim.engines.compiled.wormhole.queues import drain_bitmap, push, set_bit
+from flitlab.sim.engines.compiled.wormhole.routing import (
+    allowed_outputs,
+    allowed_vcs_at,
+    front_flit,
+    front_packet,
+    output_of,
+)
 from flitlab.sim.engines.compiled.wormhole.state import (
-    AHEAD,
-    FAR_AHEAD,
+    FAR_PREFETCH_DISTANCE,
     HEADERS,
     NO_CREDIT,
     ONE,
-    OUTPUT_AT,
-    PACKET_AT,
+    OUTPUT_SHIFT,
+    PACKET_SHIFT,
+    PREFETCH_DISTANCE,
     UNREAD,
-    VC_OF,
+    VC_MASK,
     U,
 )
 
-_NOBODY = U(NOBODY)
-_LAST = U(63)
-_HEAD_AT = U(32)  # in an entry of ``state.asking``, above the VC
-_PACKET_AT = _HEAD_AT + PACKET_AT
+_NONE = U(NONE)
+_LAST_BIT = U(63)
+_HEAD_SHIFT = U(32)  # in an entry of ``state.new_heads``, above the VC
+_PACKET_SHIFT = _HEAD_SHIFT + PACKET_SHIFT
 
-# Bits of a bid: how far the input VC is from its turn and, above, the time (see ``bids``).
-_PLACES = (ONE << TIME_AT) - ONE
+# Bits of a bid: the rotating distance of the input VC and, above, the time (see ``bids``).
+_TURN_MASK = (ONE << TIME_SHIFT) - ONE
 
 
 @inner
-def _present(const, state, vc, head):
-    """Find where the packet goes that has come to the front of an input VC, and let its header be read.
+def _route_head(const, state, vc, head):
+    """Route the packet at the front of an input VC, and start the reading of its header.
 
     Returns the output; 0 if routing is adaptive.
     """
     vc_record, output = state.vc[vc], U(0)
     if const.rule != ADAPTIVE:
-        packet = head >> PACKET_AT
+        packet = head >> PACKET_SHIFT
         output = output_of(const, state, vc, packet)
         vc_record.output = output
         if const.policy != ANY:
-            vc_record.choices = choices_at(const, state, vc, packet, output)
-    if const.header > 1:
+            vc_record.allowed_vcs = allowed_vcs_at(const, state, vc, packet, output)
+    if const.header_ticks > 1:
         vc_record.blocked |= UNREAD
         push(state, HEADERS, U(0), vc)
     return output
 
 
 @inner
-def _give(state, request, vc_record, stock, next_vc, given):
-    """Give the front packet of an input VC a VC of an output.
+def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
+    """Grant a VC of an output to the packet at the front of an input VC.
 
-    request: of the input VC. stock: record of the output. ``given`` is the end of the list in ``state.ready`` to which
-    the request is added if the packet's head can be sent now, and the end after is returned.
+    Parameters
+    ----------
+    request: of the input VC.
+    vc_record, vc_set: records of the input VC and of the output's VCs.
+    next_vc: the VC granted.
+    ready_end: end of the list in ``state.ready`` that takes the request if the head flit can be sent; returned after
+    that.
     """
-    there = state.vc[next_vc]
-    blocked = (U(vc_record.blocked) & UNREAD) | U(there.credits == 0) * NO_CREDIT
-    stock.free &= ~(ONE << (next_vc - U(stock.first)))
-    there.holder = request & VC_OF
+    next_record = state.vc[next_vc]
+    blocked = (U(vc_record.blocked) & UNREAD) | U(next_record.credits == 0) * NO_CREDIT
+    vc_set.free &= ~(ONE << (next_vc - U(vc_set.first)))
+    next_record.holder = request & VC_MASK
     vc_record.next_vc = next_vc
     vc_record.blocked = blocked
-    state.ready[given] = request
-    return given + U(blocked == U(0))
+    state.ready[ready_end] = request
+    return ready_end + U(blocked == U(0))
 
 
 @inner
-def _wait(state, vc, line):
-    """Put an input VC at the end of a line."""
-    stock = state.stock[line]
-    state.following[vc] = NOBODY
-    if stock.waiting == NOBODY:
-        stock.waiting = vc
+def _join_wait_queue(state, vc, wait_queue):
+    """Append an input VC to a wait queue."""
+    vc_set = state.vc_set[wait_queue]
+    state.next_waiting[vc] = NONE
+    if vc_set.first_waiting == NONE:
+        vc_set.first_waiting = vc
     else:
-        state.following[U(stock.last)] = vc
-    stock.last = vc
+        state.next_waiting[U(vc_set.last_waiting)] = vc
+    vc_set.last_waiting = vc
 
 
 @inner
-def _empty_all(state, count):
-    """Append the members of the lines in ``state.to_retry``, which are empty then, to ``state.contender``.
+def _drain_wait_queues(state, count):
+    """Move the wait queues in ``state.to_retry`` to ``state.contenders``, and return its new length.
 
-    ``count`` is the length of the list before, and its length after is returned. What is above a VC there is its line,
-    which is its output unless routing is adaptive.
+    Above a VC there is its wait queue, which is its output unless routing is adaptive.
     """
-    for i in range(take(state.to_retry, state.members)):
-        line = U(state.members[i])
-        stock = state.stock[line]
-        vc = U(stock.waiting)
-        stock.waiting = NOBODY
-        while vc != _NOBODY:
-            state.contender[count] = line << OUTPUT_AT | vc
+    for i in range(drain_bitmap(state.to_retry, state.members)):
+        wait_queue = U(state.members[i])
+        vc_set = state.vc_set[wait_queue]
+        vc = U(vc_set.first_waiting)
+        vc_set.first_waiting = NONE
+        while vc != _NONE:
+            state.contenders[count] = wait_queue << OUTPUT_SHIFT | vc
             count += ONE
-            vc = U(state.following[vc])
+            vc = U(state.next_waiting[vc])
     return count
 
 
 @inner
-def _bid(state, vc, next_vc, time):
-    """Make an input VC's bid for an output VC: who was given it last stands behind all others.
-
-    time: of the iteration, above the bits of a bid.
-    """
-    return time | ((U(state.vc[next_vc].asker) - vc) & _PLACES)
+def _bid_for_vc(state, vc, next_vc, time):
+    """Make an input VC's bid for an output VC: the last grantee has the lowest priority."""
+    return time | ((U(state.vc[next_vc].last_requester) - vc) & _TURN_MASK)
 
 
 @inner
-def _bid_for_all(const, state, vc, output, time):
-    """Let an input VC bid for all VCs of an output that it may take: every free one offers itself to the best."""
-    stock = state.stock[output]
-    choices, first = U(state.vc[vc].choices) & U(stock.free), U(stock.first)
+def _bid_for_vcs(const, state, vc, output, time):
+    """Bid for all allowed VCs of an output: every free one offers itself to the highest bid."""
+    vc_set = state.vc_set[output]
+    allowed, first = U(state.vc[vc].allowed_vcs) & U(vc_set.free), U(vc_set.first)
     for k in range(U(const.vcs)):
-        bid = ((choices >> k) & ONE) * _bid(state, vc, first + k, time)
-        state.offer[first + k] = max(state.offer[first + k], bid)
+        bid = ((allowed >> k) & ONE) * _bid_for_vc(state, vc, first + k, time)
+        state.best_offer[first + k] = max(state.best_offer[first + k], bid)
 
 
 @inner
-def _foresee(const, state, i):
-    """Begin to load what routing needs of those who come behind place ``i`` in ``state.asking``."""
-    prefetch(state.pool.packet, np.int64(state.asking[i + FAR_AHEAD] >> _PACKET_AT))
-    if len(const.only_port):
-        following = state.asking[i + AHEAD]
-        target = U(state.pool.packet[following >> _PACKET_AT].where)
-        prefetch(const.only_port, np.int64(U(const.switch[following & VC_OF]) * U(const.net.switches) + target))
+def _prefetch_routing(const, state, i):
+    """Prefetch what routing needs of the entries behind ``i`` in ``state.new_heads``."""
+    prefetch(state.pool.packet, np.int64(state.new_heads[i + FAR_PREFETCH_DISTANCE] >> _PACKET_SHIFT))
+    if len(const.single_port):
+        following = state.new_heads[i + PREFETCH_DISTANCE]
+        target = U(state.pool.packet[following >> _PACKET_SHIFT].switch)
+        prefetch(const.single_port, np.int64(U(const.switch[following & VC_MASK]) * U(const.net.switches) + target))
 
 
 @inner
-def _ask_all(const, state, asking, time):
-    """Append the first ``asking`` in ``state.asking`` to ``state.contender``, and let all there ask for VCs.
+def _add_requests(const, state, new_heads, time):
+    """Append the first ``new_heads`` entries to ``state.contenders``, and count all requests for VCs.
 
-    Returns the new length of ``state.contender``.
+    Returns the new length of ``state.contenders``.
     """
-    count = U(state.contender[-1])
+    count = U(state.contenders[-1])
     for i in range(count):
-        ask_for(state.stock[state.contender[i] >> OUTPUT_AT], time)
-    for i in range(asking):
-        if const.large:
-            _foresee(const, state, i)
-        vc = state.asking[i] & VC_OF
-        output = _present(const, state, vc, state.asking[i] >> _HEAD_AT)
-        ask_for(state.stock[output], time)
-        state.contender[count + i] = output << OUTPUT_AT | vc
-    return count + asking
+        add_request(state.vc_set[state.contenders[i] >> OUTPUT_SHIFT], time)
+    for i in range(new_heads):
+        if const.exceeds_cache:
+            _prefetch_routing(const, state, i)
+        vc = state.new_heads[i] & VC_MASK
+        output = _route_head(const, state, vc, state.new_heads[i] >> _HEAD_SHIFT)
+        add_request(state.vc_set[output], time)
+        state.contenders[count + i] = output << OUTPUT_SHIFT | vc
+    return count + new_heads
 
 
 @inner
-def _offers(const, state, vc, choices, first, time):
-    """Find the VCs of an output that offer themselves to an input VC, a bit each.
+def _offered_vcs(const, state, vc, allowed, first, time):
+    """Return the VCs of an output that offer themselves to an input VC, a bit each.
 
-    choices: those that are free and that it may take, a bit each. first: number of the output's first VC.
+    allowed: free and allowed VCs, a bit each. first: number of the output's first VC.
     """
     best = U(0)
     for k in range(U(const.vcs)):
-        best |= U(state.offer[first + k] == _bid(state, vc, first + k, time)) << k
-    return best & choices  # of those that are not free the turn has moved on
+        best |= U(state.best_offer[first + k] == _bid_for_vc(state, vc, first + k, time)) << k
+    return best & allowed  # offers of other VCs are stale
 
 
 @inner
-def _accept_all(const, state, count, time, rotates, given):
-    """Let who can accept a VC: (how many are left in ``state.contender``, the new ``given``).
+def _accept_offers(const, state, count, time, rotate_priority, ready_end):
+    """Let input VCs accept offers: (requests that remain in ``state.contenders``, the new ``ready_end``).
 
-    At first those who alone ask for VCs of an output, of which any is theirs; then, if there are others, all these
-    bid. count: of those in ``state.contender``. rotates: whether priorities move on. given: see :func:`_give`.
+    First the uncontended requests take any allowed VC; the others, if any, then bid.
+
+    Parameters
+    ----------
+    count: of requests in ``state.contenders``.
+    rotate_priority: whether grants rotate the priorities.
+    ready_end: see :func:`_grant_vc`.
     """
-    left = count
-    for turn in range(2):
-        count, left = left, U(0)
-        if turn:
+    remaining = count
+    for round_ in range(2):
+        count, remaining = remaining, U(0)
+        if round_:
             for i in range(count):
-                _bid_for_all(const, state, state.contender[i] & VC_OF, state.contender[i] >> OUTPUT_AT, time)
+                _bid_for_vcs(const, state, state.contenders[i] & VC_MASK, state.contenders[i] >> OUTPUT_SHIFT, time)
         for i in range(count):
-            request = state.contender[i]
-            vc, output = request & VC_OF, request >> OUTPUT_AT
-            vc_record, stock = state.vc[vc], state.stock[output]
-            offers, first = U(vc_record.choices) & U(stock.free), U(stock.first)
+            request = state.contenders[i]
+            vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
+            vc_record, vc_set = state.vc[vc], state.vc_set[output]
+            offers, first = U(vc_record.allowed_vcs) & U(vc_set.free), U(vc_set.first)
             if offers == U(0):
-                _wait(state, vc, output)
+                _join_wait_queue(state, vc, output)
                 continue
-            if stock.best != time + ONE:
-                offers = _offers(const, state, vc, offers, first, time) if turn else U(0)
+            if vc_set.best_bid != time + ONE:
+                offers = _offered_vcs(const, state, vc, offers, first, time) if round_ else U(0)
                 if offers == U(0):
-                    state.contender[left] = request
-                    left += ONE
+                    state.contenders[remaining] = request
+                    remaining += ONE
                     continue
-            last = U(vc_record.given) - first  # another output's VC is none of these: begin at the lowest
-            next_vc = first + U(first_after(offers, last if last < U(const.vcs) else _LAST))
-            if rotates:
-                state.vc[next_vc].asker = vc
-                vc_record.given = next_vc
-            given = _give(state, request, vc_record, stock, next_vc, given)
-        if left == U(0):
+            last = U(vc_record.last_granted) - first  # a VC of another output: begin at the lowest
+            next_vc = first + U(first_after(offers, last if last < U(const.vcs) else _LAST_BIT))
+            if rotate_priority:
+                state.vc[next_vc].last_requester = vc
+                vc_record.last_granted = next_vc
+            ready_end = _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end)
+        if remaining == U(0):
             break
-    return left, given
+    return remaining, ready_end
 
 
 @inner
-def _match_all(const, state, asking, given, tick):
-    """Match those who ask with the free VCs of their outputs; the new ``given`` (see :func:`_give`).
-
-    asking: length of the list ``state.asking`` of those who ask for the first time.
-    """
-    state.contender[-1] = _empty_all(state, U(state.contender[-1]))
+def _match_requests(const, state, new_heads, ready_end, tick):
+    """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`)."""
+    state.contenders[-1] = _drain_wait_queues(state, U(state.contenders[-1]))
     for iteration in range(U(const.iterations)):
         time = time_of(const, tick, iteration)
-        count = _ask_all(const, state, asking, time)
-        state.contender[-1], given = _accept_all(const, state, count, time, iteration == 0, given)
-        asking = U(0)
-    return given
+        count = _add_requests(const, state, new_heads, time)
+        state.contenders[-1], ready_end = _accept_offers(const, state, count, time, iteration == 0, ready_end)
+        new_heads = U(0)
+    return ready_end
 
 
 @routine
 def _best_vc(const, state, vc, packet, output):
-    """Find the free VC of an output that an adaptive packet prefers (ties: the lowest), and its appeal.
+    """Return the free VC of an output with the best score for an adaptive packet (ties: the lowest), and the score.
 
-    The appeal is 0 if the packet can have none.
+    The score is 0 if no VC can be granted.
     """
-    free = choices_at(const, state, vc, packet, output) & state.stock[output].free
-    best, most, flits = _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
+    free = allowed_vcs_at(const, state, vc, packet, output) & state.vc_set[output].free
+    best, best_score, flits = _NONE, np.int64(0), np.int64(state.pool.packet[packet].flits)
     while free:
         k = U(lowest(free))
         free &= free - ONE
-        next_vc = U(state.stock[output].first) + k
-        worth = vc_score(const.resorts, np.int64(k), credits(state, next_vc), flits)
-        if worth > most:
-            best, most = next_vc, worth
-    return best, most
+        next_vc = U(state.vc_set[output].first) + k
+        score = vc_score(const.reserved_vcs, np.int64(k), free_credits(state, next_vc), flits)
+        if score > best_score:
+            best, best_score = next_vc, score
+    return best, best_score
 
 
 @inner
-def _cost(const, state, output, worth):
-    """Find the cost of an output to a packet (see ``rules.adaptive``); worth: appeal of the VC that it would take.
+def _channel_cost(const, state, output, score):
+    """Return the cost of an output for a packet (see :mod:`flitlab.models.rules.adaptive`); score: of its VC.
 
-    Counted are flits of credit in use, and those that the packets that hold its VCs have yet to send.
+    The cost is the downstream credits in use, plus the flits that the holders of its VCs have yet to send.
     """
-    first, flits = U(state.stock[output].first), np.int64(0)
+    first, flits = U(state.vc_set[output].first), np.int64(0)
     for next_vc in range(first, first + U(const.vcs)):
         vc_record = state.vc[next_vc]
         flits += const.buffer_flits - np.int64(vc_record.credits)
-        flits += np.int64((U(vc_record.asker) - U(vc_record.carried)) & VC_OF)
-    return channel_cost(flits, const.resorts > 0 and is_reserved(worth))
+        flits += np.int64((U(vc_record.last_requester) - U(vc_record.flits_sent)) & VC_MASK)
+    return channel_cost(flits, const.reserved_vcs > 0 and is_reserved(score))
 
 
 @routine
-def _choose(const, state, vc):
-    """Choose the output, and the VC there, that an adaptive packet takes (see ``rules.adaptive``); NOBODY: none."""
+def _choose_output(const, state, vc):
+    """Choose (output, VC) for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`); NONE: no VC."""
     packet = front_packet(state, vc)
-    base, ports = outputs_of(const, state, vc, packet)
+    base, ports = allowed_outputs(const, state, vc, packet)
     if popcount(ports) == 1:
         output = base + U(lowest(ports))
         return output, _best_vc(const, state, vc, packet, output)[0]
-    record, least, tied, left = state.pool.packet[packet], NEVER, U(0), ports
-    while left:
-        port = U(lowest(left))
-        left &= left - ONE
-        _, worth = _best_vc(const, state, vc, packet, base + port)
-        if worth == 0:
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, U(0), ports
+    while remaining:
+        port = U(lowest(remaining))
+        remaining &= remaining - ONE
+        _, score = _best_vc(const, state, vc, packet, base + port)
+        if score == 0:
             continue
-        cost = _cost(const, state, base + port, worth)
-        if cost < least:
-            least, tied = cost, U(0)
-        if cost == least:
-            tied |= ONE << port
-    if not tied:
-        return U(0), _NOBODY
-    word = route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
-    output = base + U(drawn_channel(ports, word))
-    best, worth = _best_vc(const, state, vc, packet, output)
-    if worth > 0 and keeps_drawn(_cost(const, state, output, worth), least, np.int64(record.flits)):
+        cost = _channel_cost(const, state, base + port, score)
+        if cost < least_cost:
+            least_cost, ties = cost, U(0)
+        if cost == least_cost:
+            ties |= ONE << port
+    if not ties:
+        return U(0), _NONE
+    draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
+    output = base + U(drawn_channel(ports, draw))
+    best, score = _best_vc(const, state, vc, packet, output)
+    if score > 0 and keeps_drawn(_channel_cost(const, state, output, score), least_cost, np.int64(record.flits)):
         return output, best
-    output = base + U(drawn_tie(tied, word))
+    output = base + U(drawn_tie(ties, draw))
     return output, _best_vc(const, state, vc, packet, output)[0]
 
 
 @inner
-def _visit_all(const, state, asking, given):
-    """Let adaptive packets take what they choose, those who wait first, oldest first; the new ``given``.
+def _allocate_adaptive(const, state, new_heads, ready_end):
+    """Let adaptive packets take the VC that they choose, waiting packets first, oldest first.
 
-    asking: length of the list ``state.asking`` of those who ask for the first time.
+    Returns the new ``ready_end``.
     """
-    waited = _empty_all(state, U(0))
-    for i in range(asking):
-        _present(const, state, state.asking[i] & VC_OF, state.asking[i] >> _HEAD_AT)
-    for i in range(waited + asking):
-        vc = (state.contender[i] if i < waited else state.asking[i - waited]) & VC_OF
+    waiting = _drain_wait_queues(state, U(0))
+    for i in range(new_heads):
+        _route_head(const, state, state.new_heads[i] & VC_MASK, state.new_heads[i] >> _HEAD_SHIFT)
+    for i in range(waiting + new_heads):
+        vc = (state.contenders[i] if i < waiting else state.new_heads[i - waiting]) & VC_MASK
         vc_record = state.vc[vc]
-        output, next_vc = _choose(const, state, vc)
+        output, next_vc = _choose_output(const, state, vc)
         vc_record.output = output
-        if next_vc == _NOBODY:
-            _wait(state, vc, U(vc_record.switch))
+        if next_vc == _NONE:
+            _join_wait_queue(state, vc, U(vc_record.switch))
         else:
             flits = U(state.pool.packet[front_packet(state, vc)].flits)
-            state.vc[next_vc].asker = U(state.vc[next_vc].carried) + flits
-            given = _give(state, output << OUTPUT_AT | vc, vc_record, state.stock[output], next_vc, given)
-    return given
+            state.vc[next_vc].last_requester = U(state.vc[next_vc].flits_sent) + flits
+            ready_end = _grant_vc(
+                state, output << OUTPUT_SHIFT | vc, vc_record, state.vc_set[output], next_vc, ready_end
+            )
+    return ready_end
 
 
 @inner
-def _sort(const, state, asking):
-    """Sort the first ``asking`` in ``state.asking``: the order of visits, and that of records in memory.
+def _sort_new_heads(const, state, new_heads):
+    """Sort the first ``new_heads`` entries by input VC: the order of visits, and of records in memory.
 
-    From then on, most of what comes up in the same order lies close together, which translation to addresses of pages
-    needs in large networks.
+    Later lists keep this order, which reduces TLB misses in large networks.
     """
-    for i in range(asking):
-        mark(state.member, state.asking[i] & VC_OF, True)
-    for i in range(take(state.member, state.members)):
+    for i in range(new_heads):
+        set_bit(state.member_bits, state.new_heads[i] & VC_MASK, True)
+    for i in range(drain_bitmap(state.member_bits, state.members)):
         vc = U(state.members[i])
-        state.asking[i] = front_flit(state, vc) << _HEAD_AT | vc
+        state.new_heads[i] = front_flit(state, vc) << _HEAD_SHIFT | vc
 
 
 @inner
-def allocate_all(const, state, asking, given, tick):
-    """Give free VCs to packets that wait for them and to those of the first ``asking`` input VCs in ``state.asking``.
+def allocate_all(const, state, new_heads, ready_end, tick):
+    """Allocate free VCs to waiting packets and to new head packets.
 
-    Whoever gets none goes on contending, or waits. Those whose front flit can be sent with the VC that they were given
-    are added to ``state.ready`` from ``given`` on; the end of that list is returned.
+    A packet without a VC keeps contending, or joins a wait queue.
+
+    Parameters
+    ----------
+    new_heads: uint64, length of the list ``state.new_heads``.
+    ready_end: uint64, index in ``state.ready`` from which on input VCs are added whose head flit can be sent.
+    tick: int64.
+
+    Returns
+    -------
+    The end of the list in ``state.ready``.
     """
-    if const.large or const.rule == ADAPTIVE:
-        _sort(const, state, asking)
+    if const.exceeds_cache or const.rule == ADAPTIVE:
+        _sort_new_heads(const, state, new_heads)
     if const.rule == ADAPTIVE:
-        return _visit_all(const, state, asking, given)
-    return _match_all(const, state, asking, given, tick)
+        return _allocate_adaptive(const, state, new_heads, ready_end)
+    return _match_requests(const, state, new_heads, ready_end, tick)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outstanding traffic of each channel: traffic created and not delivered, along the routes that were drawn.
+
+A packet's route follows from its source host and sequence number alone. It is walked when the counts are requested;
+kernels store nothing for it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.jit import njit
+from flitlab.models.rules.arrivals import next_arrival
+from flitlab.models.rules.packets import destination, length
+from flitlab.models.rules.route import at_destination, choose_route, next_port
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.base import Owed
+from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records
+
+
+def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Owed:
+    """Count the outstanding traffic of each channel, in flits, for routes that are fixed at creation.
+
+    Parameters
+    ----------
+    const, state: of a run in any switching mode.
+    topology: of the run.
+    now: tick.
+
+    Returns
+    -------
+    Per channel: all outstanding flits whose route has the channel, and those that have yet to cross it.
+    """
+    outstanding = Owed(*np.zeros((2, topology.channels), np.int64))
+    graph = (const.routes, const.net, topology.out_start, topology.dst)
+    _add_source_queues(*graph, now, first_unsent(state), *outstanding)
+    _add_in_flight(*graph, in_flight_records(state), *outstanding)
+    return outstanding
+
+
+@njit
+def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining):
+    """Add a packet to the channels of its route, the first ``hop`` of which it has been granted.
+
+    total: int64 [channels], flits of all packets whose route has the channel. remaining: the same, of those yet to
+    cross it.
+    """
+    dst_host = destination(net.packets, net.seed, src_host, sequence)
+    switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.host_switch[dst_host])
+    route = choose_route(routes, net.seed, src_host, dst_host, net.hosts, sequence, switch, dst_switch)
+    hops_walked = np.int64(0)
+    while not at_destination(routes, route, hops_walked, switch, dst_switch):
+        port = next_port(
+            routes, route, net.seed, switch, dst_switch, src_host, dst_host, net.hosts, sequence, hops_walked
+        )
+        channel = out_start[switch] + port
+        total[channel] += flits
+        if hops_walked >= hop:
+            remaining[channel] += flits
+        switch = dst[channel]
+        hops_walked += 1
+
+
+@njit
+def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining):
+    """Add the packets in source queues.
+
+    first: int64 [hosts, 4], the first unsent packet of each (see ``sources.count_created``).
+    """
+    arrivals, packets = net.arrivals, net.packets
+    for host in range(net.hosts):
+        if arrivals.keep[host] < 0:
+            continue
+        counter, position, sequence = first[host, 0], first[host, 1], first[host, 2]
+        while position >> arrivals.shift < now:
+            flits = length(packets, net.seed, host, counter)
+            _add_route(routes, net, out_start, dst, host, sequence, flits, np.int64(0), total, remaining)
+            counter, position = next_arrival(arrivals, packets, net.seed, host, counter + 1, position)
+            sequence += 1
+
+
+@njit
+def _add_in_flight(routes, net, out_start, dst, in_flight, total, remaining):
+    """Add the packets in flight, PACKET [packets]."""
+    for i in range(len(in_flight)):
+        src_host, sequence = np.int64(in_flight[i].src_host), np.int64(in_flight[i].sequence)
+        flits, hop = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop)
+        _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credits: free flits of input VCs as their upstream counts them, and credits in flight.
+
+The free flits of all VCs behind one upstream lie together in ``VctState.free_flits``. An upstream is an output, or the
+number of outputs + a host. A VC is given by its number in its input.
+"""
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.jit import inner, routine
+from flitlab.models.rules.vc import is_reserved_for_others, vc_score
+from flitlab.sim.engines.compiled.calendar_queue import (
+    BLOCK_ENTRIES,
+    entry_in,
+    prefetch_next_block,
+    release_block,
+    schedule_event,
+    take_bucket,
+)
+from flitlab.sim.engines.compiled.memory import prefetch, unlikely
+from flitlab.sim.engines.compiled.records import NONE, ZERO
+from flitlab.sim.engines.compiled.timing_wheel import schedule
+
+# An entry of free_flits, packed: the free flits, and whether the upstream awaits credits.
+_FREE_FLITS_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
+
+# A returning credit, packed: the index in free_flits, and flits.
+_FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
+
+
+@inner
+def _credit_index(const, upstream, vc):
+    """Return the index in ``free_flits`` of a VC behind an upstream."""
+    return np.uint64((upstream << const.vc_bits) + vc)
+
+
+@inner
+def free_flits(const, state, upstream, vc):
+    """Return the free flits of a VC, int64, as its upstream counts them."""
+    return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS_MASK)
+
+
+@inner
+def consume_credits(const, state, upstream, vc, flits):
+    """Take ``flits`` credits of a VC.
+
+    Parameters
+    ----------
+    upstream, vc: int64, see above.
+    flits: int64, no more than are free.
+    """
+    state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
+
+
+@inner
+def await_credits(const, state, upstream, first_vc, end_vc):
+    """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1.
+
+    Parameters
+    ----------
+    upstream, first_vc, end_vc: int64, see above.
+    """
+    for vc in range(first_vc, end_vc):
+        state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
+
+
+@inner
+def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
+    """Select the VC with the best score among ``first_vc`` to ``end_vc`` - 1 behind an upstream.
+
+    Parameters
+    ----------
+    reserved_vcs: int64; VCs below it are taken last.
+    upstream, first_vc, end_vc: int64, see above.
+    flits: int64, length of the packet.
+
+    Returns
+    -------
+    (VC, score), int64; the VC is NONE if no VC has space. The score is :func:`flitlab.models.rules.vc.appeal`, or the
+    free flits where no VC is reserved.
+    """
+    best_vc = NONE
+    if reserved_vcs == 0:
+        best_score = flits - 1
+        for vc in range(first_vc, end_vc):
+            free = free_flits(const, state, upstream, vc)
+            best_vc, best_score = (vc, free) if free > best_score else (best_vc, best_score)
+        return best_vc, best_score
+    best_score = ZERO
+    for vc in range(first_vc, end_vc):
+        free = free_flits(const, state, upstream, vc)
+        if free < flits or is_reserved_for_others(reserved_vcs, first_vc, vc):
+            continue
+        score = vc_score(reserved_vcs, vc, free, flits)
+        if score > best_score:
+            best_vc, best_score = vc, score
+    return best_vc, best_score
+
+
+@inner
+def credits_in_use(const, state, output):
+    """Return the downstream credits in use behind an output, in flits."""
+    flits_in_use = ZERO
+    for vc in range(const.vcs):
+        flits_in_use += const.buffer_flits - free_flits(const, state, output, vc)
+    return flits_in_use
+
+
+@inner
+def return_credits(state, index, usable_at, flits):
+    """Send credits to an upstream.
+
+    Parameters
+    ----------
+    index: of the VC in ``free_flits``.
+    usable_at: int64, tick from which on the credits are usable.
+    flits: int64.
+    """
+    schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
+
+
+def credit_indices(returns: Ints) -> Ints:
+    """Return the indices in ``free_flits`` of returning credits.
+
+    Parameters
+    ----------
+    returns: int64 [credits], entries of ``returning_credits``.
+    """
+    return returns & _INDEX_MASK
+
+
+@inner
+def collect_credits(const, state, tick):
+    """Add the credits that are usable from ``tick`` on, and schedule each upstream that awaits them."""
+    _collect_credits(
+        const.vc_bits,
+        state.returning_credits,
+        state.free_flits,
+        state.output,
+        state.output_wheel,
+        state.host_wheel,
+        np.int64(tick),
+    )
+
+
+@inner
+def collect_skipped_credits(program, const, state, first, until):
+    """Collect the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
+
+    Parameters
+    ----------
+    program: ``state.program``; without a program every tick is simulated.
+    first, until: int64, ticks.
+    """
+    if program is None:
+        return
+    for tick in range(first, min(until, first + state.returning_credits.mask + 1)):
+        collect_credits(const, state, tick)
+
+
+@routine
+def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
+    """Carry out :func:`collect_credits`; arguments are those fields of a run's constants and state."""
+    block, count = take_bucket(returning_credits, tick)
+    while block != NONE:
+        prefetch_next_block(returning_credits, block)
+        if unlikely(count == BLOCK_ENTRIES):
+            for i in range(BLOCK_ENTRIES):
+                prefetch(free, entry_in(returning_credits, block, i) & _INDEX_MASK)
+        for i in range(count):
+            returns = entry_in(returning_credits, block, i)
+            index = returns & _INDEX_MASK
+            entry = free[np.uint64(index)] + np.uint32(returns >> _FLITS_SHIFT)
+            free[np.uint64(index)] = entry & _FREE_FLITS_MASK
+            if entry & _AWAITED:
+                upstream = index >> vc_bits
+                if upstream >= len(outputs):
+                    schedule(host_wheel, upstream - len(outputs), tick)
+                elif outputs[upstream].busy_until <= tick:  # else it is scheduled when it falls free
+                    schedule(output_wheel, upstream, tick)
+        block, count = release_block(returning_credits, block), BLOCK_ENTRIES

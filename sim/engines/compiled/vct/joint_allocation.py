@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocation with dependent outputs: adaptive packets request several, or an input sends one packet at a time."""
+
+import numpy as np
+
+from flitlab.models.jit import inner, routine
+from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.polarized import detour
+from flitlab.models.rules.route import route_word
+from flitlab.models.rules.tables import ADAPTIVE, POLARIZED
+from flitlab.models.rules.vc import is_reserved
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
+from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.timing_wheel import schedule
+from flitlab.sim.engines.compiled.vct.allocation import grant, prefetch_requests
+from flitlab.sim.engines.compiled.vct.credits import await_credits, credits_in_use
+from flitlab.sim.engines.compiled.vct.requests import (
+    allowed_ports,
+    channel_of,
+    count_preceding,
+    downstream_input,
+    eligible_tick,
+    precedes,
+    remove_request,
+    request_age,
+    request_at,
+    requested_vcs,
+    select_requested_vc,
+    withdraw_request,
+)
+from flitlab.sim.engines.compiled.vct.state import COST, OUT_VC
+
+_ONE = np.uint64(1)
+
+
+@inner
+def _first_eligible(const, state, output, index, tick):
+    """Return the index of the first eligible request of an output, from ``index`` on.
+
+    The output is scheduled for the requests before it.
+    """
+    while index < state.output[output].requests_waiting:
+        eligible = eligible_tick(const, state, request_age(const, state, output, index))
+        if eligible <= tick:
+            break
+        schedule(state.output_wheel, output, eligible)
+        index += 1
+    return index
+
+
+@inner
+def _cached_credits_in_use(const, state, output, tick):
+    """Return the downstream credits in use behind an output, in flits: counted once a tick, grants added."""
+    if state.credits_in_use_cache[output, 1] != tick:
+        state.credits_in_use_cache[output, 0], state.credits_in_use_cache[output, 1] = (
+            credits_in_use(const, state, output),
+            tick,
+        )
+    return state.credits_in_use_cache[output, 0]
+
+
+@inner
+def _routing_draw(const, state, packet):
+    """Return the random word of a packet's routing decision at its switch."""
+    record = state.pool.packet[packet]
+    return route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
+
+
+@inner
+def _least_cost_output(const, state, packet, switch, tick):
+    """Find the allowed output of least cost for a polarized packet; ties are drawn.
+
+    The cost, in flits, is the downstream credits in use plus the penalty of a detour.
+    """
+    record = state.pool.packet[packet]
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    src_switch, flits = np.int64(record.route), np.int64(record.flits)
+    ports, base = allowed_ports(const, state, packet, switch), np.int64(const.net.ports.out_base[switch])
+    least_cost, ties = NEVER, np.uint64(0)
+    while ports:
+        port = lowest(ports)
+        ports &= ports - _ONE
+        next_switch = np.int64(const.routes.dst[channel_of(state, base + port)])
+        cost = _cached_credits_in_use(const, state, base + port, tick) + detour(
+            const.routes, src_switch, dst_switch, switch, next_switch, flits
+        )
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
+            ties |= _ONE << np.uint64(port)
+    if popcount(ties) == 1:
+        return base + lowest(ties)
+    return base + drawn_tie(ties, _routing_draw(const, state, packet))
+
+
+@inner
+def _record_candidate(const, state, index, output, next_vc, score, tick):
+    """Record that an output can grant a VC to the visited head packet, and its cost.
+
+    index: of the output among those allocated. score: of the VC.
+    """
+    state.candidate[index, OUT_VC] = next_vc
+    last_resort = const.reserved_vcs > 0 and is_reserved(score)
+    state.candidate[index, COST] = channel_cost(_cached_credits_in_use(const, state, output, tick), last_resort)
+
+
+@inner
+def _schedule_retry(const, state, outputs, candidates, tick):
+    """Schedule the candidate outputs of a head packet for ``tick``, and for when credits return."""
+    while candidates:
+        output = np.int64(outputs[lowest(candidates)])
+        candidates &= candidates - _ONE
+        schedule(state.output_wheel, output, tick)
+        await_credits(const, state, output, np.int64(0), const.vcs)
+
+
+@routine
+def _select_output(const, state, outputs, candidates, age, since, tick):
+    """Select one of the candidate outputs of an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
+
+    Parameters
+    ----------
+    outputs: uint32, outputs of the switch, ascending.
+    candidates: uint64, a bit for each index in ``outputs`` that can grant a VC.
+    age: int64, age key of the head packet.
+    since: int64, tick from which on it could have been granted an idle output.
+
+    Returns
+    -------
+    The index in ``outputs``, or NONE if the packet waits for its drawn channel.
+    """
+    vc = age & 0xFFFFFFFF
+    packet, switch = np.int64(state.vc[vc].head_packet), np.int64(state.vc[vc].switch)
+    ports, flits = allowed_ports(const, state, packet, switch), np.int64(state.pool.packet[packet].flits)
+    if popcount(ports) == 1:
+        return lowest(candidates)
+    least_cost, ties, remaining = NEVER, np.uint64(0), candidates
+    while remaining:
+        k = lowest(remaining)
+        remaining &= remaining - _ONE
+        cost = state.candidate[k, COST]
+        if cost < least_cost:
+            least_cost, ties = cost, np.uint64(0)
+        if cost == least_cost:
+            ties |= _ONE << np.uint64(k)
+    draw = _routing_draw(const, state, packet)
+    drawn = np.int64(const.net.ports.out_base[switch]) + drawn_channel(ports, draw)
+    busy = np.int64(state.output[drawn].busy_until)
+    if busy <= tick:
+        for k in range(len(outputs)):
+            if (
+                outputs[k] == drawn
+                and candidates >> np.uint64(k) & _ONE
+                and keeps_drawn(state.candidate[k, COST], least_cost, flits)
+            ):
+                return k
+    elif waits_for_drawn(busy, since, flits):
+        request = request_at(const, state, drawn, count_preceding(const, state, drawn, age))
+        next_vc, score = select_requested_vc(const, state, drawn, request)
+        if next_vc != NONE:
+            last_resort = const.reserved_vcs > 0 and is_reserved(score)
+            cost = channel_cost(_cached_credits_in_use(const, state, drawn, tick), last_resort)
+            if keeps_drawn(cost, least_cost, flits):
+                _schedule_retry(const, state, outputs, candidates, busy)
+                return NONE
+    return drawn_tie(ties, draw)
+
+
+@inner
+def _allocate_switch(const, state, outputs, count, tick):
+    """Allocate ``count`` outputs of one switch: visit head packets in order of age, across outputs.
+
+    outputs: uint32, ascending.
+    """
+    cursor = state.cursor
+    for k in range(count):
+        cursor[k] = 0
+        output = np.int64(outputs[k])
+        if state.output[output].busy_until > tick:
+            cursor[k] = TICK_LIMIT
+    while True:
+        oldest = np.int64(TICK_LIMIT) << 32
+        for k in range(count):
+            if const.oldest_first:
+                cursor[k] = _first_eligible(const, state, np.int64(outputs[k]), cursor[k], tick)
+            if cursor[k] < state.output[outputs[k]].requests_waiting:
+                age = request_age(const, state, np.int64(outputs[k]), cursor[k])
+                oldest = age if precedes(const, state, age, oldest) else oldest
+        if oldest >> 32 > tick:
+            break
+        vc = oldest & 0xFFFFFFFF
+        packet = np.int64(state.vc[vc].head_packet)
+        blocked_until = np.int64(state.input_busy[vc // const.vcs])
+        best, best_vc, candidates, required_output = NONE, NONE, np.uint64(0), NONE
+        is_adaptive = const.rule == ADAPTIVE and state.pool.packet[packet].output == NONE
+        if const.routes.form == POLARIZED and is_adaptive:
+            required_output = _least_cost_output(const, state, packet, np.int64(state.vc[vc].switch), tick)
+        for k in range(count):
+            output = np.int64(outputs[k])
+            if (
+                cursor[k] >= state.output[output].requests_waiting
+                or request_age(const, state, output, cursor[k]) != oldest
+            ):
+                continue
+            cursor[k] += 1
+            if required_output != NONE:
+                schedule(state.output_wheel, output, tick + 1)  # every grant changes costs
+            if required_output != NONE and output != required_output:
+                continue
+            if blocked_until > tick:
+                schedule(state.output_wheel, output, blocked_until)
+            elif downstream_input(state, output) == NONE:
+                best = k
+            else:
+                next_vc, score = select_requested_vc(
+                    const, state, output, request_at(const, state, output, cursor[k] - 1)
+                )
+                if next_vc != NONE:
+                    best, best_vc = k, next_vc
+                    if is_adaptive and required_output == NONE:
+                        candidates |= _ONE << np.uint64(k)
+                        _record_candidate(const, state, k, output, next_vc, score, tick)
+                    continue
+                first_vc, end_vc = requested_vcs(request_at(const, state, output, cursor[k] - 1))
+                await_credits(const, state, output, first_vc, end_vc)
+        if candidates:
+            since = max(eligible_tick(const, state, oldest), blocked_until)
+            best = _select_output(const, state, outputs[:count], candidates, oldest, since, tick)
+            best_vc = state.candidate[best, OUT_VC] if best != NONE else NONE
+        if best == NONE:
+            continue
+        granted_output = np.int64(outputs[best])
+        if is_adaptive:
+            switch = np.int64(state.vc[vc].switch)
+            ports = allowed_ports(const, state, packet, switch)
+            while ports:
+                withdraw_request(const, state, const.net.ports.out_base[switch] + lowest(ports), oldest)
+                ports &= ports - np.uint64(1)
+            for k in range(count):  # its requests are removed, so later ones have moved up by one
+                if cursor[k] < TICK_LIMIT and cursor[k] > 0:
+                    cursor[k] = count_preceding(const, state, np.int64(outputs[k]), oldest)
+        else:
+            remove_request(const, state, granted_output, cursor[best] - 1)
+        cursor[best] = TICK_LIMIT
+        if is_adaptive:
+            state.credits_in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
+        grant(const, state, packet, vc, granted_output, best_vc, tick)
+    for k in range(count):
+        output = np.int64(outputs[k])
+        if cursor[k] < state.output[output].requests_waiting:
+            schedule(state.output_wheel, output, request_age(const, state, output, cursor[k]) >> 32)
+
+
+@inner
+def allocate_jointly(const, state, outputs, count, tick):
+    """Allocate the first ``count`` of ``outputs``.
+
+    Parameters
+    ----------
+    outputs: uint32, ascending and hence grouped by switch.
+    count: int64.
+    tick: int64.
+    """
+    first = np.int64(0)
+    switch = np.int64(0)
+    prefetched = np.int64(0)
+    while first < count:
+        if unlikely(first >= prefetched and count - first > MIN_BATCH):
+            prefetched = min(count, first + PREFETCH_BATCH)
+            prefetch_requests(const, state, outputs[first:prefetched], tick)
+        while outputs[first] >= const.net.ports.out_base[switch + 1]:
+            switch += 1
+        last = first + 1
+        while last < count and outputs[last] < const.net.ports.out_base[switch + 1]:
+            last += 1
+        _allocate_switch(const, state, outputs[first:last], last - first, tick)
+        first = last

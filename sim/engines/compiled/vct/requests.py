@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of head packets for an output, in order of age.
+
+A request is two int64s: an age key, and the packed VC range and length of the packet. The first INLINE_REQUESTS lie in
+the output's cache line, the others in ``VctState.requests`` behind all outputs. The age key is
+:func:`~flitlab.models.rules.order.age_key` of the tick from which on the packet may be granted and its input VC; with
+``oldest_first``, of the tick of its creation and its input VC.
+"""
+
+import numpy as np
+
+from flitlab.models.jit import inner
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.order import age_key
+from flitlab.models.rules.route import usable_ports
+from flitlab.models.rules.tables import ADAPTIVE, RISING
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
+from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.timing_wheel import schedule
+from flitlab.sim.engines.compiled.vct.credits import select_vc
+from flitlab.sim.engines.compiled.vct.state import (
+    INLINE_REQUESTS,
+    OUTPUT_WORDS,
+    REQUESTS_WORD,
+)
+
+# A request, packed: the first allowed VC of the downstream input, the number of allowed VCs, the flits of the packet.
+_VC_COUNT_SHIFT, _FLITS_SHIFT = 32, 40
+_VC_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
+
+_ONE = np.uint64(1)
+
+
+@inner
+def downstream_input(state, output):
+    """Return the input at the end of an output; NONE if the output ejects."""
+    return np.int64(state.output[output].downstream_input)
+
+
+@inner
+def channel_of(state, output):
+    """Return the channel of an output; NONE if the output ejects."""
+    return np.int64(state.output[output].channel)
+
+
+@inner
+def allowed_vc_range(const, state, packet, output):
+    """Return the VCs of the downstream input that the VC policy allows a packet: (first, one past the last).
+
+    VCs are numbers in that input.
+    """
+    record = state.pool.packet[packet]
+    channel = channel_of(state, output)
+    src_switch = const.net.host_switch[record.src_host]
+    dst_switch = const.net.host_switch[record.dst_host]
+    input_vc = np.int64(record.input_vc)
+    switch = np.int64(state.vc[input_vc].switch)
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    port = output - const.net.ports.out_base[switch]
+    held_vc = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
+    return allowed_vcs(
+        const.routes,
+        route,
+        const.policy,
+        const.vcs,
+        hop,
+        const.rings,
+        src_switch,
+        dst_switch,
+        channel,
+        switch,
+        port,
+        held_vc,
+    )
+
+
+@inner
+def allowed_ports(const, state, packet, switch):
+    """Return the ports that an adaptive packet may take at a switch, uint64, a bit each."""
+    record = state.pool.packet[packet]
+    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    route, hop = np.int64(record.route), np.int64(record.hop)
+    return usable_ports(const.routes, route, hop, switch, dst_switch)
+
+
+@inner
+def _pack_request(const, state, packet, output):
+    """Pack the request of a packet for an output; a request for an ejection channel has no VC."""
+    flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
+    if downstream_input(state, output) == NONE:
+        return flits
+    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    return flits | ((end_vc - first_vc) << _VC_COUNT_SHIFT) | first_vc
+
+
+@inner
+def select_requested_vc(const, state, output, request):
+    """Select the VC for a packed request.
+
+    Returns (VC, score), as :func:`~flitlab.sim.engines.compiled.vct.credits.select_vc` does.
+    """
+    first_vc, end_vc = requested_vcs(request)
+    return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
+
+
+@inner
+def requested_vcs(request):
+    """Unpack the VCs of a request: (first, one past the last)."""
+    first_vc = request & _VC_MASK
+    return first_vc, first_vc + ((request >> _VC_COUNT_SHIFT) & _COUNT_MASK)
+
+
+@inner
+def requested_flits(request):
+    """Unpack the length of the packet of a request, in flits."""
+    return request >> _FLITS_SHIFT
+
+
+@inner
+def request_index(const, output, i):
+    """Return the index in ``VctState.requests`` of the age key of request ``i`` of an output.
+
+    The packed request follows its key. Both possible indices are computed: a branch would often be mispredicted.
+    """
+    inline_index, overflow_index = (
+        output * OUTPUT_WORDS + REQUESTS_WORD,
+        output * const.overflow_words + const.overflow_start,
+    )
+    return np.uint64((inline_index if i < INLINE_REQUESTS else overflow_index) + 2 * i)
+
+
+@inner
+def request_age(const, state, output, i):
+    """Read the age key of request ``i`` of an output."""
+    return state.requests[request_index(const, output, i)]
+
+
+@inner
+def request_at(const, state, output, i):
+    """Read the packed request ``i`` of an output."""
+    return state.requests[request_index(const, output, i) + _ONE]
+
+
+@inner
+def _write_request(const, state, output, i, age, request):
+    """Write request ``i`` of an output."""
+    index = request_index(const, output, i)
+    state.requests[index] = age
+    state.requests[index + _ONE] = request
+
+
+@inner
+def eligible_tick(const, state, age):
+    """Return the tick from which on the head packet with an age key may be granted."""
+    return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
+
+
+@inner
+def precedes(const, state, age, other_age):
+    """Tell whether one age key comes before another."""
+    if const.oldest_first and age >> 32 == other_age >> 32:
+        vc, other_vc = age & _VC_MASK, other_age & _VC_MASK
+        return age_key(eligible_tick(const, state, age), vc) < age_key(eligible_tick(const, state, other_age), other_vc)
+    return age < other_age
+
+
+@inner
+def add_request(const, state, packet, output, eligible_at, age):
+    """Insert the request of a head packet, in order of age, and schedule the output.
+
+    Parameters
+    ----------
+    packet, output: int64.
+    eligible_at: int64, tick from which on the packet may be granted.
+    age: int64, its age key.
+    """
+    i = np.int64(state.output[output].requests_waiting)
+    state.output[output].requests_waiting = i + 1
+    while i > 0 and precedes(const, state, age, request_age(const, state, output, i - 1)):
+        _write_request(
+            const, state, output, i, request_age(const, state, output, i - 1), request_at(const, state, output, i - 1)
+        )
+        i -= 1
+    _write_request(const, state, output, i, age, _pack_request(const, state, packet, output))
+    schedule(state.output_wheel, output, max(eligible_at, np.int64(state.output[output].busy_until)))
+
+
+@inner
+def remove_request(const, state, output, i):
+    """Remove request ``i`` of an output."""
+    count = np.int64(state.output[output].requests_waiting) - 1
+    state.output[output].requests_waiting = count
+    while i < count:
+        _write_request(
+            const, state, output, i, request_age(const, state, output, i + 1), request_at(const, state, output, i + 1)
+        )
+        i += 1
+
+
+@inner
+def withdraw_request(const, state, output, age):
+    """Remove the request with an age key from an output."""
+    for i in range(np.int64(state.output[output].requests_waiting)):
+        if request_age(const, state, output, i) == age:
+            remove_request(const, state, output, i)
+            return
+
+
+@inner
+def count_preceding(const, state, output, age):
+    """Count the requests of an output that come before an age key."""
+    i = 0
+    while i < state.output[output].requests_waiting and precedes(
+        const, state, request_age(const, state, output, i), age
+    ):
+        i += 1
+    return i
+
+
+@inner
+def request_outputs(const, state, vc, packet, eligible_at):
+    """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
+
+    Parameters
+    ----------
+    vc, packet: int64.
+    eligible_at: int64, tick from which on it may be granted.
+    """
+    record = state.pool.packet[packet]
+    state.vc[vc].eligible_at = eligible_at
+    age = age_key(np.int64(record.created_at) if const.oldest_first else eligible_at, vc)
+    if const.rule == ADAPTIVE and record.output == NONE:
+        switch = np.int64(state.vc[vc].switch)
+        base = const.net.ports.out_base[switch]
+        ports = allowed_ports(const, state, packet, switch)
+        while ports:
+            output = base + lowest(ports)
+            ports &= ports - np.uint64(1)
+            add_request(const, state, packet, output, eligible_at, age)
+    else:
+        add_request(const, state, packet, np.int64(record.output), eligible_at, age)
