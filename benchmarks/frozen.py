@@ -79,7 +79,7 @@ def frozen(only: str = "") -> Iterator[tuple[str, Any]]:
         try:
             study = read(path, quick=True)
         except ConfigError as error:
-            yield name, {"rejected": len(error.mistakes)}
+            yield name, {"rejected": len(error.errors)}
             continue
         engines = [study.engine]
         sizes = [case.scenario.topology.switches for case in study.cases if case.scenario is not None]

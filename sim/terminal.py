@@ -4,7 +4,7 @@
 import re
 import sys
 
-LONGEST_LABEL = 80
+MAX_LABEL_LENGTH = 80
 """Characters of a label that are shown."""
 
 _CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -28,7 +28,7 @@ def shown_label(text: str) -> str:
     (True, 'tab b')
     """
     text = printable(text)
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
 
 
 def say(*lines: str) -> None:

@@ -27,11 +27,11 @@ from flitlab.sim.experiment.certificates import (
 )
 from flitlab.sim.experiment.folders import (
     MANIFEST,
-    ForeignFolder,
+    UnrelatedFolder,
     digest_of,
     read_manifest,
-    refuse_foreign,
     reject_special_files,
+    reject_unrelated_folder,
 )
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import cores
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         load(options.plugin)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
     if options.verify is not None:
         return _verify(options)
@@ -56,10 +56,10 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     try:
         if options.save is not None:
-            refuse_foreign(options.save, INDEX)
+            reject_unrelated_folder(options.save, INDEX)
         with _folder(options.out) as folder:
             return _compute(study, Path(folder), options)
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun ceilings: --save {options.save}: {error}")
         return BAD
     except StoreError as error:
@@ -101,7 +101,7 @@ def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
 def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     store = Store(folder)
     try:
-        _refuse_others(folder, study.experiment)
+        _reject_other_experiment(folder, study.experiment)
         described = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
         count = len(ceilings.places)
@@ -131,7 +131,7 @@ def _code(ceilings: CeilingRuns, stopped: str) -> int:
     return FAILED if ceilings.problems or stopped else OK
 
 
-def _refuse_others(folder: Path, experiment: str) -> None:
+def _reject_other_experiment(folder: Path, experiment: str) -> None:
     """Raises :class:`~flitlab.sim.experiment.store.StoreError` for a run's folder, whose tables would be replaced."""
     there = read_manifest(folder).get("experiment", experiment)
     if there != experiment:
@@ -150,7 +150,7 @@ def _verify(options: argparse.Namespace) -> int:
     try:
         reject_special_files(folder)
         verdicts = list(verify_all(folder, options.trust_plugins))
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun ceilings: --verify {folder}: {error}")
         return BAD
     except OSError:

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
         "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "threads": options.threads,
         "wall_s": wall(costs, jobs, options.threads),
-        "memory_mb": jobs * memory(study.every) / 1e6,
+        "memory_mb": jobs * memory(study.all_cases) / 1e6,
     }  # fmt: skip
     if options.json:
         head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
@@ -51,21 +51,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _costs(study: Study) -> list[Cost]:
-    """What everything will take, in the order of ``Study.every``; machines that are new are calibrated first.
+    """What everything will take, in the order of ``Study.all_cases``; machines that are new are calibrated first.
 
     Ceilings of what budgets measure are those of its case.
     """
     prices, own = Prices(complain), len(study.cases)
-    found = [cost(case, study.engine, prices) for case in study.every]
+    found = [cost(case, study.engine, prices) for case in study.all_cases]
     return [*found[:own], *(replace(one, ceilings={}) for one in found[own:])]
 
 
 def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
     """Adds to what is told of scenarios what their budgets measure."""
-    of_case = dict(zip(study.every, costs, strict=True))
+    of_case = dict(zip(study.all_cases, costs, strict=True))
     described = {scenario["label"]: scenario for scenario in scenarios}
     for budget in study.budgets:
-        every = {**budget.rungs, **budget.changes}
+        every = {**budget.levels, **budget.changes}
         parts = [of_case[rung.case] for rung in every.values() if rung.case is not None]
         described[budget.case.label]["budget"] = {
             "points": sum(part.points for part in parts), "cpu_s": sum(part.seconds for part in parts),

@@ -33,7 +33,7 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     try:
         study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
     except ConfigError as error:
-        complain(*map(str, [*error.warnings, *error.mistakes]))
+        complain(*map(str, [*error.warnings, *error.errors]))
         return None
     if options.quick and not study.name.endswith("-quick"):
         complain(f"{options.file}: has no quick variant; this is the whole thing")

@@ -20,7 +20,7 @@ from flitlab.sim.cli.common import (
     why,
 )
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
 from flitlab.sim.report.compare_configs import Configuration, changed, differences
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         configurations = [
             Configuration.read(folder, one.manifest) for folder, one in zip(folders, runs.values(), strict=True)
         ]
-        comparison = None if (wrong := _refusal(configurations, options.allow)) else compare.compare(runs)
+        comparison = None if (wrong := _differing_keys(configurations, options.allow)) else compare.compare(runs)
     except (OSError, ValueError, KeyError, TypeError) as error:
         complain(f"simrun compare: {why(error)}")
         return BAD
@@ -62,11 +62,11 @@ def run(options: argparse.Namespace) -> int:
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
                 "changed": changed(configurations), "scenarios": comparison.document()}  # fmt: skip
     try:
-        refuse_foreign(out, DOCUMENT)
+        reject_unrelated_folder(out, DOCUMENT)
         out.mkdir(parents=True, exist_ok=True)
         replace_file(out / DOCUMENT, json_text(document) + "\n")
         files = compare.draw(comparison, out)
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun compare: --out {out}: {error}")
         return BAD
     except OSError as error:
@@ -91,7 +91,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def _refusal(configurations: Sequence[Configuration], allowed: Sequence[str]) -> list[str]:
+def _differing_keys(configurations: Sequence[Configuration], allowed: Sequence[str]) -> list[str]:
     known = {part for one in configurations for key in one.values for part in _prefixes(key)}
     if unknown := [key for key in allowed if key not in known]:
         raise ValueError(f"--allow {unknown[0]}: no run has this key")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_text, wrap
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
@@ -22,10 +22,10 @@ from flitlab.sim.report.figures.registry import figures
 
 def load(plugins: list[str]) -> None:
     """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
-    mistakes: list[Mistake] = []
-    load_plugins(Page(wrap({"plugins": plugins}, "--plugin"), mistakes), Path.cwd())
-    if mistakes:
-        raise ConfigError(mistakes)
+    errors: list[Diagnostic] = []
+    load_plugins(Page(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
+    if errors:
+        raise ConfigError(errors)
 
 
 def kinds(category: str) -> list[str]:

@@ -23,7 +23,7 @@ from flitlab.models.topology.names import join_path, switch_names
 from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_of, why
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
 DESCRIPTION = "routing.json"
 """The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> int:
     assert case.instance is not None and case.routes is not None
     files = {**_tables(case, case.topology, case.routes), DESCRIPTION: json_text(_described(case, case.routes)) + "\n"}
     try:
-        refuse_foreign(options.out, DESCRIPTION)
+        reject_unrelated_folder(options.out, DESCRIPTION)
         options.out.mkdir(parents=True, exist_ok=True)
         _write(options.out, files)
-    except (ForeignFolder, OSError) as error:
+    except (UnrelatedFolder, OSError) as error:
         complain(f"simrun export-routing: --out {options.out}: {why(error)}")
         return BAD
     say(f"{shown_label(case.label)}: {', '.join(files)} in {options.out}")

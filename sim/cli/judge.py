@@ -11,7 +11,7 @@ from flitlab.sim.cli.common import complain, json_text, print_json, print_table,
 from flitlab.sim.cli.components import load
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.judge.verdict import Verdict, judge
 from flitlab.sim.judge.witness import UnconfirmedError
@@ -29,12 +29,12 @@ def run(options: argparse.Namespace) -> int:
         load(options.plugin)
         claim = read_claim(options.file, options.set, options.trust_plugins)
         folder = options.out or Path("runs") / f"{claim.name}-judge"
-        refuse_foreign(folder, MARK)
+        reject_unrelated_folder(folder, MARK)
         verdict = judge(claim)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun judge: {folder}: {error}")
         return BAD
     except FluidError as error:

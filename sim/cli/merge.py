@@ -50,7 +50,7 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
                 return None
             study = _again(folders[0], options.trust_plugins)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         complain(f"{folders[0]}: cannot be read: {why(error)}")
@@ -67,4 +67,4 @@ def _again(folder: Path, trust_plugins: bool) -> Study:
     study, described = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
     if described["config_hash"] != config_hash(study):
         raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
-    return replace(study, file=described["path"], given=read_text(folder / "config.yaml"), changes=described["changes"])
+    return replace(study, file=described["path"], text=read_text(folder / "config.yaml"), changes=described["changes"])

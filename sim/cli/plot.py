@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         load(options.plugin)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         for path in files:
             say(str(path))
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
     except (OSError, ValueError) as error:
         complain(f"{folder}: {why(error)}")

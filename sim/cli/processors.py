@@ -26,7 +26,7 @@ def _about_threads(study: Study, jobs: int, threads: int, cluster: str | None) -
     if not study.simulates:
         yield f"--threads {threads}: nothing is simulated in experiment: {study.experiment}"
         return
-    scenarios = [case.scenario for case in study.every if case.scenario is not None]
+    scenarios = [case.scenario for case in study.all_cases if case.scenario is not None]
     reasons = Counter(alone(study.engine, scenario) for scenario in scenarios)
     for reason, count in reasons.items():
         if reason:

@@ -10,7 +10,7 @@ from typing import Any
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign, reject_special_files
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_special_files, reject_unrelated_folder
 from flitlab.sim.experiment.pool import Lasting, cores
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
@@ -28,13 +28,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         every = row_files(options.configs)
         files = selected(every, options.rows)
-        refuse_foreign(out, RECORD)
+        reject_unrelated_folder(out, RECORD)
         board = Board(every, out, load_record(out))
         work = _take if options.pages is not None else _run
         return work(board, files, options)
     except (NoRowsError, DamagedRecord) as error:
         complain(f"simrun reproduce: {error}")
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"output folder = {out}: {error}")
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
@@ -91,7 +91,7 @@ def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> i
     for folder in options.pages:
         try:
             reject_special_files(folder)
-        except ForeignFolder as error:
+        except UnrelatedFolder as error:
             raise NoRowsError(f"{folder}: {error}") from None
         found = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
         if not found:

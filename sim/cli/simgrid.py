@@ -11,7 +11,7 @@ from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, FAILED
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.application import UnfinishedError
 from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
 
@@ -29,8 +29,8 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     try:
         if options.out is not None:
-            refuse_foreign(options.out, "0/plan.json")
-    except (ForeignFolder, OSError) as error:
+            reject_unrelated_folder(options.out, "0/plan.json")
+    except (UnrelatedFolder, OSError) as error:
         complain(f"simrun simgrid: --out {options.out}: {why(error)}")
         return BAD
     rows = []

@@ -18,7 +18,7 @@ from flitlab.sim.cli.common import complain, is_input, number, print_json, say, 
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import Node, load_text, wrap
 from flitlab.sim.config.parts import metrics_of
 from flitlab.sim.exit import BAD, FAILED
@@ -63,10 +63,10 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
 
 def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
     """By label, equal ones once; None after the mistakes have been printed."""
-    mistakes: list[Mistake] = []
-    metrics = _metrics(options.metrics, mistakes)
-    if mistakes:
-        complain(*map(str, mistakes))
+    errors: list[Diagnostic] = []
+    metrics = _metrics(options.metrics, errors)
+    if errors:
+        complain(*map(str, errors))
         return None
     is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
     if not Path(options.file).exists() and (hint := _hint(options.file)):
@@ -82,11 +82,11 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
             first.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
         return dict(first.values())
     graph = {"topology": {"kind": "file", "path": options.file}}
-    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, mistakes)
-    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), mistakes)
-    built = None if mistakes else Builder().build(draft)
-    complain(*dict.fromkeys(map(str, [*draft.warnings, *mistakes])))
-    return None if mistakes or built is None else {options.file: (built.again(), metrics)}
+    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, errors)
+    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), errors)
+    built = None if errors else Builder().build(draft)
+    complain(*dict.fromkeys(map(str, [*draft.warnings, *errors])))
+    return None if errors or built is None else {options.file: (built.build_topology(), metrics)}
 
 
 def _hint(word: str) -> str:
@@ -101,32 +101,32 @@ def _hint(word: str) -> str:
     return f"simrun topology: {word}: no such file; of this kind: simrun topology '{line}'"
 
 
-def _metrics(text: str | None, mistakes: list[Mistake]) -> list[MetricSpec]:
+def _metrics(text: str | None, errors: list[Diagnostic]) -> list[MetricSpec]:
     """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, with commas between."""
     if not text:
         return []
     try:
-        listed = load_text(f"[{text}]", "--metrics", mistakes, lines=False)
+        listed = load_text(f"[{text}]", "--metrics", errors, lines=False)
     except ConfigError as error:
-        mistakes += [Mistake("--metrics", text, "", mistake.problem) for mistake in error.mistakes]
+        errors += [Diagnostic("--metrics", text, "", diagnostic.problem) for diagnostic in error.errors]
         return []
-    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), mistakes))
+    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), errors))
 
 
-def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
+def parse_spec(text: str, errors: list[Diagnostic]) -> Node:
     """``kind=torus,dims=[6,6,6]`` as the configuration ``topology: {kind: torus, dims: [6, 6, 6]}``."""
     values: dict[str, Node] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", text):
         key, _, value = part.partition("=")
         key = key.strip()
         if key in values:
-            mistakes.append(Mistake("topology", part.strip(), "", "duplicate key"))
-        found: list[Mistake] = []
+            errors.append(Diagnostic("topology", part.strip(), "", "duplicate key"))
+        value_errors: list[Diagnostic] = []
         try:
-            values[key] = load_text(value, "topology", found, lines=False)
+            values[key] = load_text(value, "topology", value_errors, lines=False)
         except ConfigError as error:
-            found += error.mistakes
-        mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in found]
+            value_errors += error.errors
+        errors += [Diagnostic("topology", part.strip(), "", diagnostic.problem) for diagnostic in value_errors]
     return Node({"topology": Node(values, "topology")}, "topology")
 
 

@@ -14,40 +14,40 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import TABLE, Traffic
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.schema import MessagesConfig
 
-LOAD = 1.0
+PROGRAM_LOAD = 1.0
 """``load`` of a program, which sends when it has something to send."""
 
-KEYS = {
+EXPERIMENT_KEYS = {
     "application": ("application", "placement"), "collective": ("collective",),
     "application or collective": ("messages",),
 }  # fmt: skip
 """Experiment -> keys that no other one knows."""
 
-FOREIGN = ("traffic", "loads", "relative", "search", "metrics")
+NOT_FOR_PROGRAMS = ("traffic", "loads", "relative", "search", "metrics")
 """Keys that mean nothing where hosts run programs."""
 
-LATEST = 2**62
+MAX_TICKS = 2**62
 """Ticks, or products of them, that still fit into an integer of 64 bits."""
 
 
-def refuse_misplaced(draft: Draft) -> None:
+def reject_misplaced_keys(draft: Draft) -> None:
     """Refuses what means nothing to the experiment, because it is, or is not, that of applications."""
     discipline = draft.discipline
     if draft.runs_program:
-        for key in filter(draft.given, FOREIGN):
-            draft.refuse(key, _why_not(key, draft.experiment))
+        for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
+            draft.reject(key, _why_not(key, draft.experiment))
         if discipline is not None and not discipline.programs:
-            draft.refuse("switching.mode", f"is not for experiment: {draft.experiment}")
-    for experiment, keys in KEYS.items():
-        for key in filter(draft.given, keys if draft.experiment not in experiment.split(" or ") else ()):
-            draft.refuse(key, f"is for experiment: {experiment}")
+            draft.reject("switching.mode", f"is not for experiment: {draft.experiment}")
+    for experiment, keys in EXPERIMENT_KEYS.items():
+        for key in filter(draft.has_value, keys if draft.experiment not in experiment.split(" or ") else ()):
+            draft.reject(key, f"is for experiment: {experiment}")
     if draft.runs_program:
         return
     if discipline is not None and discipline.counts is None:
-        draft.refuse("switching.mode", "is for experiment: application")
+        draft.reject("switching.mode", "is for experiment: application")
 
 
 def _why_not(key: str, experiment: str) -> str:
@@ -56,36 +56,37 @@ def _why_not(key: str, experiment: str) -> str:
     return f"is not for experiment: {experiment}"
 
 
-def messages_of(draft: Draft, tick_ns: float | None, whole: bool) -> Messages | None:
+def messages_of(draft: Draft, tick_ns: float | None, full_packets: bool) -> Messages | None:
     """What all messages have in common, in ticks and flits; None, once that is refused, where it is not known.
 
     whole: every packet of a message is full.
     """
-    given = draft.config.messages
+    messages = draft.config.messages
     if tick_ns is None:
         problem = "is missing: a program computes in nanoseconds, so a flit (messages.flit_bytes) must take some"
-        draft.refuse("switching.flit_ns", problem)
+        draft.reject("switching.flit_ns", problem)
         return None
     tick = Fraction(repr(tick_ns))
-    payload = (given.packet_flits - given.header_flits) * given.flit_bytes
+    payload = (messages.packet_flits - messages.header_flits) * messages.flit_bytes
     return Messages(
-        packet_bytes=payload, flit_bytes=given.flit_bytes, header_flits=given.header_flits,
-        packet_flits=given.packet_flits, whole=whole, rendezvous=rendezvous_of(given),
-        overhead=_ticks(given.overhead_ns, tick), tick_ns=tick, buffered=given.buffered, confirmed=given.confirmed,
+        packet_bytes=payload, flit_bytes=messages.flit_bytes, header_flits=messages.header_flits,
+        packet_flits=messages.packet_flits, whole=full_packets, rendezvous=rendezvous_of(messages),
+        overhead=_ticks(messages.overhead_ns, tick), tick_ns=tick, buffered=messages.buffered,
+        confirmed=messages.confirmed,
     )  # fmt: skip
 
 
-def refuse_flits(draft: Draft) -> None:
+def reject_flit_keys(draft: Draft) -> None:
     """Refuses keys of ``messages:`` where flows carry them: packets are what ``switching:`` says."""
     mode = draft.discipline.mode if draft.discipline is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
-        if draft.states(key):
-            draft.refuse(key, f"is not for mode {mode}: switching says what a packet is")
+        if draft.has_value_at(key):
+            draft.reject(key, f"is not for mode {mode}: switching says what a packet is")
 
 
-def rendezvous_of(given: MessagesConfig) -> int:
+def rendezvous_of(messages: MessagesConfig) -> int:
     """Bytes above which a message waits for its receiver."""
-    return LATEST if given.rendezvous_bytes is None else given.rendezvous_bytes
+    return MAX_TICKS if messages.rendezvous_bytes is None else messages.rendezvous_bytes
 
 
 def _ticks(ns: float, tick: Fraction) -> int:
@@ -93,21 +94,21 @@ def _ticks(ns: float, tick: Fraction) -> int:
     return -(-Fraction(repr(float(ns))) // tick)
 
 
-def refuse_program(draft: Draft, program: Program, topology: Topology, messages: Messages | None) -> None:
+def validate_program(draft: Draft, program: Program, topology: Topology, messages: Messages | None) -> None:
     """Refuses a program that cannot run on the hosts of a network."""
     if program.ranks > topology.hosts:
         problem = f"{program.ranks} ranks are more than the {topology.hosts} hosts; every rank needs one of its own"
-        draft.refuse("application.ranks", problem)
-    refuse_long(draft, program, messages, ("application",))
+        draft.reject("application.ranks", problem)
+    validate_calculations(draft, program, messages, ("application",))
 
 
-def refuse_long(draft: Draft, program: Program, messages: Messages | None, place: Place) -> None:
+def validate_calculations(draft: Draft, program: Program, messages: Messages | None, place: KeyPath) -> None:
     """Refuses a program, given at a place, that calculates for longer than ticks can be counted."""
     times = (program.amount[part][program.kind[part] == CALC] for part in program.blocks())
     longest = max((int(some.max(initial=0)) for some in times), default=0)
-    if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= LATEST:
+    if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= MAX_TICKS:
         problem = f"a calculation of {longest:.3g} ns is too long for ticks of {float(messages.tick_ns):g} ns"
-        draft.refuse(place, problem)
+        draft.reject(place, problem)
 
 
 def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:

@@ -9,26 +9,26 @@ from flitlab.sim.config.budget import CERTIFIED, has_budget
 from flitlab.sim.config.check import spec_of
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.errors import key_path, show
-from flitlab.sim.config.flows import is_endless
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.flows import has_long_lived_flows
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.overrides import parse_path
 from flitlab.sim.config.schema import NEEDS, Config
-from flitlab.sim.config.section import named
+from flitlab.sim.config.section import as_component
 
-VARIABLE = ("topology", "traffic")
+SEARCHABLE = ("topology", "traffic")
 """Sections of which a search may vary a key."""
 
 ABSENT = object()
 """The value of a key that is not given."""
 
 
-def refuse_missing(draft: Draft) -> None:
+def require_keys(draft: Draft) -> None:
     """Refuses a scenario without the keys that its experiment cannot do without."""
     for key in NEEDS.get(draft.experiment, ()):
-        if not draft.given(key) and not (
-            key == "loads" and (is_endless(draft) or BUDGET in draft.config.outputs.figures)
+        if not draft.has_value(key) and not (
+            key == "loads" and (has_long_lived_flows(draft) or BUDGET in draft.config.outputs.figures)
         ):
-            draft.refuse(key, f"is missing: experiment {draft.experiment} needs it")
+            draft.reject(key, f"is missing: experiment {draft.experiment} needs it")
 
 
 def ceilings_of(draft: Draft) -> list[CeilingSpec]:
@@ -36,78 +36,86 @@ def ceilings_of(draft: Draft) -> list[CeilingSpec]:
     config, experiment, by = draft.config, draft.experiment, draft.config.relative.by
     if experiment in ("metrics", "search"):
         return []
-    listed = [] if config.ceilings is None else _listed(draft)
+    listed = [] if config.ceilings is None else _listed_ceilings(draft)
     if experiment == "relative":
-        if by == "mcf_paths" and not draft.given("routing"):
-            draft.refuse("relative.by", "is over the ways of a routing, and there is none")
+        if by == "mcf_paths" and not draft.has_value("routing"):
+            draft.reject("relative.by", "is over the ways of a routing, and there is none")
         return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
     if config.ceilings is None:
-        listed = [asked("makespan")] if experiment == "application" else [] if draft.runs_program else _usual(config)
+        listed = (
+            [asked("makespan")]
+            if experiment == "application"
+            else []
+            if draft.runs_program
+            else _default_ceilings(config)
+        )
     if has_budget(draft):
         known = {spec.kind for spec in listed}
         listed = [*listed, *(asked(kind) for kind in CERTIFIED if kind not in known)]
     return listed
 
 
-def _usual(config: Config) -> list[CeilingSpec]:
+def _default_ceilings(config: Config) -> list[CeilingSpec]:
     """What is computed where no ceilings are listed."""
     usual = [asked(name) for name, kind in kinds().items() if kind.usual]
     routed = config.routing is not None
     return [one for one in usual if (config.loads or not one.by_load) and (routed or one.routes != "needed")]
 
 
-def _listed(draft: Draft) -> list[CeilingSpec]:
+def _listed_ceilings(draft: Draft) -> list[CeilingSpec]:
     """The entries of ``ceilings:``; what is wrong with them is refused."""
     listed = draft.mapping("ceilings")
-    found: list[CeilingSpec] = []
+    specs: list[CeilingSpec] = []
     for i in range(len(listed) if isinstance(listed, list) else 0):
         place = ("ceilings", i)
-        spec = spec_of("ceiling", draft, place, named(draft.mapping(*place)))
+        spec = spec_of("ceiling", draft, place, as_component(draft.mapping(*place)))
         if not isinstance(spec, CeilingSpec):
             continue
-        if spec in found:
-            draft.refuse(place, f"{spec.kind} is listed twice")
-        if spec.of_program and not draft.given("application"):
-            draft.refuse(place, f"{spec.kind} is for experiment: application")
-        if spec.by_load and not draft.given("loads"):
-            draft.refuse(place, f"{spec.kind} is drawn over loads, and there are none")
-        found.append(spec)
-    return found
+        if spec in specs:
+            draft.reject(place, f"{spec.kind} is listed twice")
+        if spec.of_program and not draft.has_value("application"):
+            draft.reject(place, f"{spec.kind} is for experiment: application")
+        if spec.by_load and not draft.has_value("loads"):
+            draft.reject(place, f"{spec.kind} is drawn over loads, and there are none")
+        specs.append(spec)
+    return specs
 
 
-def question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, Any]:
+def plain_question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, Any]:
     """What is asked of a scenario, with all defaults, plain."""
     config, experiment = draft.config, draft.experiment
-    found: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     if experiment not in ("metrics", "search"):
-        found["ceilings"] = [ceiling.plain() for ceiling in ceilings]
+        plain["ceilings"] = [ceiling.plain() for ceiling in ceilings]
     if experiment == "relative":
-        found["relative"] = config.relative.model_dump(mode="json")
+        plain["relative"] = config.relative.model_dump(mode="json")
     if experiment == "search" and config.search is not None:
-        found["search"] = config.search.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return found
+        plain["search"] = config.search.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return plain
 
 
-def varied(draft: Draft) -> Place:
+def search_path(draft: Draft) -> KeyPath:
     """The place of the key that a search varies: an integer of the topology (by its name alone) or of the traffic."""
     if draft.config.search is None:
         return ()
     path = parse_path(draft.config.search.vary)
-    place = path if path and path[0] in VARIABLE else ("topology", *path)
+    place = path if path and path[0] in SEARCHABLE else ("topology", *path)
     value = _value(draft.config, place)
     if value is ABSENT:
-        given = {part: getattr(draft.config, part) or {} for part in VARIABLE}
-        known = [key_path((part, key)) for part in given for key, value in given[part].items() if _is_integer(value)]
-        draft.refuse(
+        sections = {part: getattr(draft.config, part) or {} for part in SEARCHABLE}
+        known = [
+            key_path((part, key)) for part in sections for key, value in sections[part].items() if _is_integer(value)
+        ]
+        draft.reject(
             "search.vary", "names no key of topology or traffic that is given", known, near(key_path(place), known)
         )
     elif not _is_integer(value):
         problem = f"must name a key that is a whole number; {key_path(place)} is {show(value) or 'none'}"
-        draft.refuse("search.vary", problem)
+        draft.reject("search.vary", problem)
     return place
 
 
-def _value(config: Config, place: Place) -> Any:
+def _value(config: Config, place: KeyPath) -> Any:
     """What a component has at a place."""
     value = getattr(config, str(place[0]))
     for part in place[1:]:

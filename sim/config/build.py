@@ -26,21 +26,33 @@ from flitlab.models.transport.paths import PATH_DRAWS
 from flitlab.sim.config.application import (
     messages_of,
     plain_messages,
-    refuse_flits,
-    refuse_program,
+    reject_flit_keys,
     rendezvous_of,
     traffic_of,
+    validate_program,
 )
-from flitlab.sim.config.check import refuse_built
-from flitlab.sim.config.collective import Collective, asked, kept, planned, with_rules
+from flitlab.sim.config.check import reject_build_error
+from flitlab.sim.config.collective import Collective, plan_of, question_of, with_eager_messages, without_program
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.fit import background_refused, refuse_beside, refuse_loads, refuse_start
-from flitlab.sim.config.flows import check_times, counts_flows, plain_flows, refuse_times, transport_of, window_of
+from flitlab.sim.config.fit import (
+    has_unsupported_background,
+    reject_keys_of_other_modes,
+    validate_loads,
+    validate_start,
+)
+from flitlab.sim.config.flows import (
+    counts_flows,
+    plain_flows,
+    transport_of,
+    validate_flow_times,
+    validate_window,
+    window_of,
+)
 from flitlab.sim.config.jobs import Job, jobs_of, tuned_jobs, workload_of
 from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of, plain_of
 from flitlab.sim.config.schema import SourceConfig
-from flitlab.sim.config.size import length_refused, simulation_refused
-from flitlab.sim.config.timeline import plain_timeline, timeline_alone, timeline_of
+from flitlab.sim.config.size import is_run_too_long, is_simulation_too_large
+from flitlab.sim.config.timeline import plain_timeline, timeline_of, timeline_of_ceilings
 from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
@@ -59,7 +71,7 @@ class Built:
     None where nothing does.
     """
 
-    again: Callable[[], Topology]
+    build_topology: Callable[[], Topology]
     metrics: list[MetricSpec]
     instance: Instance | None
     scenario: Scenario | None
@@ -81,28 +93,28 @@ class Builder:
         parts, metrics = self.parts.build(draft), metrics_of(draft)
         if parts.topology is None:
             return None
-        asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
+        metric_mappings = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
         if draft.experiment == "metrics":
-            timeline_alone(draft, parts)
-            return Built(parts.again, metrics, None, None, "", {**parts.plain, "metrics": asked})
-        if draft.switching is None or background_refused(draft, parts.traffic):
+            timeline_of_ceilings(draft, parts)
+            return Built(parts.build_topology, metrics, None, None, "", {**parts.plain, "metrics": metric_mappings})
+        if draft.switching is None or has_unsupported_background(draft, parts.traffic):
             return None  # what follows from its defaults would only confuse
         if draft.experiment == "load_sweep" or draft.runs_program:
             return self._simulated(draft, parts, draft.switching)
-        return _for_ceilings(draft, parts, metrics, {"metrics": asked} if asked else {})
+        return _for_ceilings(draft, parts, metrics, {"metrics": metric_mappings} if metric_mappings else {})
 
     def _simulated(self, draft: Draft, parts: Parts, spec: SwitchingSpec) -> Built | None:
-        before = len(draft.mistakes)
-        refuse_beside(draft, spec)
+        before = len(draft.errors)
+        reject_keys_of_other_modes(draft, spec)
         if draft.experiment == "collective":
             return self._for_collective(draft, parts, spec, before)
         if draft.experiment == "application":
-            several = isinstance(draft.mapping("application"), list)
-            return (self._for_jobs if several else self._for_application)(draft, parts, spec, before)
+            has_jobs = isinstance(draft.mapping("application"), list)
+            return (self._for_jobs if has_jobs else self._for_application)(draft, parts, spec, before)
         if parts.traffic is not None and parts.source is not None:
-            refuse_loads(draft, parts.traffic, parts.source)
+            validate_loads(draft, parts.traffic, parts.source)
         if not counts_flows(draft):
-            length_refused(draft)
+            is_run_too_long(draft)
         return self._with_discipline(draft, parts, spec, before)
 
     def _for_application(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
@@ -112,13 +124,15 @@ class Builder:
         messages = _messages(draft, parts, spec)
         program = None if application is None else self.parts.program(draft, application, topology.hosts)
         if program is not None:
-            refuse_program(draft, program, topology, messages)
+            validate_program(draft, program, topology, messages)
             self.parts.order(draft, program, rendezvous_of(draft.config.messages))
-        if program is None or len(draft.mistakes) > before:
+        if program is None or len(draft.errors) > before:
             return None
-        given = draft.spec("placement") if draft.given("placement") else make("placement", kind="linear")
+        placement_spec = draft.spec("placement") if draft.has_value("placement") else make("placement", kind="linear")
         everywhere = np.arange(topology.hosts)
-        placed = given and self.parts.placement(draft, given, topology, program, ("placement",), everywhere)
+        placed = placement_spec and self.parts.placement(
+            draft, placement_spec, topology, program, ("placement",), everywhere
+        )
         if not placed:
             return None
         ranks = _Ranks(program, *placed, messages)
@@ -128,7 +142,7 @@ class Builder:
             tuned = self.parts.tuned(draft, application, scenario, topology.hosts)
             if tuned is not None:
                 built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
-        own = {"application": plain_of(application), "placement": plain_of(given)}
+        own = {"application": plain_of(application), "placement": plain_of(placement_spec)}
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
     def _for_jobs(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
@@ -150,25 +164,25 @@ class Builder:
     def _for_collective(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program that an algorithm makes of a collective."""
         assert parts.topology is not None
-        found = asked(draft, parts.topology) if len(draft.mistakes) == before else None
-        plan = found and planned(draft, *found, self.parts.once)
-        if not found or plan is None:
+        question = question_of(draft, parts.topology) if len(draft.errors) == before else None
+        plan = question and plan_of(draft, *question, self.parts.memoized)
+        if not question or plan is None:
             return None
-        with_rules(draft)
-        if is_foreign(found[1]):
+        with_eager_messages(draft)
+        if is_foreign(question[1]):
             self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm"))
         messages = _messages(draft, parts, spec)
-        if len(draft.mistakes) > before:
+        if len(draft.errors) > before:
             return None
         ranks = _Ranks(plan.program, plan.host, plan.notes, messages)
         parts = parts if plan.routes is None else replace(parts, routes=plan.routes)
         built = self._with_program(draft, parts, spec, before, ranks)
         assert draft.config.collective is not None
         plain = draft.config.collective.model_dump(mode="json", exclude_none=True)
-        own = {"collective": {**plain, "algorithm": found[1].model_dump(mode="json", exclude_none=True)}}
+        own = {"collective": {**plain, "algorithm": question[1].model_dump(mode="json", exclude_none=True)}}
         if built is None:
             return None
-        return replace(built, collective=kept(*found, plan), resolved={**built.resolved, **own})
+        return replace(built, collective=without_program(*question, plan), resolved={**built.resolved, **own})
 
     def _with_program(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int, ranks: "_Ranks"
@@ -178,10 +192,10 @@ class Builder:
         source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
         traffic = traffic_of(ranks.program, ranks.host, parts.topology)
         built = self._with_discipline(draft, replace(parts, traffic=traffic, source=source), spec, before, ranks)
-        given = draft.config.measure.max_ticks
+        max_ticks = draft.config.measure.max_ticks
         own = {
             "loads": None, "messages": plain_messages(draft.config.messages, counts_flows(draft)),
-            "measure": {} if given is None else {"max_ticks": given},
+            "measure": {} if max_ticks is None else {"max_ticks": max_ticks},
         }  # fmt: skip
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
@@ -193,25 +207,25 @@ class Builder:
         assert topology is not None
         transport = transport_of(draft) if counts_flows(draft) else None
         discipline, certificate = self._discipline(draft, parts, spec, transport, before)
-        if discipline is None or traffic is None or source is None or len(draft.mistakes) > before:
+        if discipline is None or traffic is None or source is None or len(draft.errors) > before:
             return None
         timeline = None
         if routes is not None:
             timeline = timeline_of(draft, parts, topology, routes, discipline, spec.tick_ns)
-        if len(draft.mistakes) > before:
+        if len(draft.errors) > before:
             return None
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
-        refuse_start(draft, instance, discipline, work, timeline)
-        if len(draft.mistakes) > before:
+        validate_start(draft, instance, discipline, work, timeline)
+        if len(draft.errors) > before:
             return None
-        check_times(draft, discipline, topology)
+        validate_window(draft, discipline, topology)
         if not counts_flows(draft):
-            simulation_refused(draft, topology, discipline, source.flits)
-        if routes is None or len(draft.mistakes) > before:
+            is_simulation_too_large(draft, topology, discipline, source.flits)
+        if routes is None or len(draft.errors) > before:
             return None
-        for doubt in discipline.doubts(topology, routes, source.flits[0]):
-            draft.warn(doubt.key or "switching", str(doubt))
+        for warning in discipline.doubts(topology, routes, source.flits[0]):
+            draft.warn(warning.key or "switching", str(warning))
         scenario = Scenario(instance, discipline, work, timeline)
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
@@ -219,7 +233,7 @@ class Builder:
             in_force = getattr(discipline, "transport", transport)
             plain |= plain_flows(draft, parts.plain["routing"], in_force, not discipline.endless)
         plain |= plain_timeline(draft, timeline)
-        return Built(parts.again, [], instance, scenario, certificate, plain, timeline=timeline)
+        return Built(parts.build_topology, [], instance, scenario, certificate, plain, timeline=timeline)
 
     def _discipline(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, transport: TransportSpec | None, before: int
@@ -228,16 +242,16 @@ class Builder:
         topology, routes, source = parts.topology, parts.routes, parts.source
         assert topology is not None
         if counts_flows(draft):
-            refuse_times(draft)
-        for refusal in spec.refusals(topology, routes, None if source is None else source.flits):
-            draft.refuse(refusal.key or "switching", str(refusal), refusal.choices)
+            validate_flow_times(draft)
+        for error in spec.refusals(topology, routes, None if source is None else source.flits):
+            draft.reject(error.key or "switching", str(error), error.choices)
         if routes is None or source is None or (counts_flows(draft) and transport is None):
             return None, ""
         setting = _setting(draft, parts, topology, routes, source, transport)
-        return self._certified(draft, spec, setting, len(draft.mistakes) > before)
+        return self._certified(draft, spec, setting, len(draft.errors) > before)
 
     def _certified(
-        self, draft: Draft, spec: SwitchingSpec, setting: Setting, refused: bool
+        self, draft: Draft, spec: SwitchingSpec, setting: Setting, has_errors: bool
     ) -> tuple[Discipline | None, str]:
         """The discipline in force, and why it cannot deadlock; None once it is refused.
 
@@ -248,30 +262,32 @@ class Builder:
             refuse_other(discipline, Discipline)
             check_runs(discipline)
         except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
-            if not refused:
-                refuse_built(error, "switching", draft)
+            if not has_errors:
+                reject_build_error(error, "switching", draft)
             return None, ""
         try:
             return discipline.certified(setting.topology, setting.routes, self._certify)
         except Exception as error:  # and so may a routing
             in_switching = isinstance(error, SpecError) and error.key in type(spec).model_fields
-            refuse_built(error, "switching" if in_switching else "routing", draft)
+            reject_build_error(error, "switching" if in_switching else "routing", draft)
             return None, ""
 
     def _certify(self, topology: Topology, routes: Routes, vcs: int, allowed: bool) -> Certified:
         """As :func:`~flitlab.models.routing.certificate.certify` does, once for all scenarios that ask the same."""
         # the routes themselves and not their hash, for which 800 MB would be read at 10,000 switches
         key = ("certificate", topology.content_hash, routes, vcs, allowed)
-        found: Certified | BaseException = self.parts.once(key, lambda: certify(topology, routes, vcs, allowed))
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        certificate: Certified | BaseException = self.parts.memoized(
+            key, lambda: certify(topology, routes, vcs, allowed)
+        )
+        if isinstance(certificate, BaseException):
+            raise certificate
+        return certificate
 
 
 def _messages(draft: Draft, parts: Parts, spec: SwitchingSpec) -> Messages | None:
     """What all messages have in common; None where flows carry them, or once that is refused."""
     if counts_flows(draft):
-        refuse_flits(draft)
+        reject_flit_keys(draft)
         return None
     deflects = spec.discipline.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
     return messages_of(draft, spec.tick_ns, deflects)
@@ -287,11 +303,11 @@ class _Ranks:
     messages: Messages | None
 
     def workload(self, draft: Draft, topology: Topology, discipline: Discipline) -> Workload:
-        given = draft.config.messages
+        config = draft.config.messages
         messages = self.messages
         if messages is None:
             messages = discipline.messages(
-                topology, rendezvous_of(given), given.overhead_ns, given.buffered, given.confirmed
+                topology, rendezvous_of(config), config.overhead_ns, config.buffered, config.confirmed
             )
         return Workload(self.program, self.host, messages, self.notes)
 
@@ -306,14 +322,14 @@ def _setting(
     )  # fmt: skip
 
 
-def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], asked: dict[str, Any]) -> Built | None:
+def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], metric_keys: dict[str, Any]) -> Built | None:
     """Without a routing, the ceilings that would need one are omitted, with that reason."""
     if parts.topology is None or parts.traffic is None or parts.source is None:
         return None
     instance = Instance(parts.topology, parts.traffic, parts.routes)
-    timeline = timeline_alone(draft, parts)
-    resolved = {**_resolved(draft, parts), **asked, **plain_timeline(draft, timeline)}
-    return Built(parts.again, metrics, instance, None, "", resolved, timeline=timeline)
+    timeline = timeline_of_ceilings(draft, parts)
+    resolved = {**_resolved(draft, parts), **metric_keys, **plain_timeline(draft, timeline)}
+    return Built(parts.build_topology, metrics, instance, None, "", resolved, timeline=timeline)
 
 
 def _resolved(draft: Draft, parts: Parts) -> dict[str, Any]:

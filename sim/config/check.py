@@ -11,25 +11,25 @@ from pydantic import BaseModel, ValidationError
 from flitlab.models.near import edits, near
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
 from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, places_of
-from flitlab.sim.config.load import Place
-from flitlab.sim.config.overrides import USUAL, parse_path
+from flitlab.sim.config.load import KeyPath
+from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
 from flitlab.sim.config.page import Page
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def refuse_unknown(page: Page, path: Place, choices: Sequence[str]) -> None:
+def reject_unknown_key(page: Page, path: KeyPath, choices: Sequence[str]) -> None:
     """Refuses a key that is none of the choices, but perhaps has its place elsewhere."""
     key = str(path[-1])
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
-        page.refuse(path, not_for(page.at("switching", "mode") or USUAL["switching"], modes), choices)
+        page.reject(path, not_for(page.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
         return
     places = places_of(key, {section: page.at(section, "kind") for section in SECTIONS})
-    meant = near(key, choices)
-    if places and meant is not None and edits(key, meant) > 1:
-        meant = None
+    closest = near(key, choices)
+    if places and closest is not None and edits(key, closest) > 1:
+        closest = None
     problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
-    page.refuse(path, problem, choices, meant)
+    page.reject(path, problem, choices, closest)
 
 
 def not_for(mode: str, modes: Sequence[str]) -> str:
@@ -38,51 +38,51 @@ def not_for(mode: str, modes: Sequence[str]) -> str:
     >>> not_for("vct", ["datagram"]), not_for("flow", ["vct", "wormhole"])
     ('is not for mode vct, but for mode datagram', 'is not for mode flow, but for modes vct and wormhole')
     """
-    several = f"modes {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"mode {modes[0]}"
-    return f"is not for mode {mode}, but for {several}"
+    others = f"modes {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"mode {modes[0]}"
+    return f"is not for mode {mode}, but for {others}"
 
 
-def validated(model: type[Model], page: Page, place: Place, given: Any, keys: Sequence[str] = ()) -> Model | None:
+def validated(model: type[Model], page: Page, place: KeyPath, value: Any, keys: Sequence[str] = ()) -> Model | None:
     """What is given at a place as a model, or None once what is wrong with it is refused.
 
     Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
     keys: further keys that belong there, for the choices of a misspelt one.
     """
     try:
-        return model.model_validate_json(json.dumps(given), strict=True)
+        return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         for one in error.errors():
-            _refuse(one, model, page, place, keys)
+            _reject_schema_error(one, model, page, place, keys)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of a stranger's own validator
-        page.refuse(place, f"could not be checked: {crash(error)}")
+        page.reject(place, f"could not be checked: {crash(error)}")
     return None
 
 
-def _refuse(error: Any, model: type[BaseModel], page: Page, place: Place, keys: Sequence[str]) -> None:
+def _reject_schema_error(error: Any, model: type[BaseModel], page: Page, place: KeyPath, keys: Sequence[str]) -> None:
     inner = _inner(error["loc"], page, place)
     path = (*place, *inner)
     kind = error["type"]
     if kind == "extra_forbidden" and re.match(r"\w+:\S", str(inner[-1])):
-        page.refuse(path, "unknown key; a space must follow the colon")
+        page.reject(path, "unknown key; a space must follow the colon")
     elif kind == "extra_forbidden":
         known = {key for one in models_at(model, inner[:-1]) for key in keys_of(one)}
-        refuse_unknown(page, path, sorted(known | set(keys if len(inner) == 1 else ())))
+        reject_unknown_key(page, path, sorted(known | set(keys if len(inner) == 1 else ())))
     elif kind == "missing":
-        page.refuse(path, "is missing")
+        page.reject(path, "is missing")
     elif kind == "literal_error":
         choices = literals_at(model, inner)
-        meant = near(error["input"], choices) if isinstance(error["input"], str) else None
-        page.refuse(path, "is not one of the choices", choices, meant)
+        closest = near(error["input"], choices) if isinstance(error["input"], str) else None
+        page.reject(path, "is not one of the choices", choices, closest)
     elif kind == "dict_type" and len(path) == 1 and path[0] in SECTIONS:
         key = kind_key(str(path[0]))
-        page.refuse(path, f"must be a mapping with the key {key}", names(str(path[0])))
+        page.reject(path, f"must be a mapping with the key {key}", names(str(path[0])))
     elif kind == "not_a_choice":
         choices = error["ctx"]["choices"]
-        page.refuse(path, "is not one of the choices", choices, near(error["input"], choices))
+        page.reject(path, "is not one of the choices", choices, near(error["input"], choices))
     else:
-        page.refuse(path, _in_our_words(error["msg"]))
+        page.reject(path, _in_our_words(error["msg"]))
 
 
 OURS = {
@@ -106,54 +106,54 @@ def _in_our_words(message: str) -> str:
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")
 
 
-def _inner(loc: Place, page: Page, place: Place) -> Place:
+def _inner(loc: KeyPath, page: Page, place: KeyPath) -> KeyPath:
     """Where pydantic's error is in the mapping at ``place``, without the parts that name a form of the key.
 
     Those are in angle brackets (flitlab.sim.config.schema); but the file may have keys of such names.
     """
-    inner: Place = ()
+    inner: KeyPath = ()
     for part in loc:
         if not re.fullmatch("<[a-z]+>", str(part)) or page.has(*place, *inner, part):
             inner = (*inner, part)
     return inner
 
 
-def spec_of(category: str, page: Page, place: Place, given: Any, without: Sequence[str] = ()) -> Any:
+def spec_of(category: str, page: Page, place: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
     """The spec of the component of a category that is given at a place, or None once what is wrong with it is refused.
 
     without: keys of the mapping that are not the component's.
     """
-    if not isinstance(given, dict):
+    if not isinstance(mapping, dict):
         return None  # the schema says what is wrong with that
     key = kind_key(category)
-    kind = given.get(key, USUAL.get(category))
+    kind = mapping.get(key, DEFAULT_KINDS.get(category))
     if not isinstance(kind, str):
-        page.refuse((*place, key), "must be a text" if key in given else "is missing", names(category))
+        page.reject((*place, key), "must be a text" if key in mapping else "is missing", names(category))
         return None
     try:
         model = spec_class(category, kind)
     except UnknownKindError as error:
         problem = f"unknown {category}" if key == "kind" else "is not one of the choices"
-        page.refuse((*place, key), problem, error.choices, error.suggestion)
+        page.reject((*place, key), problem, error.choices, error.suggestion)
         return None
-    own = {key: value for key, value in given.items() if key not in without}
+    own = {key: value for key, value in mapping.items() if key not in without}
     return validated(model, page, place, own, keys=without)
 
 
-def refuse_built(error: BaseException, section: str | Place, page: Page) -> None:
+def reject_build_error(error: BaseException, section: str | KeyPath, page: Page) -> None:
     """Refuses what made a component, which stands in a section or at a place, raise an exception while it was built."""
-    place: Place = (section,) if isinstance(section, str) else section
+    place: KeyPath = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
         path = (*place, *parse_path(error.key)) if error.key else place
         suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
-        page.refuse(path, str(error), error.choices, suggestion)
+        page.reject(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
         path = (*place, "path") if page.has(*place, "path") else place
-        page.refuse(path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)")
+        page.reject(path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)")
     elif isinstance(error, ValueError):
-        page.refuse(place, str(error))
+        page.reject(place, str(error))
     else:
-        page.refuse(place, f"could not be built: {crash(error)}")
+        page.reject(place, f"could not be built: {crash(error)}")
 
 
 def crash(error: BaseException) -> str:

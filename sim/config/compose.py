@@ -17,7 +17,7 @@ try:
 except ImportError:
     CParser = None
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """A value inside more mappings and lists than this is refused."""
 
 _COMMENT = re.compile(r"(?:^|(?<=[ \n]))#[^\"'\r\n\x85\u2028\u2029]*")
@@ -47,8 +47,8 @@ class _Shallow(Composer):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """The node that begins here."""
-        if self.depth > DEEPEST:
-            problem = f"is nested too deeply, in more than {DEEPEST} mappings and lists"
+        if self.depth > MAX_DEPTH:
+            problem = f"is nested too deeply, in more than {MAX_DEPTH} mappings and lists"
             raise ComposerError(None, None, problem, self.peek_event().start_mark)
         self.depth += 1
         node = super().compose_node(parent, index)

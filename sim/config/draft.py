@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.discipline import Discipline, SwitchingSpec
 from flitlab.sim.config.check import Model, spec_of, validated
-from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.errors import Diagnostic
 from flitlab.sim.config.keys import SECTIONS, keys_of
 from flitlab.sim.config.load import Node
-from flitlab.sim.config.overrides import USUAL, parse_path
+from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
@@ -38,18 +38,23 @@ class Draft(Page):
     """
 
     def __init__(
-        self, root: Node, experiment: str, base: Path, mistakes: list[Mistake], warnings: list[Mistake] | None = None
+        self,
+        root: Node,
+        experiment: str,
+        base: Path,
+        errors: list[Diagnostic],
+        warnings: list[Diagnostic] | None = None,
     ):
-        super().__init__(root, mistakes, warnings)
+        super().__init__(root, errors, warnings)
         self.base = base
-        config, self.wrong = _config(self)
-        given = self.mapping("switching") if self.has("switching") else {}
-        self.switching: SwitchingSpec | None = spec_of("switching", self, ("switching",), given)
+        config, self.invalid_sections = _config(self)
+        keys = self.mapping("switching") if self.has("switching") else {}
+        self.switching: SwitchingSpec | None = spec_of("switching", self, ("switching",), keys)
         if self.switching is None:
-            self.wrong |= {"switching"}
-        self.experiment = carried_out(experiment)
+            self.invalid_sections |= {"switching"}
+        self.experiment = experiment_run(experiment)
         self.config = config
-        if experiment == "saturation" and "loads" not in self.wrong:
+        if experiment == "saturation" and "loads" not in self.invalid_sections:
             self.config = config.searching()
         elif experiment == BUDGET:
             self.config = config.budgeting(BUDGET)
@@ -59,18 +64,18 @@ class Draft(Page):
         """Whether its hosts run a program, instead of drawing packets."""
         return self.experiment in PROGRAMS
 
-    def given(self, key: str) -> bool:
+    def has_value(self, key: str) -> bool:
         """Whether a key at the top of the configuration has a value, right or wrong."""
-        return key in self.wrong or self.config.gives(key)
+        return key in self.invalid_sections or self.config.gives(key)
 
-    def states(self, place: str) -> bool:
+    def has_value_at(self, place: str) -> bool:
         """Whether the key at a place has a value, right or wrong at the top: ``transport``, ``traffic.sizes``.
 
         place: a key at the top, or of a section, that belongs to no component of a kind.
         """
         section, _, key = place.partition(".")
         if not key:
-            return self.given(section)
+            return self.has_value(section)
         model = self.source if section == "traffic" else getattr(self.config, section)
         return isinstance(model, BaseModel) and key in model.model_fields_set and getattr(model, key) is not None
 
@@ -78,19 +83,19 @@ class Draft(Page):
     def discipline(self) -> type[Discipline] | None:
         """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
         try:
-            found = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))
+            model = spec_class("switching", self.config.switching.get("mode", DEFAULT_KINDS["switching"]))
         except (UnknownKindError, TypeError):
             return None
-        assert issubclass(found, SwitchingSpec)
-        return found.discipline
+        assert issubclass(model, SwitchingSpec)
+        return model.discipline
 
     def spec(self, category: str) -> Any:
         """The keys of the component that stands under its category, such as ``topology``, checked.
 
         None once what is wrong with them is refused.
         """
-        more = SECTIONS[category]
-        return spec_of(category, self, (category,), self.mapping(category), keys_of(more) if more else ())
+        shared = SECTIONS[category]
+        return spec_of(category, self, (category,), self.mapping(category), keys_of(shared) if shared else ())
 
     def mapping(self, *place: str | int) -> Any:
         """What is written at a place, as plain values with absolute names of files; None where nothing is."""
@@ -99,33 +104,33 @@ class Draft(Page):
     @cached_property
     def source(self) -> SourceConfig | None:
         """The keys of ``traffic:`` that say how packets arrive, not whereto; None where there is no such mapping."""
-        return self._own(SourceConfig, "traffic")
+        return self._section_keys(SourceConfig, "traffic")
 
     @cached_property
     def path_draw(self) -> str:
         """The value of ``routing.path_draw``, given or by default: how flows draw paths from those of the routing."""
-        return (self._own(PathConfig, "routing") or PathConfig()).path_draw
+        return (self._section_keys(PathConfig, "routing") or PathConfig()).path_draw
 
-    def _own(self, model: type[Model], section: str) -> Model | None:
+    def _section_keys(self, model: type[Model], section: str) -> Model | None:
         """The keys of a mapping that are not its component's; None where there is no such mapping."""
-        given = self.mapping(section)
-        if not isinstance(given, dict):
+        mapping = self.mapping(section)
+        if not isinstance(mapping, dict):
             return None
-        return validated(model, self, (section,), {key: given[key] for key in keys_of(model) if key in given})
+        return validated(model, self, (section,), {key: mapping[key] for key in keys_of(model) if key in mapping})
 
 
-def carried_out(experiment: str) -> str:
+def experiment_run(experiment: str) -> str:
     """The name of the experiment that is carried out: for those that place their loads, a load sweep."""
     return "load_sweep" if experiment in ("saturation", BUDGET) else experiment
 
 
 def _config(page: Page) -> tuple[Config, frozenset[str]]:
     """What is written, without the sections that have mistakes; and these, once the mistakes are refused."""
-    before = len(page.mistakes)
+    before = len(page.errors)
     config = validated(Config, page, (), page.at(), keys=("cases",))
     if config is not None:
         return config, frozenset()
-    paths = [parse_path(mistake.key) for mistake in page.mistakes[before:]]
+    paths = [parse_path(diagnostic.key) for diagnostic in page.errors[before:]]
     wrong = frozenset(str(path[0]) for path in paths if path)
     rest = {key: value for key, value in page.at().items() if key in keys_of(Config) and key not in wrong}
     return validated(Config, Page(Node({}, ""), []), (), rest) or Config(), wrong

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST_VALUE = 60
+MAX_VALUE_LENGTH = 60
 """A value longer than this is left out of the message; its line says where it stands."""
 
 
 @dataclass(frozen=True)
-class Mistake:
+class Diagnostic:
     """One mistake, printed as ``file:line: key.path = value: problem; choices: a, b; did you mean 'x'?``.
 
     where: ``file:line``, or the name of an option. value: as it stands there, '' to leave it out.
@@ -35,11 +35,11 @@ class Mistake:
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be run; ``mistakes`` holds all that is wrong with it, ``warnings`` what may be."""
+    """A configuration that cannot be run; ``errors`` holds all that is wrong with it, ``warnings`` what may be."""
 
-    def __init__(self, mistakes: Iterable[Mistake], warnings: Iterable[Mistake] = ()):
-        self.mistakes, self.warnings = list(dict.fromkeys(mistakes)), list(dict.fromkeys(warnings))
-        super().__init__("\n".join(map(str, self.mistakes)))
+    def __init__(self, errors: Iterable[Diagnostic], warnings: Iterable[Diagnostic] = ()):
+        self.errors, self.warnings = list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
+        super().__init__("\n".join(map(str, self.errors)))
 
 
 def show(value: Any) -> str:
@@ -64,7 +64,7 @@ def show(value: Any) -> str:
         text = value if plain else repr(value)
     else:
         text = str(value).replace("inf", ".inf")
-    return text if len(text) <= LONGEST_VALUE else ""
+    return text if len(text) <= MAX_VALUE_LENGTH else ""
 
 
 def key_path(path: Sequence[str | int]) -> str:

@@ -14,65 +14,65 @@ from flitlab.models.switching.discipline import Discipline, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
-from flitlab.sim.config.check import not_for, refuse_built
+from flitlab.sim.config.check import not_for, reject_build_error
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
+from flitlab.sim.config.flows import LONG_LIVED_LOAD, counts_flows
 from flitlab.sim.config.timeline import place_of_event
 
 
-def refuse_beside(draft: Draft, spec: SwitchingSpec) -> None:
+def reject_keys_of_other_modes(draft: Draft, spec: SwitchingSpec) -> None:
     """Refuses keys outside of ``switching:`` that only other disciplines have."""
-    having: dict[str, list[str]] = {}
+    modes_by_key: dict[str, list[str]] = {}
     for mode in names("switching"):
         other: Any = spec_class("switching", mode)
         for place in other.beside:
-            having.setdefault(place, []).append(mode)
-    foreign = {place: modes for place, modes in having.items() if place not in spec.beside}
-    for place, modes in foreign.items():
-        if draft.states(place):
-            draft.refuse(place, not_for(spec.mode, modes))
+            modes_by_key.setdefault(place, []).append(mode)
+    other_keys = {place: modes for place, modes in modes_by_key.items() if place not in spec.beside}
+    for place, modes in other_keys.items():
+        if draft.has_value_at(place):
+            draft.reject(place, not_for(spec.mode, modes))
     together = draft.source is not None and draft.source.arrivals == "together"
-    if together and "traffic.sizes" in foreign:
-        draft.refuse("traffic.arrivals", not_for(spec.mode, foreign["traffic.sizes"]))
+    if together and "traffic.sizes" in other_keys:
+        draft.reject("traffic.arrivals", not_for(spec.mode, other_keys["traffic.sizes"]))
 
 
-def background_refused(draft: Draft, traffic: Traffic | None) -> bool:
+def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
     """Whether there is a background where nothing is asked for at a load of its own, or where flows are endless."""
     if traffic is None or traffic.background is None:
         return False
-    where = f"experiment {draft.experiment}" if draft.experiment in ("relative", "search") else ""
+    user = f"experiment {draft.experiment}" if draft.experiment in ("relative", "search") else ""
     if counts_flows(draft) and draft.experiment == "load_sweep" and draft.switching is not None:
-        where = f"switching.mode {draft.switching.mode}"
-    if where:
-        draft.refuse("traffic.background", f"is not for {where}, which knows only demands that grow as a whole")
-    return bool(where)
+        user = f"switching.mode {draft.switching.mode}"
+    if user:
+        draft.reject("traffic.background", f"is not for {user}, which knows only demands that grow as a whole")
+    return bool(user)
 
 
-def refuse_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
+def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
     """Only a matrix beyond the hose, or a background, can ask for more than hosts can create."""
     if counts_flows(draft):
         return
     load = max(draft.config.load_list, default=0.0)
     at_one = traffic.sent(load) / load if load else traffic.rate
     if problem := too_much(source.arrivals, load, source.mean_flits, at_one):
-        draft.refuse("loads", problem)
+        draft.reject("loads", problem)
 
 
-def refuse_start(
+def validate_start(
     draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
 ) -> None:
     """Rejects a scenario that no run can begin with. timeline: None where the network stays as it is."""
-    load, seed = max(draft.config.load_list, default=ENDLESS_LOAD), draft.config.seeds[0]
+    load, seed = max(draft.config.load_list, default=LONG_LIVED_LOAD), draft.config.seeds[0]
     changes = () if timeline is None else (timeline,)
     try:
         discipline.check(instance, work, load, seed, *changes)
     except SpecError as error:
-        draft.refuse(place_of_event(draft, error.key or "switching"), str(error), error.choices)
+        draft.reject(place_of_event(draft, error.key or "switching"), str(error), error.choices)
     except Exception as error:  # a transport may be a stranger's: whatever it raises is reported
-        refuse_built(error, "transport" if counts_flows(draft) else "switching", draft)
+        reject_build_error(error, "transport" if counts_flows(draft) else "switching", draft)
 
 
-def refuse_unbounded(draft: Draft, instance: Instance, ceilings: Sequence[CeilingSpec]) -> None:
+def validate_demand(draft: Draft, instance: Instance, ceilings: Sequence[CeilingSpec]) -> None:
     """Rejects numbers and demands of which no ceiling is certified: too far apart, or between parts of the network.
 
     With a fixed background most ceilings are omitted, and a program may send nothing at all.
@@ -83,10 +83,10 @@ def refuse_unbounded(draft: Draft, instance: Instance, ceilings: Sequence[Ceilin
     try:
         check_capacities(topology)
     except FluidError as error:
-        draft.refuse("topology", str(error))
+        draft.reject("topology", str(error))
         return
     try:
         check_numbers(topology, traffic)
         check_joined(topology, traffic)
     except FluidError as error:
-        draft.refuse("traffic", str(error))
+        draft.reject("traffic", str(error))

@@ -12,7 +12,7 @@ from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.schema import SourceConfig
 
-ENDLESS_LOAD = 1.0
+LONG_LIVED_LOAD = 1.0
 """``load`` of endless flows: each sends as much as it can."""
 
 
@@ -21,7 +21,7 @@ def counts_flows(draft: Draft) -> bool:
     return draft.discipline is not None and draft.discipline.counts == FLOWS
 
 
-def is_endless(draft: Draft) -> bool:
+def has_long_lived_flows(draft: Draft) -> bool:
     """Whether flows never end, so that they need no loads; without a load, too, where flows do not arrive.
 
     Also where nobody knows the discipline, so that nothing is said of loads that may not be needed.
@@ -34,25 +34,27 @@ def is_endless(draft: Draft) -> bool:
 
 def transport_of(draft: Draft) -> TransportSpec | None:
     """What sends packets, or what usually does; None once what is wrong with it is refused."""
-    if draft.given("transport"):
-        found: TransportSpec | None = draft.spec("transport")
-        return found
-    usual: TransportSpec = make("transport", kind="tcp" if draft.switching is None else draft.switching.usual_transport)
-    return usual
+    if draft.has_value("transport"):
+        spec: TransportSpec | None = draft.spec("transport")
+        return spec
+    default: TransportSpec = make(
+        "transport", kind="tcp" if draft.switching is None else draft.switching.usual_transport
+    )
+    return default
 
 
-def refuse_times(draft: Draft) -> None:
+def validate_flow_times(draft: Draft) -> None:
     """Refuses a search for a saturation point, a window outside of the run, and endless flows that are to arrive."""
     window, seconds = draft.config.measure.window, draft.config.measure.seconds
     if draft.config.placing is not None:
         mode = draft.discipline.mode if draft.discipline is not None else ""
         problem = f"mode {mode} has no saturation point: what its flows reach is efficiency in results.csv"
-        draft.refuse("loads", problem)
+        draft.reject("loads", problem)
     if window is not None and not _is_within(window, seconds):
         problem = f"must be two times in seconds, ascending, within the {seconds:g} seconds of the run"
-        draft.refuse("measure.window", problem)
+        draft.reject("measure.window", problem)
     if draft.source is not None and draft.source.arrivals == "together" and draft.source.sizes is None:
-        draft.refuse("traffic.arrivals", "needs traffic.sizes: endless flows never arrive")
+        draft.reject("traffic.arrivals", "needs traffic.sizes: endless flows never arrive")
 
 
 def _is_within(window: list[float], seconds: float) -> bool:
@@ -72,7 +74,7 @@ def window_of(draft: Draft) -> tuple[float, float] | None:
     return measure.measured(draft.source is not None and draft.source.sizes is not None)
 
 
-def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> None:
+def validate_window(draft: Draft, discipline: Discipline, topology: Topology) -> None:
     """Refuse a window in which no packet can arrive, and a failure after the run.
 
     Warn of a run that ends before flows begin, or before timers can expire.
@@ -86,12 +88,12 @@ def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> Non
     if window[1] - window[0] < least_s:
         key = "measure.window" if draft.config.measure.window is not None else "measure.seconds"
         problem = f"{window[1] - window[0]:g} s are measured; a packet takes at least {least_s:.3g} s to its host"
-        draft.refuse(key, problem)
+        draft.reject(key, problem)
     if not isinstance(discipline, Datagram):
         return
     transport, end_ms = discipline.transport, window[1] * 1e3
     if discipline.failures is not None and discipline.failures.at_ms >= end_ms:
-        draft.refuse("switching.link_failures.at_ms", f"is after the end of the run, {end_ms:g} ms")
+        draft.reject("switching.link_failures.at_ms", f"is after the end of the run, {end_ms:g} ms")
     start_ms: float = transport.start_ms or 0.0
     ends = f"the run ends after {end_ms:g} ms"
     if start_ms > end_ms:
@@ -99,13 +101,13 @@ def check_times(draft: Draft, discipline: Discipline, topology: Topology) -> Non
     elif discipline.endless and start_ms > window[0] * 1e3 > 0:
         problem = f"flows begin up to {start_ms:g} ms, and are measured from {window[0] * 1e3:g} ms on"
         draft.warn("transport.start_ms", f"{problem}: they count as 0 before they begin")
-    for key, what, lost in (
+    for key, what, consequence in (
         ("min_rto_ms", "retransmission timeout", "a packet whose loss no duplicate ACK reports is not sent again"),
         ("syn_rto_ms", "timeout of a SYN", "a connection whose SYN is dropped never opens"),
     ):
         timeout = getattr(transport, key, None)
         if timeout is not None and timeout >= end_ms:
-            draft.warn(f"transport.{key}", f"{ends}, before a {what} of {timeout:g} ms can expire: {lost}")
+            draft.warn(f"transport.{key}", f"{ends}, before a {what} of {timeout:g} ms can expire: {consequence}")
 
 
 def plain_flows(draft: Draft, routing: dict[str, Any], transport: TransportSpec, finite: bool) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
-from flitlab.sim.config.application import refuse_long, rendezvous_of, traffic_of
+from flitlab.sim.config.application import rendezvous_of, traffic_of, validate_calculations
 from flitlab.sim.config.check import spec_of, validated
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.keys import keys_of
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.parts import PartsBuilder, plain_of
-from flitlab.sim.config.section import Section, named
+from flitlab.sim.config.section import Section, as_component
 
 
 def _one_line(text: str) -> str:
@@ -43,7 +43,7 @@ class JobConfig(Section):
     """
 
     name: Annotated[str, AfterValidator(_one_line)] | None = None
-    placement: Annotated[dict[str, Any], BeforeValidator(named)] | None = None
+    placement: Annotated[dict[str, Any], BeforeValidator(as_component)] | None = None
     start_us: Annotated[float, Field(ge=0, le=1e9)] = 0.0
 
     @property
@@ -60,7 +60,7 @@ class Job:
     those of all jobs. host: int64 [ranks]. notes: on its placement. plain: its entry with all defaults.
     """
 
-    place: Place
+    place: KeyPath
     name: str
     spec: Any
     start_ns: int
@@ -82,10 +82,10 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _UnplacedJob:
     """A job whose program is built. place: of its entry. spec: of its program."""
 
-    place: Place
+    place: KeyPath
     config: JobConfig
     spec: Any
     program: Program
@@ -97,16 +97,16 @@ class _Asked:
 
 def jobs_of(draft: Draft, parts: PartsBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
     """The jobs of a configuration, in its order; none once anything is refused. messages: None in flows."""
-    before = len(draft.mistakes)
-    asked = list(_asked(draft, parts, topology, messages))
-    _refuse_same_names(draft, asked)
-    ranks = sum(job.program.ranks for job in asked)
-    if ranks > topology.hosts and len(draft.mistakes) == before:
+    before = len(draft.errors)
+    unplaced = list(_unplaced_jobs(draft, parts, topology, messages))
+    _reject_duplicate_names(draft, unplaced)
+    ranks = sum(job.program.ranks for job in unplaced)
+    if ranks > topology.hosts and len(draft.errors) == before:
         problem = f"the jobs have {ranks} ranks together, which are more than the {topology.hosts} hosts"
-        draft.refuse("application", f"{problem}; every rank needs one of its own")
-    if len(draft.mistakes) > before:
+        draft.reject("application", f"{problem}; every rank needs one of its own")
+    if len(draft.errors) > before:
         return []
-    return _placed(draft, parts, topology, asked)
+    return _place_jobs(draft, parts, topology, unplaced)
 
 
 def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
@@ -115,7 +115,7 @@ def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
     return together({job.name: job.program for job in jobs}), np.concatenate([job.host for job in jobs]), notes
 
 
-def alone(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Discipline, Workload]:
+def isolated(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Discipline, Workload]:
     """A scenario of several jobs without the others: the same ranks on the same hosts, which arrive when they do."""
     work = replace(scenario.work, program=job.program, host=job.host, notes=job.notes)
     traffic = traffic_of(job.program, job.host, scenario.topology)
@@ -126,74 +126,78 @@ def tuned_jobs(
     draft: Draft, parts: PartsBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
 ) -> list[Job]:
     """The jobs, those that ask for the best algorithms with those that are best for each alone on its hosts."""
-    found = []
+    tuned = []
     for job in jobs:
-        program = parts.tuned(draft, job.spec, alone(scenario, job), job.program.ranks, job.place)
-        found.append(job if program is None else replace(job, program=arriving(program, job.start_ns)))
-    return found
+        program = parts.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.place)
+        tuned.append(job if program is None else replace(job, program=arriving(program, job.start_ns)))
+    return tuned
 
 
-def _asked(draft: Draft, parts: PartsBuilder, topology: Topology, messages: Messages | None) -> Iterator[_Asked]:
+def _unplaced_jobs(
+    draft: Draft, parts: PartsBuilder, topology: Topology, messages: Messages | None
+) -> Iterator[_UnplacedJob]:
     """The jobs that are well-formed; what is wrong with others is refused. Without ``ranks`` one has the hosts left."""
-    left = topology.hosts
-    for i, given in enumerate(draft.mapping("application")):
+    free_hosts = topology.hosts
+    for i, mapping in enumerate(draft.mapping("application")):
         place = ("application", i)
-        if not isinstance(given, dict):
+        if not isinstance(mapping, dict):
             continue  # the schema says what is wrong with that
         own = keys_of(JobConfig)
-        config = validated(JobConfig, draft, place, {key: given[key] for key in own if key in given})
-        spec = spec_of("application", draft, place, given, own)
+        config = validated(JobConfig, draft, place, {key: mapping[key] for key in own if key in mapping})
+        spec = spec_of("application", draft, place, mapping, own)
         if config is None or spec is None:
             continue
-        if left <= 0 and spec.ranks is None:
-            draft.refuse(place, f"has no host left: the jobs before it have all {topology.hosts}; give each its ranks")
+        if free_hosts <= 0 and spec.ranks is None:
+            draft.reject(place, f"has no host left: the jobs before it have all {topology.hosts}; give each its ranks")
             continue
-        program = parts.program(draft, spec, topology.hosts if spec.ranks is not None else left, place)
+        program = parts.program(draft, spec, topology.hosts if spec.ranks is not None else free_hosts, place)
         if program is None:
             continue
-        left -= program.ranks
-        refuse_long(draft, program, messages, place)
+        free_hosts -= program.ranks
+        validate_calculations(draft, program, messages, place)
         parts.order(draft, program, rendezvous_of(draft.config.messages), place)
-        yield _Asked(place, config, spec, program)
+        yield _UnplacedJob(place, config, spec, program)
 
 
-def _refuse_same_names(draft: Draft, asked: Sequence[_Asked]) -> None:
-    names = [job.name for job in asked]
-    for i, job in enumerate(asked):
+def _reject_duplicate_names(draft: Draft, jobs: Sequence[_UnplacedJob]) -> None:
+    names = [job.name for job in jobs]
+    for i, job in enumerate(jobs):
         if job.name in names[:i]:
             key = (*job.place, "name")
-            draft.refuse(key, f"another job is called {job.name}: give each a name of its own")
+            draft.reject(key, f"another job is called {job.name}: give each a name of its own")
 
 
-def _placed(draft: Draft, parts: PartsBuilder, topology: Topology, asked: Sequence[_Asked]) -> list[Job]:
+def _place_jobs(draft: Draft, parts: PartsBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]) -> list[Job]:
     """The jobs on hosts; jobs that name their hosts come first. None of them if a placement is rejected.
 
     A placement that is no mapping is among the mistakes of the schema already, so its job has no specification here.
     """
-    before = len(draft.mistakes)
-    specs = [_placement(draft, job) for job in asked]
-    holder: dict[int, str] = {}
-    found: dict[int, tuple[Ints, dict[str, Any]]] = {}
-    for i in sorted(range(len(asked)), key=lambda i: not getattr(specs[i][1], "named", False)):
-        job, (place, spec) = asked[i], specs[i]
+    before = len(draft.errors)
+    specs = [_placement(draft, job) for job in unplaced]
+    job_of_host: dict[int, str] = {}
+    placements: dict[int, tuple[Ints, dict[str, Any]]] = {}
+    for i in sorted(range(len(unplaced)), key=lambda i: not getattr(specs[i][1], "named", False)):
+        job, (place, spec) = unplaced[i], specs[i]
         if spec is None:
             continue
-        free = np.setdiff1d(np.arange(topology.hosts), np.fromiter(holder, np.int64, len(holder)))
+        free = np.setdiff1d(np.arange(topology.hosts), np.fromiter(job_of_host, np.int64, len(job_of_host)))
         placed = parts.placement(draft, spec, topology, job.program, place, free)
         if placed is None:
             continue
-        taken = next((host for host in placed[0].tolist() if host in holder), None)
+        taken = next((host for host in placed[0].tolist() if host in job_of_host), None)
         if taken is not None:
             name = host_names(topology).label(taken)
-            draft.refuse(place, f"puts a rank of {job.name} on host {name}, where one of {holder[taken]} is already")
+            draft.reject(
+                place, f"puts a rank of {job.name} on host {name}, where one of {job_of_host[taken]} is already"
+            )
             continue
-        holder |= dict.fromkeys(placed[0].tolist(), job.name)
-        found[i] = placed
-    if len(draft.mistakes) > before or len(found) < len(asked):
+        job_of_host |= dict.fromkeys(placed[0].tolist(), job.name)
+        placements[i] = placed
+    if len(draft.errors) > before or len(placements) < len(unplaced):
         return []
     jobs: list[Job] = []
-    for i, job in enumerate(asked):
-        start, (host, notes) = job.config.start_ns, found[i]
+    for i, job in enumerate(unplaced):
+        start, (host, notes) = job.config.start_ns, placements[i]
         plain = {
             "name": job.name, **plain_of(job.spec), "placement": plain_of(specs[i][1]), "start_us": job.config.start_us
         }  # fmt: skip
@@ -203,10 +207,10 @@ def _placed(draft: Draft, parts: PartsBuilder, topology: Topology, asked: Sequen
     return jobs
 
 
-def _placement(draft: Draft, job: _Asked) -> tuple[Place, Any]:
+def _placement(draft: Draft, job: _UnplacedJob) -> tuple[KeyPath, Any]:
     """Where the placement of a job stands, and its keys; None once they are refused."""
-    own = job.config.placement is not None
-    place: Place = (*job.place, "placement") if own else ("placement",)
-    if not own and not draft.given("placement"):
+    has_own = job.config.placement is not None
+    place: KeyPath = (*job.place, "placement") if has_own else ("placement",)
+    if not has_own and not draft.has_value("placement"):
         return place, make("placement", kind="linear")
-    return place, spec_of("placement", draft, place, named(draft.mapping(*place)))
+    return place, spec_of("placement", draft, place, as_component(draft.mapping(*place)))

@@ -10,9 +10,9 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import COMMON
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
-from flitlab.sim.config.expand import PER_SCENARIO
+from flitlab.sim.config.expand import SCENARIO_KEYS
 from flitlab.sim.config.keys import SECTIONS
-from flitlab.sim.config.overrides import USUAL
+from flitlab.sim.config.overrides import DEFAULT_KINDS
 from flitlab.sim.config.schema import NEEDS, Config
 from flitlab.sim.config.units import SHARE, quantity_of
 
@@ -27,7 +27,7 @@ OWN_TEXTS = ("published", "chosen", "outputs", "plugins", "name")
 LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 """What pydantic calls the limits of a number behind a validator -> what a schema calls them."""
 
-PARTS = ("CollectiveConfig", "SearchConfig")
+PARTIAL_SECTIONS = ("CollectiveConfig", "SearchConfig")
 """Sections that need keys, but not in a case or beside cases."""
 
 GLOB = {
@@ -47,23 +47,23 @@ def json_schema() -> Schema:
     algorithm = definitions["CollectiveConfig"]["properties"]
     algorithm["algorithm"] = {"anyOf": [_named("algorithm", "all"), _swept(_named("algorithm", "all"))]}
     algorithm["size_bytes"] = {"anyOf": [algorithm["size_bytes"], {"$ref": "#/$defs/spaced"}]}
-    for name, found in definitions.items():
-        _with_units(found, swept=name not in ("PublishedConfig", "ChoiceConfig", "PlotConfig"))
-    for name in PARTS:
+    for name, definition in definitions.items():
+        _with_units(definition, swept=name not in ("PublishedConfig", "ChoiceConfig", "PlotConfig"))
+    for name in PARTIAL_SECTIONS:
         definitions[f"part.{name}"] = {key: value for key, value in definitions[name].items() if key != "required"}
     definitions |= {"sweep": _swept(True), "spaced": _range("per_decade")}
     # with cases, which may complete what stands beside them
-    part = {name: _section(name, value, "part.") for name, value in config["properties"].items()}
-    whole = part | {name: _section(name, value, "") for name, value in config["properties"].items()}
+    partial = {name: _section(name, value, "part.") for name, value in config["properties"].items()}
+    complete = partial | {name: _section(name, value, "") for name, value in config["properties"].items()}
     columns = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-    case = {"label": {"type": "string"}, "keys": columns} | {name: part[name] for name in PER_SCENARIO}
-    part["cases"] = {"type": "array", "minItems": 1, "items": _closed(case) | {"required": ["label"]}}
+    case = {"label": {"type": "string"}, "keys": columns} | {name: partial[name] for name in SCENARIO_KEYS}
+    partial["cases"] = {"type": "array", "minItems": 1, "items": _closed(case) | {"required": ["label"]}}
     plugins = {"properties": {"plugins": {"type": "array", "minItems": 1}}, "required": ["plugins"]}
-    alone = _closed(whole) | {"allOf": _needs()}
+    without_cases = _closed(complete) | {"allOf": _needs()}
     return {
         "$schema": DIALECT, "title": "A configuration of flitlab", "$defs": definitions, "if": plugins,
-        "then": _closed(dict.fromkeys(part, True)),  # plugins may add to everything
-        "else": {"if": {"required": ["cases"]}, "then": _closed(part), "else": alone},
+        "then": _closed(dict.fromkeys(partial, True)),  # plugins may add to everything
+        "else": {"if": {"required": ["cases"]}, "then": _closed(partial), "else": without_cases},
     }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def _section(name: str, value: Schema, part: str) -> Schema:
         value = {"anyOf": [{"type": "array", "items": _named(NAMED[name])}, {"type": "null"}]}
     elif name not in OWN_TEXTS:
         value = _referring(_numbers(value, name, ""), part)
-    return {"anyOf": [value, SWEEP]} if name in PER_SCENARIO else value
+    return {"anyOf": [value, SWEEP]} if name in SCENARIO_KEYS else value
 
 
 def _jobs() -> Schema:
@@ -96,27 +96,30 @@ def _referring(value: Any, part: str) -> Any:
         return [_referring(one, part) for one in value]
     if not isinstance(value, dict):
         return value
-    places = {f"#/$defs/{name}": f"#/$defs/{part}{name}" for name in PARTS}
+    places = {f"#/$defs/{name}": f"#/$defs/{part}{name}" for name in PARTIAL_SECTIONS}
     return {key: places.get(one, one) if key == "$ref" else _referring(one, part) for key, one in value.items()}
 
 
 def _components() -> Schema:
     """Definitions of all components: ``topology``, and ``topology.torus`` with its keys."""
-    found: Schema = {}
+    definitions: Schema = {}
     for category in CATEGORIES:
         kinds = {kind: spec_class(category, kind) for kind in names(category)}
-        more = _tidy(_shared(category))
-        found |= more.pop("$defs", {})
+        shared = _tidy(_shared(category))
+        definitions |= shared.pop("$defs", {})
         needed = {}
         for kind, model in kinds.items():
             own = _tidy(model.model_json_schema(by_alias=True))
-            found |= own.pop("$defs", {})
-            own["properties"] = more.get("properties", {}) | own["properties"] | {kind_key(category): {"const": kind}}
+            definitions |= own.pop("$defs", {})
+            own["properties"] = shared.get("properties", {}) | own["properties"] | {kind_key(category): {"const": kind}}
             own["description"] = _first_paragraph(model.__doc__ or "")
             needed[kind] = own.pop("required", [])
-            found[f"{category}.{kind}"] = own
-        found |= {category: _any_of_kinds(category, needed), f"part.{category}": _any_of_kinds(category, needed, True)}
-    return found
+            definitions[f"{category}.{kind}"] = own
+        definitions |= {
+            category: _any_of_kinds(category, needed),
+            f"part.{category}": _any_of_kinds(category, needed, True),
+        }
+    return definitions
 
 
 def _shared(category: str) -> Schema:
@@ -129,17 +132,17 @@ def _shared(category: str) -> Schema:
 
 def _any_of_kinds(category: str, kinds: dict[str, list[str]], part: bool = False) -> Schema:
     """A component of any kind, with the keys of that kind. kinds: with the keys that they need, if it is no part."""
-    key, usual = kind_key(category), USUAL.get(category)
+    key, default = kind_key(category), DEFAULT_KINDS.get(category)
 
     def then(kind: str) -> Schema:
         own = {"$ref": f"#/$defs/{category}.{kind}"}
         return own if part or not kinds[kind] else own | {"required": kinds[kind]}
 
     choices = [{"if": {"properties": {key: {"const": kind}}, "required": [key]}, "then": then(kind)} for kind in kinds]
-    found: Schema = {"type": "object", "properties": {key: {"anyOf": [{"enum": list(kinds)}, SWEEP]}}}
-    if part or usual is None:
-        return found | {"allOf": choices} | ({} if part else {"required": [key]})
-    return found | {"allOf": [*choices, {"if": {"not": {"required": [key]}}, "then": then(usual)}]}
+    schema: Schema = {"type": "object", "properties": {key: {"anyOf": [{"enum": list(kinds)}, SWEEP]}}}
+    if part or default is None:
+        return schema | {"allOf": choices} | ({} if part else {"required": [key]})
+    return schema | {"allOf": [*choices, {"if": {"not": {"required": [key]}}, "then": then(default)}]}
 
 
 def _named(category: str, *more: str) -> Schema:
@@ -149,8 +152,8 @@ def _named(category: str, *more: str) -> Schema:
 
 def _needs() -> list[Schema]:
     """What experiments cannot do without, but for loads, which some find themselves."""
-    usual = {"if": {"not": {"required": ["experiment"]}}, "then": {"required": ["topology", "routing", "traffic"]}}
-    return [usual] + [
+    default = {"if": {"not": {"required": ["experiment"]}}, "then": {"required": ["topology", "routing", "traffic"]}}
+    return [default] + [
         {
             "if": {"properties": {"experiment": {"const": name}}, "required": ["experiment"]},
             "then": {"required": [key for key in keys if key != "loads"]},
@@ -165,28 +168,28 @@ def _tidy(schema: Any) -> Any:
         return [_tidy(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found: Schema = {}
+    tidy: Schema = {}
     for key, value in schema.items():
         if key in ("title", "discriminator"):
             continue
         if key == "properties":
-            found[key] = {name: _tidy(one) for name, one in value.items()}
+            tidy[key] = {name: _tidy(one) for name, one in value.items()}
         elif key == "oneOf":
-            found["anyOf"] = _distinct(_tidy(value))
+            tidy["anyOf"] = _distinct(_tidy(value))
         elif key == "description" and isinstance(value, str):
-            found[key] = _first_paragraph(value)
+            tidy[key] = _first_paragraph(value)
         elif key == "default":
-            found |= {} if isinstance(value, dict) else {key: value}
+            tidy |= {} if isinstance(value, dict) else {key: value}
         else:
-            found[LIMITS.get(key) or key] = _tidy(value)
-    return found
+            tidy[LIMITS.get(key) or key] = _tidy(value)
+    return tidy
 
 
 def _distinct(parts: list[Any]) -> list[Any]:
     """The parts of a union, but for those that a wrong form is read as, so that pydantic names the right one."""
     limited = {part.get("type") for part in parts if len(part) > 1}
-    kept = [part for part in parts if len(part) > 1 or part.get("type") not in limited]
-    return [part for i, part in enumerate(kept) if part not in kept[:i]]
+    distinct = [part for part in parts if len(part) > 1 or part.get("type") not in limited]
+    return [part for i, part in enumerate(distinct) if part not in distinct[:i]]
 
 
 def _first_paragraph(text: str) -> str:
@@ -198,10 +201,10 @@ def _with_units(schema: Schema, swept: bool) -> None:
     """Lets numbers have units, and every key of a mapping be swept."""
     for name, value in schema.get("properties", {}).items():
         if "const" not in value:
-            found = _numbers(value, name, "measure" if name == "window" else "")
+            with_units = _numbers(value, name, "measure" if name == "window" else "")
             if name == "path":
-                found = {"anyOf": [found, GLOB]}
-            schema["properties"][name] = {"anyOf": [found, SWEEP]} if swept else found
+                with_units = {"anyOf": [with_units, GLOB]}
+            schema["properties"][name] = {"anyOf": [with_units, SWEEP]} if swept else with_units
 
 
 def _numbers(schema: Any, name: str, section: str) -> Any:
@@ -220,8 +223,8 @@ def _numbers(schema: Any, name: str, section: str) -> Any:
 def _swept(option: Any) -> Schema:
     """A sweep over such values: a list of them, or a range of numbers."""
     listed = {"type": "array", "minItems": 1, "items": option}
-    found = _closed({"sweep": {"anyOf": [listed, _range("step"), _range("per_decade")]}})
-    return found | {"required": ["sweep"]}
+    schema = _closed({"sweep": {"anyOf": [listed, _range("step"), _range("per_decade")]}})
+    return schema | {"required": ["sweep"]}
 
 
 def _range(step: str) -> Schema:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
 from flitlab.models.registry import UnknownKindError, names, spec_class
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 SECTIONS: dict[str, type[BaseModel] | None] = {
@@ -17,7 +17,7 @@ SECTIONS: dict[str, type[BaseModel] | None] = {
 }  # fmt: skip
 """Section whose keys depend on its ``kind`` -> the keys that it has besides."""
 
-MOST_PLACES = 4
+MAX_PLACES = 4
 """A key that is known in more places than this is no help to anybody."""
 
 
@@ -26,7 +26,7 @@ def keys_of(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
+def models_at(model: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
     """The models that describe the mapping at ``path``: one for each form that it may have."""
     models = [model]
     for part in path:
@@ -34,7 +34,7 @@ def models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
     return models
 
 
-def literals_at(model: type[BaseModel], path: Place) -> list[str]:
+def literals_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     """The choices of the key at ``path``, or of ``kind`` in the mapping there."""
     names = tuple(part for part in path if isinstance(part, str))
     if not names:
@@ -50,14 +50,14 @@ def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
 
     kinds: section of :data:`SECTIONS` -> the kind of its component, as far as one is given.
     """
-    found = list(_places(key, Config, ""))
+    paths = list(_places(key, Config, ""))
     for section, more in SECTIONS.items():
         for model in [*_of_kinds(section, kinds.get(section)), *([more] if more else [])]:
-            found += _places(key, model, f"{section}.")
+            paths += _places(key, model, f"{section}.")
     if any(key in kind.model_fields for kind in ceiling_kinds().values()):
-        found.append(f"ceilings[].{key}")
-    found = sorted(dict.fromkeys(found), key=lambda place: place.count("."))
-    return found if len(found) <= MOST_PLACES else []
+        paths.append(f"ceilings[].{key}")
+    paths = sorted(dict.fromkeys(paths), key=lambda place: place.count("."))
+    return paths if len(paths) <= MAX_PLACES else []
 
 
 def modes_with(key: str) -> list[str]:
@@ -80,9 +80,9 @@ def _places(key: str, model: type[BaseModel], where: str) -> Iterator[str]:
         name = field.alias or name
         if name == key:
             yield where + name
-        several = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        is_list = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
         for inner in _models(field.annotation):
-            yield from _places(key, inner, f"{where}{name}{'[]' * several}.")
+            yield from _places(key, inner, f"{where}{name}{'[]' * is_list}.")
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic_core import PydanticCustomError
 
 from flitlab.sim.config.questions import AdaptiveConfig, SaturationConfig
-from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 
 Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
 
-MOST_LOADS = 10_000
+MAX_LOADS = 10_000
 """A range of more loads than this is refused."""
 
 
@@ -29,8 +29,8 @@ class LoadRange(Section):
         count = int((last - first) / step) + 1
         if first > last:
             raise PydanticCustomError("empty_range", "from is above to")
-        if count > MOST_LOADS:
-            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MOST_LOADS:,}"})
+        if count > MAX_LOADS:
+            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MAX_LOADS:,}"})
         return [float(first + i * step) for i in range(count)]
 
 
@@ -42,7 +42,7 @@ def _defaults(value: Any) -> Any:
 def _loads(value: Any) -> list[float]:
     if isinstance(value, LoadRange):
         value = value.values()
-    return sorted(unlike(value if isinstance(value, list) else [value]))
+    return sorted(require_distinct(value if isinstance(value, list) else [value]))
 
 
 Loads = Annotated[
@@ -74,18 +74,18 @@ class PlacedLoads(Section):
         return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _has_one_search(self) -> Self:
         if (self.saturation is None) == (self.adaptive is None):
             raise PydanticCustomError("one_way", "must have one of saturation and adaptive")
         return self
 
 
-PLACED = frozenset(PlacedLoads.model_fields)
+SEARCH_KEYS = frozenset(PlacedLoads.model_fields)
 """Keys of :class:`PlacedLoads`; a mapping with any of them is one, any other a range."""
 
 
 def _form(value: Any) -> str:
-    return "<placed>" if isinstance(value, dict) and PLACED & value.keys() else "<fixed>"
+    return "<placed>" if isinstance(value, dict) and SEARCH_KEYS & value.keys() else "<fixed>"
 
 
 AnyLoads = Annotated[

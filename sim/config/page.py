@@ -4,11 +4,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from flitlab.sim.config.errors import Mistake, key_path, show
-from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.errors import Diagnostic, key_path, show
+from flitlab.sim.config.load import KeyPath, Node
 from flitlab.sim.config.overrides import parse_path
 
-Key = str | Place
+Key = str | KeyPath
 """Type of what names a key of a configuration: its place, or the text of that, ``switching.vcs``."""
 
 
@@ -19,29 +19,29 @@ class Page:
     may share them.
     """
 
-    def __init__(self, root: Node, mistakes: list[Mistake], warnings: list[Mistake] | None = None):
+    def __init__(self, root: Node, errors: list[Diagnostic], warnings: list[Diagnostic] | None = None):
         self._root = root
-        self.mistakes = mistakes
-        self.warnings: list[Mistake] = [] if warnings is None else warnings
+        self.errors = errors
+        self.warnings: list[Diagnostic] = [] if warnings is None else warnings
 
-    def refuse(self, key: Key, problem: str, choices: Iterable[Any] = (), suggestion: str | None = None) -> None:
+    def reject(self, key: Key, problem: str, choices: Iterable[Any] = (), suggestion: str | None = None) -> None:
         """Add a mistake at a key, with the value that it has.
 
         A key that is not there has no value, and the line of the closest key above it. choices: what would be right.
         suggestion: what is likely to be meant.
         """
-        self.mistakes.append(self._mistake(key, problem, choices, suggestion))
+        self.errors.append(self._diagnostic(key, problem, choices, suggestion))
 
     def warn(self, key: Key, problem: str) -> None:
         """Add a warning of what is allowed at a key but unlikely to be meant."""
-        self.warnings.append(self._mistake(key, f"warning: {problem}", (), None))
+        self.warnings.append(self._diagnostic(key, f"warning: {problem}", (), None))
 
-    def _mistake(self, key: Key, problem: str, choices: Iterable[Any], suggestion: str | None) -> Mistake:
+    def _diagnostic(self, key: Key, problem: str, choices: Iterable[Any], suggestion: str | None) -> Diagnostic:
         path = parse_path(key) if isinstance(key, str) else key
         while path and not self.has(*path) and not (above := self._root.nearest(path)).is_map and not above.is_list:
             path = path[:-1]  # nothing can stand under a scalar: it is the scalar that is wrong
         value = show(self.at(*path)) if self.has(*path) else ""
-        return Mistake(
+        return Diagnostic(
             self._root.nearest(path).where, key_path(path), value, problem, tuple(map(str, choices)), suggestion
         )
 

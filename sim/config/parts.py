@@ -24,20 +24,20 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
-from flitlab.sim.config.check import refuse_built, spec_of
+from flitlab.sim.config.check import reject_build_error, spec_of
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.overrides import parse_path
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import SourceConfig
-from flitlab.sim.config.section import named
-from flitlab.sim.config.size import routing_refused
+from flitlab.sim.config.section import as_component
+from flitlab.sim.config.size import is_routing_too_large
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
 
-ROOM = 20_000_000
+MAX_CACHED_CHANNELS = 20_000_000
 """Channels of the topologies that are remembered: about a gigabyte."""
 
 
@@ -51,7 +51,7 @@ class Parts:
     """
 
     topology: Topology | None
-    again: Callable[[], Topology]
+    build_topology: Callable[[], Topology]
     routes: Routes | None
     traffic: Traffic | None
     source: Source | None
@@ -70,34 +70,34 @@ class PartsBuilder:
     def build(self, draft: Draft) -> Parts:
         """The parts of one scenario; what is wrong with them is refused."""
         spec = draft.spec("topology")
-        topology: Topology | None = self._part("topology", spec, (), draft)
-        again = partial(self._made, "topology", spec, ())
+        topology: Topology | None = self._component("topology", spec, (), draft)
+        build_topology = partial(self._build_result, "topology", spec, ())
         if topology is not None:
             if topology.notes.get("capacity_missing") == "all":
                 draft.warn("topology.capacity_from", "is at no edge of a file: `missing` is the capacity of all")
             topology = ranked(draft, topology)
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
-            return Parts(topology, again, None, None, None, plain)
+            return Parts(topology, build_topology, None, None, None, plain)
         routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")))
         pattern = draft.spec("traffic")
         routes = traffic = None
         if topology is not None:
-            traffic = self._part("traffic", pattern, (topology,), draft)
-        if topology is not None and not (routing and routing_refused(draft, topology)):
+            traffic = self._component("traffic", pattern, (topology,), draft)
+        if topology is not None and not (routing and is_routing_too_large(draft, topology)):
             routes = self._routes(routing, topology, traffic, draft)
         plain |= {"routing": plain_of(routing), "traffic": plain_of(pattern)}
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
-        given = {name: mapping for name, mapping in plain.items() if mapping}
+        non_empty = {name: mapping for name, mapping in plain.items() if mapping}
         replan = partial(self._replanned, routing, traffic) if routes is not None and to_plan(routing) else None
-        return Parts(topology, again, routes, traffic, _source(draft.source), given, routing, replan)
+        return Parts(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
 
-    def program(self, draft: Draft, spec: Any, hosts: int, place: Place = ("application",)) -> Program | None:
+    def program(self, draft: Draft, spec: Any, hosts: int, place: KeyPath = ("application",)) -> Program | None:
         """The program of a specification, given at a place, on so many hosts; None once it is refused."""
-        program = self.once(("application", hosts, _key(spec)), lambda: spec.build(hosts))
-        found: Program | None = _found(program, place, draft)
-        return found
+        program = self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts))
+        checked: Program | None = _or_reject(program, place, draft)
+        return checked
 
     def tuned(
         self,
@@ -105,7 +105,7 @@ class PartsBuilder:
         spec: Any,
         scenario: Scenario[Discipline, Workload],
         hosts: int,
-        place: Place = ("application",),
+        place: KeyPath = ("application",),
     ) -> Program | None:
         """The program with the algorithms that are best where it has those of a library; None if it asks for none.
 
@@ -116,61 +116,61 @@ class PartsBuilder:
         from flitlab.fluid.tuning import Rounds  # solvers take long to import
 
         key = ("tuned", scenario.content_hash, hosts, _key(spec))
-        program: Program | None = _found(
-            self.once(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), place, draft
+        program: Program | None = _or_reject(
+            self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), place, draft
         )  # fmt: skip
         return program
 
-    def order(self, draft: Draft, program: Program, rendezvous: int, place: Place = ("application",)) -> None:
+    def order(self, draft: Draft, program: Program, rendezvous: int, place: KeyPath = ("application",)) -> None:
         """Refuses a program, given at a place, that waits for itself.
 
         rendezvous: a message of more bytes waits for its receive.
         """
         key = ("order", program.content_hash, rendezvous)
-        _found(self.once(key, lambda: check_order(program, rendezvous)), place, draft)
+        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), place, draft)
 
     def placement(
-        self, draft: Draft, spec: Any, topology: Topology, program: Program, place: Place, free: Ints
+        self, draft: Draft, spec: Any, topology: Topology, program: Program, place: KeyPath, free: Ints
     ) -> tuple[Ints, dict[str, Any]] | None:
         """The host of each rank, of those that are free, and notes on them; None once the placement is refused."""
         key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
-        host = _found(self.once(key, lambda: spec.among(topology, program, free)), place, draft)
+        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), place, draft)
         if host is None:
             return None
-        notes = _found(self.once((*key, "notes"), lambda: spec.noted(topology, host)), place, draft)
+        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.noted(topology, host)), place, draft)
         return None if notes is None else (host, notes)
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def memoized(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned, or the exception it raised, when it was first asked for."""
         if key not in self._cache:
-            with recorded_warnings() as found:
+            with recorded_warnings() as warnings:
                 try:
                     self._cache[key] = make()
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:  # a third-party component may raise anything, which is reported
                     self._cache[key] = error
-            self._warnings[key] = found
-            self._make_room()
+            self._warnings[key] = warnings
+            self._evict_topologies()
         return self._cache[key]
 
-    def _make_room(self) -> None:
+    def _evict_topologies(self) -> None:
         """Forgets the oldest topologies where many are measured one after the other."""
-        held = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
-        channels = sum(topology.channels for _, topology in held)
-        for key, topology in held[:-1]:
-            if channels <= ROOM:
+        cached = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
+        channels = sum(topology.channels for _, topology in cached)
+        for key, topology in cached[:-1]:
+            if channels <= MAX_CACHED_CHANNELS:
                 break
             del self._cache[key]
             channels -= topology.channels
 
-    def _part(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
+    def _component(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
         """The component on a topology (on nothing, if it is one), or None once it is refused."""
         if spec is None:
             return None
-        result = self._made(name, spec, on)
-        self._warn(_made_key(name, spec, on), name, draft)
-        return _found(result, name, draft)
+        result = self._build_result(name, spec, on)
+        self._warn(_build_key(name, spec, on), name, draft)
+        return _or_reject(result, name, draft)
 
     def _warn(self, key: Hashable, name: str, draft: Page) -> None:
         """Show the warnings of what is known by a key at a component's place."""
@@ -180,17 +180,17 @@ class PartsBuilder:
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
         """The routes, or None once they are refused, or where they would be made for traffic that is."""
         if not to_plan(spec):
-            return self._part("routing", spec, (topology,), draft)
+            return self._component("routing", spec, (topology,), draft)
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
-        return _found(self._planned(spec, topology, traffic, draft), "routing", draft)
+        return _or_reject(self._planned(spec, topology, traffic, draft), "routing", draft)
 
     def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
         """The routes for the same demand in what is left of a topology. Raises ``SpecError``."""
-        found = self._planned(spec, left, None if traffic is None else moved(traffic, left))
-        if isinstance(found, BaseException):
-            raise found
-        routes: Routes = found
+        result = self._planned(spec, left, None if traffic is None else moved(traffic, left))
+        if isinstance(result, BaseException):
+            raise result
+        routes: Routes = result
         return routes
 
     def _planned(
@@ -203,21 +203,21 @@ class PartsBuilder:
         from flitlab.fluid.weights import planned_routes
 
         of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
-        demand = self.once(of, lambda: spec.demand_looked_at(topology, traffic))
+        demand = self.memoized(of, lambda: spec.demand_looked_at(topology, traffic))
         if isinstance(demand, BaseException):
             return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
-        routes = self.once(key, lambda: planned_routes(spec, topology, demand))
+        routes = self.memoized(key, lambda: planned_routes(spec, topology, demand))
         if draft is not None:
             self._warn(key, "routing", draft)
         return routes
 
-    def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
+    def _build_result(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""
-        return self.once(_made_key(name, spec, on), lambda: spec.build(*on))
+        return self.memoized(_build_key(name, spec, on), lambda: spec.build(*on))
 
 
-def _made_key(name: str, spec: Spec, on: tuple[Any, ...]) -> Hashable:
+def _build_key(name: str, spec: Spec, on: tuple[Any, ...]) -> Hashable:
     """What the result of building a component depends on."""
     return name, *(part.content_hash for part in on), _key(spec)
 
@@ -226,10 +226,10 @@ def _key(spec: Spec) -> Hashable:
     return repr(spec), tuple(sorted(spec.model_fields_set))
 
 
-def _found(result: Any, name: str | Place, draft: Page) -> Any:
+def _or_reject(result: Any, name: str | KeyPath, draft: Page) -> Any:
     """What was made, or None once the exception that was raised instead is refused."""
     if isinstance(result, BaseException):
-        refuse_built(result, name, draft)
+        reject_build_error(result, name, draft)
         return None
     return result
 
@@ -246,16 +246,16 @@ def plain_of(spec: Spec | None) -> dict[str, Any]:
 def metrics_of(draft: Draft) -> list[MetricSpec]:
     """The entries of ``metrics:``; what is wrong with them is refused."""
     listed = draft.mapping("metrics")
-    found: dict[str, MetricSpec] = {}
+    specs: dict[str, MetricSpec] = {}
     for i in range(len(listed) if isinstance(listed, list) else 0):
-        spec = spec_of("metric", draft, ("metrics", i), named(draft.mapping("metrics", i)))
+        spec = spec_of("metric", draft, ("metrics", i), as_component(draft.mapping("metrics", i)))
         if not isinstance(spec, MetricSpec):
             continue
         if spec.label in ALWAYS:
-            draft.refuse(("metrics", i, "label"), "is the name of a column that every topology has")
-        if found.setdefault(spec.label or spec.kind, spec) is not spec:
-            draft.refuse(("metrics", i), f"{spec.label or spec.kind} is listed twice: give one a label")
-    return list(found.values())
+            draft.reject(("metrics", i, "label"), "is the name of a column that every topology has")
+        if specs.setdefault(spec.label or spec.kind, spec) is not spec:
+            draft.reject(("metrics", i), f"{spec.label or spec.kind} is listed twice: give one a label")
+    return list(specs.values())
 
 
 def _with_source_routes(draft: Draft, routing: Any) -> Any:

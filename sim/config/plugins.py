@@ -31,13 +31,13 @@ def load_plugins(page: Page, base: Path, trusted: bool = True) -> None:
     named = [(i, name) for i, name in enumerate(plugins if isinstance(plugins, list) else []) if isinstance(name, str)]
     if untrusted := [] if trusted else [i for i, name in named if not is_loaded(path_of(name, base))]:
         for i in untrusted:
-            page.refuse(("plugins", i), UNTRUSTED)
-        raise ConfigError(page.mistakes)
+            page.reject(("plugins", i), UNTRUSTED)
+        raise ConfigError(page.errors)
     for i, name in named:
         try:
             load_plugin(path_of(name, base))
         except PluginError as error:
-            page.refuse(("plugins", i), str(error))
+            page.reject(("plugins", i), str(error))
 
 
 def path_of(name: str, base: Path) -> str:

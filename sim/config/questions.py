@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.models.collective.schedule import CollectiveName
 from flitlab.models.registry import whole
-from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 
 Component = Annotated[
     Annotated[str, Tag("<text>")]
@@ -63,12 +63,12 @@ class BudgetConfig(Section):
     by default all.
     """
 
-    of: Annotated[list[str], AfterValidator(unlike)] | None = None
+    of: Annotated[list[str], AfterValidator(require_distinct)] | None = None
 
     window: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     tolerance: Annotated[float, Field(ge=1e-3, le=0.5)] = 0.01
     longest: Longest = 4
-    sensitivities: Annotated[list[Change], AfterValidator(unlike)] = list(CHANGES)
+    sensitivities: Annotated[list[Change], AfterValidator(require_distinct)] = list(CHANGES)
 
 
 class CollectiveConfig(Section):

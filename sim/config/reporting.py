@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.section import BY_SHAPE, Name, Section, listed
+from flitlab.sim.config.section import BY_SHAPE, Name, Section, as_list
 
 
 def _registered(name: str) -> str:
@@ -35,9 +35,9 @@ class PlotConfig(Section):
     name: of the files; by default from y and x.
     """
 
-    y: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)]
+    y: Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str]), Field(min_length=1)]
     x: str | None = None
-    by: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str])] | None = None
+    by: Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])] | None = None
     where: dict[str, int | float | str | list[int | float | str]] = {}
     log: Literal["", "x", "y", "xy"] | None = None
     cumulative: bool = False
@@ -107,13 +107,13 @@ def _condition(value: str) -> str:
     return value
 
 
-def _said(value: str) -> str:
+def _non_empty(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("said", "must say something")
     return value
 
 
-Words = Annotated[str, AfterValidator(_said)]
+Words = Annotated[str, AfterValidator(_non_empty)]
 """What a reader is told."""
 
 
@@ -178,7 +178,7 @@ class PublishedConfig(Section):
     tried: list[Outcome] = []
 
     @model_validator(mode="after")
-    def _says_what_is_taken_over_several(self) -> Self:
+    def _has_aggregation_keys(self) -> Self:
         if self.over is not None and self.quantity is None:
             raise PydanticCustomError("over", "over needs a quantity")
         if self.per is not None and (self.over is None or self.relative_to is None):
@@ -188,7 +188,7 @@ class PublishedConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _gives_reasons(self) -> Self:
+    def _has_reason(self) -> Self:
         if self.cause is not None and not self.why.strip():
             raise PydanticCustomError("cause", "cause needs a why")
         if not self.comparable and not self.why.strip():

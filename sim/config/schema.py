@@ -24,7 +24,7 @@ from flitlab.sim.config.questions import (
     SearchConfig,
 )  # fmt: skip
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
-from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, require_distinct
 
 
 class MessagesConfig(Section):
@@ -45,7 +45,7 @@ class MessagesConfig(Section):
     confirmed: bool = False
 
     @model_validator(mode="after")
-    def _room_for_payload(self) -> Self:
+    def _has_payload(self) -> Self:
         if self.header_flits >= self.packet_flits:
             raise PydanticCustomError("no_payload", "header_flits must be fewer than packet_flits")
         if self.buffered and self.confirmed:
@@ -146,7 +146,9 @@ class Config(Section):
     timeline: list[Event] | None = None
     collective: CollectiveConfig | None = None
     loads: AnyLoads | None = None
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(require_distinct)
+    ] = [1]
     measure: MeasureConfig = MeasureConfig()
     ceilings: list[Which] | None = None
     engine: Literal["reference", "compiled", "both"] = "compiled"
@@ -182,9 +184,9 @@ class Config(Section):
     @property
     def load_list(self) -> list[float]:
         """The loads that are known before the run, ascending."""
-        found = self.loads.at if isinstance(self.loads, PlacedLoads) else self.loads
-        assert found is None or isinstance(found, list)  # the validator makes lists of all forms
-        return found or []
+        loads = self.loads.at if isinstance(self.loads, PlacedLoads) else self.loads
+        assert loads is None or isinstance(loads, list)  # the validator makes lists of all forms
+        return loads or []
 
     @property
     def plain_loads(self) -> list[float] | dict[str, Any] | None:

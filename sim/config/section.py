@@ -15,7 +15,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def unlike(values: list[Any]) -> list[Any]:
+def require_distinct(values: list[Any]) -> list[Any]:
     """Refuses a list that says the same thing twice."""
     for i, value in enumerate(values):
         if value in values[:i]:
@@ -35,7 +35,7 @@ BY_SHAPE = Discriminator(_shape)
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
 
 
-LONGEST_NAME = 200
+MAX_NAME_BYTES = 200
 """Bytes of the longest name of a folder or file: file systems take 255, and some of our files add a suffix to it."""
 
 
@@ -43,9 +43,9 @@ def folder_name(value: str) -> str:
     """A text that can be the name of a folder or file, or ``PydanticCustomError``."""
     if not value.strip() or value.startswith(".") or set(value) & set("/\\") or not value.isprintable():
         raise PydanticCustomError("folder", "must be the name of a folder")
-    if (length := len(value.encode())) > LONGEST_NAME:
+    if (length := len(value.encode())) > MAX_NAME_BYTES:
         problem = "must be the name of a folder, at most {most} bytes long, not {length}"
-        raise PydanticCustomError("long_folder", problem, {"most": LONGEST_NAME, "length": length})
+        raise PydanticCustomError("long_folder", problem, {"most": MAX_NAME_BYTES, "length": length})
     return value
 
 
@@ -53,11 +53,11 @@ Name = Annotated[str, AfterValidator(folder_name)]
 """Of a folder or file."""
 
 
-def named(value: Any) -> Any:
+def as_component(value: Any) -> Any:
     """A bare name stands for the component of that kind."""
     return {"kind": value} if isinstance(value, str) else value
 
 
-def listed(value: Any) -> Any:
+def as_list(value: Any) -> Any:
     """A bare text stands for a list of one."""
     return [value] if isinstance(value, str) else value

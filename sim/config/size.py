@@ -13,50 +13,52 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.page import Page
 
-SLOT, TICK, PAIR = 56, 24, 8
+BYTES_PER_PACKET, BYTES_PER_TICK, BYTES_PER_PAIR = 56, 24, 8
 """Bytes for each packet that a buffer may hold; each tick ahead that an engine looks; each pair of switches."""
 
-MOST_POINTS = 2_000_000
+MAX_POINTS = 2_000_000
 """A study of more points than this is refused: one takes about a kilobyte before it has run."""
 
 
 def machine_bytes() -> int:
     """Memory of this machine; what this process may use of it, where that is less."""
-    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**63
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**63
     try:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     except ImportError:
-        return found
-    return found if limit == resource.RLIM_INFINITY else min(found, limit)
+        return physical
+    return physical if limit == resource.RLIM_INFINITY else min(physical, limit)
 
 
-def refused(draft: Page, key: str, needed: int) -> bool:
+def reject_too_large(draft: Page, key: str, needed: int) -> bool:
     """Whether so many bytes are more than there are; then the key that asks for them is refused."""
-    there = machine_bytes()
-    if needed > there:
-        draft.refuse(key, f"would take about {_shown(needed)} of memory; there are {_shown(there)}")
-    return needed > there
+    available = machine_bytes()
+    if needed > available:
+        draft.reject(key, f"would take about {_shown(needed)} of memory; there are {_shown(available)}")
+    return needed > available
 
 
-def routing_refused(draft: Page, topology: Topology) -> bool:
+def is_routing_too_large(draft: Page, topology: Topology) -> bool:
     """Whether a table of next hops, an entry for each pair of switches, is too large."""
-    return refused(draft, "routing", PAIR * topology.switches**2)
+    return reject_too_large(draft, "routing", BYTES_PER_PAIR * topology.switches**2)
 
 
-def simulation_refused(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
+def is_simulation_too_large(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
     """Whether an engine cannot hold the buffers, the longest delay or the batches of a point."""
     measure, ports = draft.config.measure, topology.channels + topology.hosts
-    key, held = discipline.room(topology, min(flits))
-    buffers = refused(draft, key, SLOT * held)
-    wheel = refused(draft, "traffic.packet_flits", discipline.looks_ahead(topology, max(flits)) * (TICK + ports // 2))
+    key, packets = discipline.room(topology, min(flits))
+    buffers = reject_too_large(draft, key, BYTES_PER_PACKET * packets)
+    calendar = reject_too_large(
+        draft, "traffic.packet_flits", discipline.looks_ahead(topology, max(flits)) * (BYTES_PER_TICK + ports // 2)
+    )
     batches = 40 * (1 + measure.longest // measure.ticks)
-    kept = refused(draft, "measure.max_ticks", batches * PAIR * (topology.hosts + 64))
-    return buffers or wheel or kept
+    batch_means = reject_too_large(draft, "measure.max_ticks", batches * BYTES_PER_PAIR * (topology.hosts + 64))
+    return buffers or calendar or batch_means
 
 
-def length_refused(draft: Draft) -> bool:
+def is_run_too_long(draft: Draft) -> bool:
     """Whether a point may last longer than engines count; a warm-up that is found takes as long as the window."""
     measure = draft.config.measure
     warmup = measure.ticks if measure.warmup == "auto" else measure.warmup
@@ -66,15 +68,15 @@ def length_refused(draft: Draft) -> bool:
         f"up to {warmup:,} ticks of warm-up and {measure.longest:,} to be measured: no run is longer than 2**30 = "
         f"{LONGEST_RUN:,} ticks"
     )
-    draft.refuse("measure", problem)
+    draft.reject("measure", problem)
     return True
 
 
-def points_refused(page: Page, points: int) -> bool:
+def has_too_many_points(page: Page, points: int) -> bool:
     """Whether a study has more points than anybody can wait for."""
-    if points > MOST_POINTS:
-        page.refuse((), f"{points:,} points; at most {MOST_POINTS:,} are run (scenarios x loads x seeds)")
-    return points > MOST_POINTS
+    if points > MAX_POINTS:
+        page.reject((), f"{points:,} points; at most {MAX_POINTS:,} are run (scenarios x loads x seeds)")
+    return points > MAX_POINTS
 
 
 def _shown(count: int) -> str:

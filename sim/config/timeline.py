@@ -19,7 +19,7 @@ from flitlab.sim.engines.table import changing
 
 
 @dataclass(frozen=True, eq=False)
-class EpochOf:
+class ScenarioEpoch:
     """An epoch of a scenario. number: from 1. until: the tick at which the next one begins, None of the last.
 
     left: what is left of the network, and instance: that with its demand and routes; None where hosts are cut off,
@@ -34,17 +34,17 @@ class EpochOf:
     problem: str = ""
 
 
-def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
+def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
     """The epochs of a scenario in order; instance: of the network as it was built."""
     ends = [*(epoch.tick for epoch in timeline.epochs[1:]), None]
-    found = []
+    epochs = []
     for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
         try:
             left, of = timeline.left(epoch), timeline.instance(epoch, instance)
-            found.append(EpochOf(number, epoch, until, left, of))
+            epochs.append(ScenarioEpoch(number, epoch, until, left, of))
         except SpecError as error:
-            found.append(EpochOf(number, epoch, until, None, None, str(error)))
-    return found
+            epochs.append(ScenarioEpoch(number, epoch, until, None, None, str(error)))
+    return epochs
 
 
 def timeline_of(
@@ -58,35 +58,35 @@ def timeline_of(
         return None
     if not discipline.changes:
         problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
-        draft.refuse("timeline", problem)
+        draft.reject("timeline", problem)
         return None
-    if draft.states("switching.link_failures") or "link_failures" in draft.config.switching:
-        draft.refuse("timeline", "is given beside switching.link_failures: let one of them say what fails")
+    if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:
+        draft.reject("timeline", "is given beside switching.link_failures: let one of them say what fails")
         return None
     if BUDGET in draft.config.outputs.figures:
-        draft.refuse("timeline", "is not for budgets, which are of one network")
+        draft.reject("timeline", "is not for budgets, which are of one network")
         return None
     if discipline.counts == PACKETS and draft.runs_program:
         problem = f"is not for programs in mode {discipline.mode}, where a message that loses a packet never arrives"
-        draft.refuse("timeline", f"{problem}; modes flow and datagram take both")
+        draft.reject("timeline", f"{problem}; modes flow and datagram take both")
         return None
     if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
-        draft.refuse("timeline", "is not for loads that are searched for, which are of one network: give loads")
+        draft.reject("timeline", "is not for loads that are searched for, which are of one network: give loads")
         return None
     try:
         tick_ns = discipline.tick_ns(topology, flit_ns)
     except SpecError:
         return None  # the start of the run names what is wrong with the network
-    made = _made(draft, parts, tick_ns)
-    if made is None:
+    timeline = _build_timeline(draft, parts, tick_ns)
+    if timeline is None:
         return None
-    _refuse_late(draft, made, discipline)
+    _reject_late_events(draft, timeline, discipline)
     try:
-        discipline.endures(made, routes)
+        discipline.endures(timeline, routes)
     except SpecError as error:
-        draft.refuse(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
+        draft.reject(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
-    return made
+    return timeline
 
 
 def place_of_event(draft: Draft, key: str) -> str:
@@ -97,7 +97,7 @@ def place_of_event(draft: Draft, key: str) -> str:
     return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
-def timeline_alone(draft: Draft, parts: Parts) -> Timeline | None:
+def timeline_of_ceilings(draft: Draft, parts: Parts) -> Timeline | None:
     """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
 
     Ticks are nanoseconds, as nothing runs that would have others.
@@ -105,9 +105,9 @@ def timeline_alone(draft: Draft, parts: Parts) -> Timeline | None:
     if not draft.config.timeline:
         return None
     if draft.experiment != "ceilings":
-        draft.refuse("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
+        draft.reject("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
         return None
-    return _made(draft, parts, Fraction(1))
+    return _build_timeline(draft, parts, Fraction(1))
 
 
 def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
@@ -117,18 +117,18 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _made(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | None:
+def _build_timeline(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | None:
     """The timeline that events make, or None once it is refused."""
     assert parts.topology is not None
     events = draft.config.timeline or ()
     try:
         return make_timeline(parts.topology, events, parts.routing, parts.routes, tick_ns, parts.replan)
     except SpecError as error:
-        draft.refuse(error.key or "timeline", str(error), error.choices)
+        draft.reject(error.key or "timeline", str(error), error.choices)
         return None
 
 
-def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
+def _reject_late_events(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
     """Refuses what would happen after the end of a run; how long a program runs nobody knows beforehand."""
     if draft.runs_program:
         return
@@ -137,7 +137,7 @@ def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> No
         ticks += 0 if warmup == "auto" else warmup
         for epoch in timeline.epochs:
             if epoch.tick >= ticks:
-                draft.refuse(
+                draft.reject(
                     "timeline", f"{epoch.words} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
                 )
         return
@@ -149,4 +149,4 @@ def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> No
         tick = event.at_tick if event.at_us is None else None
         at = Fraction(repr(event.at_us)) * 1000 if tick is None else tick * Fraction(timeline.tick_ns)
         if at >= end:
-            draft.refuse(("timeline", place), f"is after the end of the run, {window[1]:g} s")
+            draft.reject(("timeline", place), f"is after the end of the run, {window[1]:g} s")

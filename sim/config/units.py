@@ -13,8 +13,8 @@ from typing import Any
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.near import near
-from flitlab.sim.config.errors import Mistake, key_path, show
-from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.errors import Diagnostic, key_path, show
+from flitlab.sim.config.load import KeyPath, Node
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without unit, as a regular expression of Python and of JSON schemas."""
@@ -38,14 +38,14 @@ class Quantity:
 
         Raises ``OverflowError`` for a number out of the range of those that are read, in its unit or in the other.
         """
-        found = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
-        if found is None or found[2] not in self.units:
+        match = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
+        if match is None or match[2] not in self.units:
             return None
-        if not is_in_range(found[1]):
+        if not is_in_range(match[1]):
             raise OverflowError(OUT_OF_RANGE)
-        if float(found[1]) == 0.0:  # also of exponents that a Decimal cannot hold
+        if float(match[1]) == 0.0:  # also of exponents that a Decimal cannot hold
             return 0
-        value = Decimal(found[1]) * self.units[found[2]] / self.units[self.base]
+        value = Decimal(match[1]) * self.units[match[2]] / self.units[self.base]
         if not is_in_range(str(value)):
             raise OverflowError(f"{OUT_OF_RANGE} in {self.base or 'all'}")
         return int(value) if value == value.to_integral_value() else float(value)
@@ -85,7 +85,7 @@ QUANTITIES: dict[str, Quantity] = {
 }
 """Last word of a key's name -> what its value is."""
 
-OWN_WORDS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
+KEYS_WITHOUT_UNITS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
 """Keys under which texts are what they are."""
 
 
@@ -102,7 +102,7 @@ def quantity_of(key: str, section: str = "") -> Quantity | None:
     return QUANTITIES.get(key.rpartition("_")[2])
 
 
-def without_units(node: Node, mistakes: list[Mistake], path: Place = (), quantity: Quantity | None = None) -> Node:
+def without_units(node: Node, errors: list[Diagnostic], path: KeyPath = (), quantity: Quantity | None = None) -> Node:
     """A configuration with plain numbers where it has numbers with units; what is wrong is added to the mistakes.
 
     quantity: that of the key which holds the node.
@@ -110,28 +110,28 @@ def without_units(node: Node, mistakes: list[Mistake], path: Place = (), quantit
     if node.is_map:
         value: Any = {}
         for key, inner in node.value.items():
-            if key in OWN_WORDS:
+            if key in KEYS_WITHOUT_UNITS:
                 value[key] = inner
                 continue
             name, above = key.rpartition(".")[2], str(path[-1]) if path else key.rpartition(".")[0]
-            within = quantity if key in RANGE else quantity_of(name, above)
-            value[key] = without_units(inner, mistakes, (*path, key), within)
+            within = quantity if key in RANGE_KEYS else quantity_of(name, above)
+            value[key] = without_units(inner, errors, (*path, key), within)
         return node.with_value(value)
     if node.is_list:
-        return node.with_value([without_units(one, mistakes, (*path, i), quantity) for i, one in enumerate(node.value)])
-    return node if not isinstance(node.value, str) else _plain(node, mistakes, path, quantity)
+        return node.with_value([without_units(one, errors, (*path, i), quantity) for i, one in enumerate(node.value)])
+    return node if not isinstance(node.value, str) else _plain(node, errors, path, quantity)
 
 
-RANGE = ("sweep", "from", "to", "step")
+RANGE_KEYS = ("sweep", "from", "to", "step")
 """Keys of sweeps, under which values are those of the key above."""
 
 
-def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity | None) -> Node:
+def _plain(node: Node, errors: list[Diagnostic], path: KeyPath, quantity: Quantity | None) -> Node:
     try:
         number = (quantity or SHARE).number(node.value)
     except OverflowError as error:
         choices = tuple((quantity or PERCENTAGE).units)
-        mistakes.append(Mistake(node.where, key_path(path), show(node.value), str(error), choices))
+        errors.append(Diagnostic(node.where, key_path(path), show(node.value), str(error), choices))
         return node.with_value(None)
     if quantity is None:
         return node if number is None else node.with_value(float(number))  # also of 100%, as a count is a whole number
@@ -139,6 +139,6 @@ def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity 
         unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
         problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
         choices = tuple(quantity.units)
-        mistakes.append(Mistake(node.where, key_path(path), show(node.value), problem, choices, near(unit, choices)))
+        errors.append(Diagnostic(node.where, key_path(path), show(node.value), problem, choices, near(unit, choices)))
         return node.with_value(None)
     return node.with_value(number)

@@ -13,7 +13,7 @@ Values = dict[str, frozenset[str]]
 NAMES = ("schema", "name", "label", "keys")
 """Keys of which results do not depend."""
 
-LONGEST = 60
+MAX_SHOWN_LENGTH = 60
 """Values of more letters than this are cut where differences are listed."""
 
 
@@ -43,11 +43,11 @@ def scenarios_of(resolved: Mapping[str, Any], without: Collection[str] = NAMES) 
 
 def values_of(scenarios: Sequence[Mapping[str, str]]) -> Values:
     """All values of every key, over some scenarios."""
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for one in scenarios:
         for key, value in one.items():
-            found.setdefault(key, set()).add(value)
-    return {key: frozenset(values) for key, values in found.items()}
+            values.setdefault(key, set()).add(value)
+    return {key: frozenset(values) for key, values in values.items()}
 
 
 def shown(values: Collection[str]) -> str:
@@ -67,7 +67,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
 
 def _leaves(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, Any]]:

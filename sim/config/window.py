@@ -8,13 +8,13 @@ from flitlab.models.switching.discipline import PACKETS
 from flitlab.sim.config.questions import SaturationConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 
-TIMES = 1500
+PROBE_PACKET_TIMES = 1500
 """Packet times of the shortest probe, warm-up included."""
 
-LEAST = 45_000
+MIN_PROBE_TICKS = 45_000
 """Ticks of it, however short packets are."""
 
-CHOSEN = frozenset({"warmup", "ticks", "ci", "max_ticks"})
+WINDOW_KEYS = frozenset({"warmup", "ticks", "ci", "max_ticks"})
 """Keys of ``measure:``; any of them that is given leaves the others at their defaults."""
 
 
@@ -25,12 +25,12 @@ def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
     """
     measure = config.measure
     searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
-    if not searched or measure.model_fields_set & CHOSEN:
+    if not searched or measure.model_fields_set & WINDOW_KEYS:
         return measure
-    return lasting(measure, scenario, TIMES)
+    return with_packet_times(measure, scenario, PROBE_PACKET_TIMES)
 
 
-def lasting(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
+def with_packet_times(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
     """``measure:`` with a window of so many packet times, a third of which is warm-up."""
-    ticks = max(math.ceil(times * scenario.source.mean_flits), LEAST)
+    ticks = max(math.ceil(times * scenario.source.mean_flits), MIN_PROBE_TICKS)
     return measure.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})

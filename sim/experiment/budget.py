@@ -25,7 +25,7 @@ from flitlab.fluid.binding import binding
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.budget import CERTIFIED, MEASURED
-from flitlab.sim.config.study import Budget, Case, Rung
+from flitlab.sim.config.study import Budget, Case, LevelScenario
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.measure.interval import mean_and_half
@@ -158,7 +158,7 @@ class BudgetRuns:
         certified = dict(self._certified(budget.case))
         found: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
         found = nested(found)
-        found |= {name: self._measured(name, rung) for name, rung in budget.rungs.items()}
+        found |= {name: self._measured(name, rung) for name, rung in budget.levels.items()}
         known = [level for level in found.values() if isinstance(level, Level)]
         return known, [_omitted(name, why) for name, why in found.items() if isinstance(why, str)]
 
@@ -172,7 +172,7 @@ class BudgetRuns:
             level = Level(name, kind, ends[0], ends[-1], row["method"]) if ends else None
             yield name, level or row["note"] or "is not known"
 
-    def _measured(self, name: str, rung: Rung) -> Level | str:
+    def _measured(self, name: str, rung: LevelScenario) -> Level | str:
         """The stable load of a scenario over its seeds, or why there is none."""
         case = rung.case
         if case is None or case.scenario is None:
@@ -189,7 +189,7 @@ class BudgetRuns:
         ends = found.low, found.high
         return Level(name, MEASURED_KIND, *ends, rung.note, seeds, step, same, found.value)
 
-    def _sensitivity(self, name: str, rung: Rung, switch: Level | None, whole: float) -> dict[str, Any]:
+    def _sensitivity(self, name: str, rung: LevelScenario, switch: Level | None, whole: float) -> dict[str, Any]:
         """A row of budget_sensitivities.csv: the pair of loads, and what is gained from the first to the second."""
         row = {"change": name, "set": " ".join(rung.set), "switch": switch.value if switch else None}
         changed = self._measured(name, rung)

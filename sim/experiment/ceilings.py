@@ -17,7 +17,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.config.timeline import EpochOf
+from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
@@ -97,13 +97,13 @@ class CeilingRuns:
         self.study = study
         self.store = store
         self.save_to = save_to
-        self.jobs = _jobs(study.every)
+        self.jobs = _jobs(study.all_cases)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
             if save_to is None:
                 self._read(job)
         known = {job.id: job for job in self.jobs}
-        cases = list(enumerate(study.every))
+        cases = list(enumerate(study.all_cases))
         self._of_case = {index: [known[id] for id in _parts(case)] for index, case in cases}
         self._of_epoch = {
             (index, epoch.number): [known[id] for id in _epoch_parts(case, epoch)]
@@ -128,7 +128,7 @@ class CeilingRuns:
 
     def _all(self, index: int) -> list[Job]:
         """The jobs of a case and of all its epochs."""
-        epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.every[index].epochs]
+        epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.all_cases[index].epochs]
         return [*self._of_case[index], *(job for jobs in epochs for job in jobs)]
 
     def needed(self, cases: Collection[int]) -> list[int]:
@@ -191,7 +191,7 @@ class CeilingRuns:
 
     def rows_of(self, index: int) -> list[dict[str, Any]]:
         """Rows as those of ceilings.csv of one case, or of what is measured for a budget."""
-        case = self.study.every[index]
+        case = self.study.all_cases[index]
         order = [spec.kind for spec in case.ceilings]
         found = [row for job in self._of_case[index] for row in job.rows or ()]
         for epoch in case.epochs:
@@ -221,7 +221,7 @@ class CeilingRuns:
 
     def _epoch_rows(self, index: int) -> Iterator[dict[str, Any]]:
         """Rows of epochs.csv of one case: every epoch with each of its ceilings, or with none."""
-        case = self.study.every[index]
+        case = self.study.all_cases[index]
         tick_ns = None if case.timeline is None else case.timeline.tick_ns
         us = None if tick_ns is None else tick_ns / 1000
         for epoch in case.epochs:
@@ -288,7 +288,7 @@ def _jobs(cases: Sequence[Case]) -> list[Job]:
     return list(jobs.values())
 
 
-def _epoch_parts(case: Case, epoch: EpochOf) -> dict[str, list[CeilingSpec]]:
+def _epoch_parts(case: Case, epoch: ScenarioEpoch) -> dict[str, list[CeilingSpec]]:
     """The ceilings of an epoch that are one call each, by id; none where hosts are cut off. No program is as long."""
     specs = [spec for spec in case.ceilings if not spec.of_program]
     return {} if epoch.instance is None else _calls(epoch.instance, specs, case.grid)
@@ -305,7 +305,7 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
     return upper * float(instance.traffic.rate.mean()) / nic if equal else None
 
 
-def _of_epoch(row: dict[str, Any], epoch: EpochOf) -> dict[str, Any]:
+def _of_epoch(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
     """A row of ceilings.csv of an epoch, whose number ends its name."""
     note = "; ".join(filter(None, (epoch.epoch.words, row["note"])))
     return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}

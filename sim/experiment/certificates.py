@@ -24,7 +24,7 @@ from flitlab.models.files import replace_file
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, switch_names
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.load import LONGEST_FILE
+from flitlab.sim.config.load import MAX_FILE_BYTES
 from flitlab.sim.config.study import Case, Study, read
 
 CONFIGURATION = "config.resolved.yaml"
@@ -164,8 +164,8 @@ def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
 
     Raises ``OSError`` if there is no index that can be read.
     """
-    if (folder / INDEX).stat().st_size > LONGEST_FILE:
-        yield Verdict(INDEX, problem=f"the index is longer than {LONGEST_FILE:,} bytes")
+    if (folder / INDEX).stat().st_size > MAX_FILE_BYTES:
+        yield Verdict(INDEX, problem=f"the index is longer than {MAX_FILE_BYTES:,} bytes")
         return
     text = (folder / INDEX).read_text("utf-8", errors="replace")
     try:
@@ -206,7 +206,7 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
     try:
         cases = read(folder / CONFIGURATION, trust_plugins=trust_plugins).cases
     except ConfigError as error:
-        raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.mistakes))}") from None
+        raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.errors))}") from None
     numbers = [one.scenario for one in index.scenarios]
     if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
 from flitlab.sim.config.check import validated
-from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.errors import Diagnostic
 from flitlab.sim.config.load import wrap
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import PlotConfig
@@ -27,7 +27,7 @@ class ManifestError(ValueError):
     """A manifest that no run has written; the message says what is wrong with it."""
 
 
-class ForeignFolder(ValueError):
+class UnrelatedFolder(ValueError):
     """A folder that holds something else than what is to be written or read there."""
 
 
@@ -120,9 +120,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         _Manifest.model_validate(found)
     except ValidationError:
-        mistakes: list[Mistake] = []
-        validated(_Manifest, Page(wrap(found, str(file)), mistakes), (), found)
-        raise ManifestError("; ".join(map(str, mistakes)) or f"{file}: is not the manifest of a run") from None
+        errors: list[Diagnostic] = []
+        validated(_Manifest, Page(wrap(found, str(file)), errors), (), found)
+        raise ManifestError("; ".join(map(str, errors)) or f"{file}: is not the manifest of a run") from None
     return found
 
 
@@ -133,7 +133,7 @@ def reject_special_files(folder: Path) -> None:
     """
     special = next(special_files(folder), None)
     if special is not None:
-        raise ForeignFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
+        raise UnrelatedFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
 
 
 def digest_of(file: Path) -> str:
@@ -155,7 +155,7 @@ def no_run(folder: Path) -> str:
     try:
         reject_special_files(folder)
         found = read_manifest(folder)
-    except (ForeignFolder, ManifestError) as error:
+    except (UnrelatedFolder, ManifestError) as error:
         return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
@@ -164,7 +164,7 @@ def no_run(folder: Path) -> str:
     return f"its {MANIFEST} is not that of a run" if found else f"it holds no {MANIFEST}"
 
 
-def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
+def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
     """Raises :class:`ForeignFolder` if a folder holds anything but lacks what the same command would have left there.
 
     Links, pipes and devices are rejected as :func:`reject_special_files` does.
@@ -180,7 +180,7 @@ def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
         if mark == MANIFEST and not is_empty:
             problem = no_run(folder)
     if problem:
-        raise ForeignFolder(f"is not empty and not ours ({problem}): choose another folder")
+        raise UnrelatedFolder(f"is not empty and not ours ({problem}): choose another folder")
 
 
 def _counts(path: Path) -> bool:

@@ -25,7 +25,7 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dic
         if not case.jobs:
             continue
         shared = records(case)
-        apart = [(one, records(one.alone), ceilings.found(places[id(one.alone)])[0]) for one in case.jobs]
+        apart = [(one, records(one.isolated), ceilings.found(places[id(one.isolated)])[0]) for one in case.jobs]
         for seed, record in shared.items():
             for one, alone, bounds in apart:
                 if seed in alone:

@@ -100,7 +100,7 @@ class PointRuns:
         self.store = store
         self.ceilings = ceilings
         self.threads = threads
-        self.cases = study.every if study.simulates else []
+        self.cases = study.all_cases if study.simulates else []
         self.points = _points(self.cases)
         self.records: dict[str, dict[str, Any]] = {}
         self.compiled_s = 0.0

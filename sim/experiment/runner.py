@@ -173,7 +173,7 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
         raise StoreError(str(error)) from None
 
 
-def _refuse_other_semantics(folder: Path) -> None:
+def _reject_other_semantics(folder: Path) -> None:
     version = _manifest_of(folder).get("semantics_version", SEMANTICS_VERSION)
     if version != SEMANTICS_VERSION:
         raise StoreError(
@@ -193,7 +193,7 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
         store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
         store.write(RESOLVED, yaml_text(study.resolved()))
         return described
-    _refuse_other_semantics(store.folder)
+    _reject_other_semantics(store.folder)
     before = _manifest_of(store.folder)
     resolved = study.resolved()
     text = yaml_text(resolved)
@@ -205,7 +205,7 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
         before = {}
     described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
     store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
-    store.write("config.yaml", study.given)
+    store.write("config.yaml", study.text)
     keep_topologies(study, store)
     store.write(RESOLVED, text)
     if changed:
@@ -272,7 +272,7 @@ def _run(
     prepare: whether kernels may be compiled before it is known which points need them.
     """
     for other in others:
-        _refuse_other_semantics(other)
+        _reject_other_semantics(other)
     store = folder if isinstance(folder, Memory) else Store(folder)
     try:
         described = describe(study, store)

@@ -19,7 +19,7 @@ from typing import Any
 from flitlab.models.files import PART, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.sim.experiment.folders import ForeignFolder, digest_of, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, digest_of, reject_unrelated_folder
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import ScenarioFile
 
@@ -65,10 +65,10 @@ class Store:
         self.shared = shared
         self._scratch: Path | None = None
         try:
-            refuse_foreign(folder)
+            reject_unrelated_folder(folder)
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / ".lock", shared)
-        except ForeignFolder as error:
+        except UnrelatedFolder as error:
             raise StoreError(str(error)) from None
         except OSError as error:
             raise StoreError(f"cannot be written: {error.strerror or error}") from None

@@ -21,8 +21,8 @@ from flitlab.models.switching.timed import TimedSpec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.check import validated
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Mistake, show
-from flitlab.sim.config.load import Node, Place, load_file, read_text
+from flitlab.sim.config.errors import ConfigError, Diagnostic, show
+from flitlab.sim.config.load import KeyPath, Node, load_file, read_text
 from flitlab.sim.config.overrides import apply_set, put
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
@@ -169,7 +169,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
 
     Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
     """
-    mistakes: list[Mistake] = []
+    mistakes: list[Diagnostic] = []
     root = load_file(file, mistakes)
     for change in sets:
         root = apply_set(root, change, mistakes)
@@ -181,15 +181,15 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     load_plugins(page, base, trust_plugins)
     draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
     for key in ("topology", "traffic"):
-        if not draft.given(key):
-            page.refuse(key, "is missing")
+        if not draft.has_value(key):
+            page.reject(key, "is missing")
     built = None if mistakes else Builder().build(draft)
     if built is None or config is None or built.instance is None:
         raise ConfigError(mistakes)
     instance, source = built.instance, draft.source
     assert source is not None
     if instance.traffic.background is not None:
-        page.refuse("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
+        page.reject("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
     flits = _mean_flits(source.packet_flits)
     found = _Reader(page, config, base, instance, flits, draft)
     points = list(found.points())
@@ -209,7 +209,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     )  # fmt: skip
 
 
-def _plain(root: Node, mistakes: list[Mistake]) -> Node:
+def _plain(root: Node, mistakes: list[Diagnostic]) -> Node:
     """A claim with plain numbers; but what is reported has units of its own."""
     plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), mistakes)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
@@ -228,7 +228,7 @@ def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
     if vcs is None or config is None or (switching is not None and not switching.is_map):
         return kept
     if kept.get("switching", "vcs") is not None:
-        page.refuse("vcs", "is given in switching, too")
+        page.reject("vcs", "is given in switching, too")
         return kept
     return put(kept, ("switching", "vcs"), vcs)
 
@@ -270,12 +270,12 @@ class _Reader:
     def points(self) -> Iterator[Point]:
         """The points of all entries, in order."""
         for i, entry in enumerate(self.config.reported):
-            place: Place = ("reported", i)
+            place: KeyPath = ("reported", i)
             for where, texts in self._rows(entry, place):
                 if (point := self._point(entry, place, where, texts)) is not None:
                     yield point
 
-    def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
+    def _rows(self, entry: ReportedConfig, place: KeyPath) -> list[tuple[str, dict[str, str]]]:
         """Where each row stands, and the texts of what it reports."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
         if not entry.is_file:
@@ -286,37 +286,37 @@ class _Reader:
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
         if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # of a name too long pathlib raises
-            self.page.refuse(key, "is no regular file: it may never end")
+            self.page.reject(key, "is no regular file: it may never end")
             return []
         try:
             found, skipped = (NATIVE[kind](path), 0) if entry.native else of_csv(path, self._columns(place, named))
         except OutputError as error:
-            self.page.refuse(key, str(error))
+            self.page.reject(key, str(error))
             return []
         except ConfigError as error:
-            self.page.refuse(key, error.mistakes[0].problem)
+            self.page.reject(key, error.errors[0].problem)
             return []
         if skipped:
             told = "row reports" if skipped == 1 else "rows report"
             self.skipped.append(f"{skipped} {told} nothing in these columns of {name}: {', '.join(named.values())}.")
         return [(f"{name}:{line}", texts) for line, texts in found]
 
-    def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
+    def _columns(self, place: KeyPath, named: Mapping[str, Any]) -> dict[str, str]:
         """Quantity -> name of its column."""
         for what, value in named.items():
             if not isinstance(value, str):
-                self.page.refuse((*place, what), "must be the name of a column of the CSV file")
+                self.page.reject((*place, what), "must be the name of a column of the CSV file")
         return {what: str(value) for what, value in named.items()}
 
-    def _text(self, place: Place, what: str, value: Any) -> str | None:
+    def _text(self, place: KeyPath, what: str, value: Any) -> str | None:
         """A number as it is written; None once it is rejected."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            self.page.refuse((*place, what), "must be a number")
+            self.page.reject((*place, what), "must be a number")
             return None
         return str(value) if isinstance(value, str) else repr(value)
 
-    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
-        before = len(self.page.mistakes)
+    def _point(self, entry: ReportedConfig, place: KeyPath, where: str, texts: dict[str, str]) -> Point | None:
+        before = len(self.page.errors)
         units = self._units(entry, place, texts)
         found: dict[str, Quantity] = {}
         for what, text in texts.items():
@@ -331,19 +331,19 @@ class _Reader:
                 self._refuse_unit(place, problem)
             except ValueError as problem:
                 told = f"{where}: {text!r} " if entry.is_file else ""
-                self.page.refuse(key, f"{told}{problem}")
+                self.page.reject(key, f"{told}{problem}")
         if "throughput" in found and "load" not in found and math.isinf(self.instance.topology.host_capacity):
             why = "says nothing without a load where host channels are infinite: report the load, too"
-            self.page.refuse((*place, "throughput"), why)
-        if len(self.page.mistakes) > before:
+            self.page.reject((*place, "throughput"), why)
+        if len(self.page.errors) > before:
             return None
         return Point(int(place[1]), where, found.get("load"), found.get("throughput"), found.get("latency"))
 
-    def _refuse_unit(self, place: Place, error: UnitError) -> None:
+    def _refuse_unit(self, place: KeyPath, error: UnitError) -> None:
         """Refuses a unit at its own key, or what it needs at the key that is missing."""
-        self.page.refuse((*place, "unit"), str(error), error.choices)
+        self.page.reject((*place, "unit"), str(error), error.choices)
 
-    def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
+    def _units(self, entry: ReportedConfig, place: KeyPath, texts: Mapping[str, str]) -> dict[str, str] | None:
         """The unit of each quantity; None once it is refused."""
         usual = {what: TIME if what == "latency" else RATE for what in texts} | UNITS.get(entry.native or "", {})
         if entry.unit is None:
@@ -351,17 +351,17 @@ class _Reader:
         if isinstance(entry.unit, dict):
             for what, unit in entry.unit.items():
                 if what not in texts:
-                    self.page.refuse((*place, "unit", what), "is not reported here", tuple(texts))
+                    self.page.reject((*place, "unit", what), "is not reported here", tuple(texts))
                     return None
                 if is_time(unit) != (what == "latency"):
-                    self.page.refuse((*place, "unit", what), f"is no unit of a {what}")
+                    self.page.reject((*place, "unit", what), f"is no unit of a {what}")
                     return None
             return usual | entry.unit
         timely = is_time(entry.unit)
         meant = [what for what in texts if (what == "latency") == timely]
         if not meant:
             kind = "a time" if timely else "a rate"
-            self.page.refuse((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
+            self.page.reject((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
             return None
         return usual | dict.fromkeys(meant, entry.unit)
 
@@ -379,7 +379,7 @@ class _Reader:
             try:
                 tick = self.scale.time(given.unit)
             except UnitError as error:
-                self.page.refuse("delays.unit", str(error), error.choices)
+                self.page.reject("delays.unit", str(error), error.choices)
                 return None
             return Delays(given.hop * tick, given.ends * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
@@ -390,7 +390,7 @@ class _Reader:
             source = "switching of the claim" if stated else ""
             return Delays(each + ticks["link"], ends, source)
         if needed:
-            self.page.refuse("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
+            self.page.reject("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
         return None
 
 

@@ -197,7 +197,7 @@ WRONG = {
 def test_a_wrong_background_is_refused_by_its_key(background):
     with pytest.raises(ConfigError) as error:
         read("hot.yaml", text=CONFIG.replace("{kind: uniform, load: 0.2}", background))
-    assert [mistake.key for mistake in error.value.mistakes] == [f"traffic.{WRONG[background]}"]
+    assert [mistake.key for mistake in error.value.errors] == [f"traffic.{WRONG[background]}"]
 
 
 def test_a_background_beyond_the_host_channels_is_refused():

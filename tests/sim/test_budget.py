@@ -128,7 +128,7 @@ def test_without_figure_there_is_no_budget(study):
 
 def test_a_budget_alone_needs_no_loads(study, tmp_path):
     asked = study(sets=["loads=null"])
-    assert [list(one.rungs) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
+    assert [list(one.levels) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
     assert [spec.kind for spec in asked.cases[0].ceilings] == ["bounds", "mcf", "mcf_paths", "split"]
     alone = read(tmp_path / "c.yaml", experiment=BUDGET)
     assert (alone.name, alone.cases[0].loads, alone.outputs.figures) == ("b-budget", [], ["budget"])
@@ -136,10 +136,10 @@ def test_a_budget_alone_needs_no_loads(study, tmp_path):
 
 def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
     [budget] = study().budgets
-    endless, roomy = (budget.rungs[name].case.scenario.switching for name in ("endless", "roomy"))
+    endless, roomy = (budget.levels[name].case.scenario.switching for name in ("endless", "roomy"))
     assert endless.buffer_flits == 100 + 9 * 400 + 4 and roomy.buffer_flits == 8
     assert not endless.shared_input and not roomy.shared_input
-    assert "all of what a channel can carry" in budget.rungs["endless"].note
+    assert "all of what a channel can carry" in budget.levels["endless"].note
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_was_resolved_measures_the_same(study, tmp_path, sets):
 
     first = study(sets=sets)
     again = study(yaml.safe_dump(first.resolved()))
-    for one, other in zip(first.every, again.every, strict=True):
+    for one, other in zip(first.all_cases, again.all_cases, strict=True):
         assert one.scenario.content_hash == other.scenario.content_hash
         assert measure_of(one.measure, one.scenario) == measure_of(other.measure, other.scenario)
 
@@ -169,13 +169,13 @@ def test_probes_are_long_where_nothing_is_said(study):
 
 def test_buffers_that_would_take_too_much_memory_are_left_out(study):
     [budget] = study(sets=["measure.ticks=100000000", "switching.vcs=64"]).budgets
-    assert budget.rungs["endless"].case is None and "too much memory" in budget.rungs["endless"].note
+    assert budget.levels["endless"].case is None and "too much memory" in budget.levels["endless"].note
 
 
 def test_packets_that_are_deflected_have_no_switch_to_compare_with(study):
     [budget] = study(sets=["routing.kind=deflection"]).budgets
-    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == ["switch"]
-    assert "follow no routes" in budget.rungs["ideal"].note
+    assert [name for name, rung in budget.levels.items() if rung.case is not None] == ["switch"]
+    assert "follow no routes" in budget.levels["ideal"].note
 
 
 def test_a_change_that_cannot_be_made_says_why(study):
@@ -184,7 +184,7 @@ def test_a_change_that_cannot_be_made_says_why(study):
     ).budgets
     assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
     assert all(rung.case is None for rung in budget.changes.values())
-    assert "takes nothing" in budget.rungs["roomy"].note
+    assert "takes nothing" in budget.levels["roomy"].note
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_change_that_cannot_be_made_says_why(study):
 )
 def test_rungs_of_other_switches_and_routings(study, sets, rungs):
     [budget] = study(sets=[*sets, "budget.sensitivities=[]"]).budgets
-    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == rungs
-    assert all(rung.note for rung in budget.rungs.values() if rung.case is None)
+    assert [name for name, rung in budget.levels.items() if rung.case is not None] == rungs
+    assert all(rung.note for rung in budget.levels.values() if rung.case is None)
 
 
 def test_a_change_can_be_run_by_itself(study):
@@ -345,7 +345,7 @@ def test_larger_buffers_than_without_limit_change_nothing(study):
     [budget] = study(sets=["budget.sensitivities=[]"]).budgets
 
     def row(name, factor=1):
-        case = budget.rungs[name].case
+        case = budget.levels[name].case
         switching = replace(case.scenario.switching, buffer_flits=factor * case.scenario.switching.buffer_flits)
         scenario = replace(case.scenario, switching=switching)
         found = measure("compiled", scenario, 1.0, 1, how(scenario, measure_of(case.measure, scenario))).row

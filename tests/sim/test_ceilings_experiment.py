@@ -222,7 +222,7 @@ def test_throughput_under_failures(tmp_path):
 def test_mistakes(config, more, line):
     with pytest.raises(ConfigError) as caught:
         read(config(more=more))
-    assert any(line in str(mistake) for mistake in caught.value.mistakes)
+    assert any(line in str(mistake) for mistake in caught.value.errors)
 
 
 def test_every_ceiling_is_described():

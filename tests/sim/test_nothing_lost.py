@@ -315,7 +315,7 @@ def test_what_fits_no_machine_is_refused_before_it_is_made(config, monkeypatch, 
     monkeypatch.setattr("flitlab.sim.config.size.machine_bytes", lambda: 16 * 10**9)
     with pytest.raises(ConfigError) as caught:
         read(config, [change])
-    assert any(problem in str(mistake) for mistake in caught.value.mistakes)
+    assert any(problem in str(mistake) for mistake in caught.value.errors)
 
 
 def test_an_estimate_says_how_much_and_of_what(config, monkeypatch):

@@ -197,7 +197,7 @@ def test_it_is_rejected_with_its_place(tmp_path, monkeypatch, name):
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
         read("c.yaml")
-    assert any(line in str(mistake) for mistake in caught.value.mistakes), str(caught.value)
+    assert any(line in str(mistake) for mistake in caught.value.errors), str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["only optional algorithms", "demands next to nothing"])

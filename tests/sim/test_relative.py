@@ -105,7 +105,7 @@ def test_any_number_of_processes_gives_the_same_bytes(study, tmp_path):
 def test_mistakes(study, text, line):
     with pytest.raises(ConfigError) as caught:
         study(text)
-    assert any(line in str(mistake) for mistake in caught.value.mistakes)
+    assert any(line in str(mistake) for mistake in caught.value.errors)
 
 
 def test_mcf_is_there_though_other_ceilings_are_listed(study):

@@ -175,4 +175,4 @@ def test_redrawing_moves_every_seed():
 def test_mistakes(study, change, line):
     with pytest.raises(ConfigError) as caught:
         study(CONFIG.replace(*change))
-    assert any(line in str(mistake) for mistake in caught.value.mistakes), caught.value.mistakes
+    assert any(line in str(mistake) for mistake in caught.value.errors), caught.value.errors

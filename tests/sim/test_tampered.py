@@ -28,7 +28,7 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
-from flitlab.sim.config.load import LONGEST_FILE
+from flitlab.sim.config.load import MAX_FILE_BYTES
 from flitlab.sim.experiment.certificates import CONFIGURATION, INDEX, sha256
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
@@ -465,7 +465,7 @@ def test_certificates_that_compress_too_well_are_written_as_they_are(tmp_path):
 
 def test_an_index_is_of_limited_size(proofs, capsys):
     with (proofs / INDEX).open("a") as file:
-        file.truncate(LONGEST_FILE + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     check(proofs, capsys, 3, "the index is longer than 20,000,000 bytes")
 
 

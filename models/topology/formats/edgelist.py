@@ -96,7 +96,7 @@ def read_edgelist(
     OSError, FormatError: as all readers.
     """
     network, text = Network(path), text_of(path)
-    _refuse_others(network, text)
+    _reject_other_experiment(network, text)
     first = re.match(r"[#%].*", text)
     asked, said = directed, first[0] if first else ""
     if directed is None:
@@ -120,7 +120,7 @@ def read_edgelist(
     return network.topology("edgelist")
 
 
-def _refuse_others(network: Network, text: str) -> None:
+def _reject_other_experiment(network: Network, text: str) -> None:
     """Refuse files that are of other formats, with what to do about it."""
     begin = text.lstrip()[:200]
     if begin.startswith("?SNDlib"):

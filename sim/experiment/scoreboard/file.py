@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from flitlab.models.hashing import content_hash
 from flitlab.models.near import near
 from flitlab.sim.config.check import validated
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_file, read_text
 from flitlab.sim.config.overrides import apply_quick
 from flitlab.sim.config.page import Page
@@ -77,14 +77,14 @@ def read_row(file: Path, full: bool, name: str = "") -> RowFile:
 
 
 def _row(file: Path, full: bool, name: str) -> RowFile:
-    mistakes: list[Mistake] = []
-    root = load_file(file, mistakes)
-    root = root if full else apply_quick(root, mistakes)
+    errors: list[Diagnostic] = []
+    root = load_file(file, errors)
+    root = root if full else apply_quick(root, errors)
     given = root.plain()
     told = {key: given[key] for key in _Said.model_fields if key in given}
-    said = validated(_Said, Page(root, mistakes), (), told)
-    if mistakes or said is None:
-        raise ConfigError(mistakes)
+    said = validated(_Said, Page(root, errors), (), told)
+    if errors or said is None:
+        raise ConfigError(errors)
     outputs = given.get("outputs") or {}
     run = {key: value for key, value in given.items() if key not in UNMEASURED}
     stamp = content_hash(run, outputs.get("relative_to"))
