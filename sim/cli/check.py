@@ -16,7 +16,7 @@ from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
-from flitlab.sim.config.questions import BudgetConfig, SaturationConfig
+from flitlab.sim.config.experiments import BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_text, wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.measure.columns.registry import RESULTS, Column, columns
@@ -23,7 +23,7 @@ from flitlab.sim.report.figures.registry import figures
 def load(plugins: list[str]) -> None:
     """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
     errors: list[Diagnostic] = []
-    load_plugins(Page(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
+    load_plugins(ConfigDocument(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
     if errors:
         raise ConfigError(errors)
 

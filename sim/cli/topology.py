@@ -17,10 +17,10 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
+from flitlab.sim.config.components import metrics_of
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import Node, load_text, wrap
-from flitlab.sim.config.parts import metrics_of
 from flitlab.sim.exit import BAD, FAILED
 
 Asked = tuple[Topology, list[MetricSpec]]

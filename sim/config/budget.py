@@ -14,9 +14,9 @@ from flitlab.models.switching.discipline import PACKETS
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.errors import Diagnostic
+from flitlab.sim.config.experiments import CHANGES
 from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
-from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
 from flitlab.sim.config.window import WINDOW_KEYS, with_packet_times
 from flitlab.sim.measure.windows import longest_probe

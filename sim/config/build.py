@@ -33,13 +33,14 @@ from flitlab.sim.config.application import (
 )
 from flitlab.sim.config.check import reject_build_error
 from flitlab.sim.config.collective import Collective, plan_of, question_of, with_eager_messages, without_program
-from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.fit import (
+from flitlab.sim.config.compatibility import (
     has_unsupported_background,
     reject_keys_of_other_modes,
     validate_loads,
     validate_start,
 )
+from flitlab.sim.config.components import ComponentBuilder, Components, metrics_of, plain_of
+from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.flows import (
     counts_flows,
     plain_flows,
@@ -49,9 +50,8 @@ from flitlab.sim.config.flows import (
     window_of,
 )
 from flitlab.sim.config.jobs import Job, jobs_of, tuned_jobs, workload_of
-from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of, plain_of
+from flitlab.sim.config.limits import is_run_too_long, is_simulation_too_large
 from flitlab.sim.config.schema import SourceConfig
-from flitlab.sim.config.size import is_run_too_long, is_simulation_too_large
 from flitlab.sim.config.timeline import plain_timeline, timeline_of, timeline_of_ceilings
 from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
@@ -86,11 +86,11 @@ class Builder:
     """Builds the scenarios of one configuration file."""
 
     def __init__(self) -> None:
-        self.parts = PartsBuilder()
+        self.components = ComponentBuilder()
 
     def build(self, draft: Draft) -> Built | None:
         """One scenario, or None once everything that is wrong is refused."""
-        parts, metrics = self.parts.build(draft), metrics_of(draft)
+        parts, metrics = self.components.build(draft), metrics_of(draft)
         if parts.topology is None:
             return None
         metric_mappings = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
@@ -103,7 +103,7 @@ class Builder:
             return self._simulated(draft, parts, draft.switching)
         return _for_ceilings(draft, parts, metrics, {"metrics": metric_mappings} if metric_mappings else {})
 
-    def _simulated(self, draft: Draft, parts: Parts, spec: SwitchingSpec) -> Built | None:
+    def _simulated(self, draft: Draft, parts: Components, spec: SwitchingSpec) -> Built | None:
         before = len(draft.errors)
         reject_keys_of_other_modes(draft, spec)
         if draft.experiment == "collective":
@@ -117,20 +117,20 @@ class Builder:
             is_run_too_long(draft)
         return self._with_discipline(draft, parts, spec, before)
 
-    def _for_application(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_application(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With a program on the hosts and its traffic."""
         topology, application = parts.topology, draft.spec("application")
         assert topology is not None
         messages = _messages(draft, parts, spec)
-        program = None if application is None else self.parts.program(draft, application, topology.hosts)
+        program = None if application is None else self.components.program(draft, application, topology.hosts)
         if program is not None:
             validate_program(draft, program, topology, messages)
-            self.parts.order(draft, program, rendezvous_of(draft.config.messages))
+            self.components.order(draft, program, rendezvous_of(draft.config.messages))
         if program is None or len(draft.errors) > before:
             return None
         placement_spec = draft.spec("placement") if draft.has_value("placement") else make("placement", kind="linear")
         everywhere = np.arange(topology.hosts)
-        placed = placement_spec and self.parts.placement(
+        placed = placement_spec and self.components.placement(
             draft, placement_spec, topology, program, ("placement",), everywhere
         )
         if not placed:
@@ -139,38 +139,40 @@ class Builder:
         built = self._with_program(draft, parts, spec, before, ranks)
         if built is not None:
             scenario = cast("_OfProgram", built.scenario)
-            tuned = self.parts.tuned(draft, application, scenario, topology.hosts)
+            tuned = self.components.tuned(draft, application, scenario, topology.hosts)
             if tuned is not None:
                 built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
         own = {"application": plain_of(application), "placement": plain_of(placement_spec)}
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
-    def _for_jobs(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_jobs(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program of several jobs on hosts of their own."""
         assert parts.topology is not None
         messages = _messages(draft, parts, spec)
-        jobs = jobs_of(draft, self.parts, parts.topology, messages)
+        jobs = jobs_of(draft, self.components, parts.topology, messages)
         if not jobs:
             return None
         built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
         if built is not None:
-            tuned = tuned_jobs(draft, self.parts, jobs, cast("_OfProgram", built.scenario))
+            tuned = tuned_jobs(draft, self.components, jobs, cast("_OfProgram", built.scenario))
             if tuned != jobs:
                 jobs = tuned
                 built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
         own = {"application": [job.plain for job in jobs], "placement": None}
         return None if built is None else replace(built, jobs=tuple(jobs), resolved={**built.resolved, **own})
 
-    def _for_collective(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_collective(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program that an algorithm makes of a collective."""
         assert parts.topology is not None
         question = question_of(draft, parts.topology) if len(draft.errors) == before else None
-        plan = question and plan_of(draft, *question, self.parts.memoized)
+        plan = question and plan_of(draft, *question, self.components.memoized)
         if not question or plan is None:
             return None
         with_eager_messages(draft)
         if is_foreign(question[1]):
-            self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm"))
+            self.components.order(
+                draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm")
+            )
         messages = _messages(draft, parts, spec)
         if len(draft.errors) > before:
             return None
@@ -185,7 +187,7 @@ class Builder:
         return replace(built, collective=without_program(*question, plan), resolved={**built.resolved, **own})
 
     def _with_program(
-        self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int, ranks: "_Ranks"
+        self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks"
     ) -> Built | None:
         """The scenario of a program on the hosts; None once it is refused."""
         assert parts.topology is not None
@@ -200,7 +202,7 @@ class Builder:
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
     def _with_discipline(
-        self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
+        self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
     ) -> Built | None:
         """The scenario of a discipline; None if anything was refused since there were ``before`` mistakes."""
         topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
@@ -236,7 +238,7 @@ class Builder:
         return Built(parts.build_topology, [], instance, scenario, certificate, plain, timeline=timeline)
 
     def _discipline(
-        self, draft: Draft, parts: Parts, spec: SwitchingSpec, transport: TransportSpec | None, before: int
+        self, draft: Draft, parts: Components, spec: SwitchingSpec, transport: TransportSpec | None, before: int
     ) -> tuple[Discipline | None, str]:
         """The discipline in force, and why it cannot deadlock; None once it is refused, or where parts are missing."""
         topology, routes, source = parts.topology, parts.routes, parts.source
@@ -276,7 +278,7 @@ class Builder:
         """As :func:`~flitlab.models.routing.certificate.certify` does, once for all scenarios that ask the same."""
         # the routes themselves and not their hash, for which 800 MB would be read at 10,000 switches
         key = ("certificate", topology.content_hash, routes, vcs, allowed)
-        certificate: Certified | BaseException = self.parts.memoized(
+        certificate: Certified | BaseException = self.components.memoized(
             key, lambda: certify(topology, routes, vcs, allowed)
         )
         if isinstance(certificate, BaseException):
@@ -284,7 +286,7 @@ class Builder:
         return certificate
 
 
-def _messages(draft: Draft, parts: Parts, spec: SwitchingSpec) -> Messages | None:
+def _messages(draft: Draft, parts: Components, spec: SwitchingSpec) -> Messages | None:
     """What all messages have in common; None where flows carry them, or once that is refused."""
     if counts_flows(draft):
         reject_flit_keys(draft)
@@ -313,7 +315,7 @@ class _Ranks:
 
 
 def _setting(
-    draft: Draft, parts: Parts, topology: Topology, routes: Routes, source: Source, transport: TransportSpec | None
+    draft: Draft, parts: Components, topology: Topology, routes: Routes, source: Source, transport: TransportSpec | None
 ) -> Setting:
     flows = draft.source or SourceConfig()
     return Setting(
@@ -322,7 +324,9 @@ def _setting(
     )  # fmt: skip
 
 
-def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], metric_keys: dict[str, Any]) -> Built | None:
+def _for_ceilings(
+    draft: Draft, parts: Components, metrics: list[MetricSpec], metric_keys: dict[str, Any]
+) -> Built | None:
     """Without a routing, the ceilings that would need one are omitted, with that reason."""
     if parts.topology is None or parts.traffic is None or parts.source is None:
         return None
@@ -332,7 +336,7 @@ def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], metric_
     return Built(parts.build_topology, metrics, instance, None, "", resolved, timeline=timeline)
 
 
-def _resolved(draft: Draft, parts: Parts) -> dict[str, Any]:
+def _resolved(draft: Draft, parts: Components) -> dict[str, Any]:
     config = draft.config
     in_ticks = config.measure.model_dump(mode="json", exclude={"seconds", "window"})
     measure = {**in_ticks, "max_ticks": config.measure.longest}

@@ -10,26 +10,26 @@ from pydantic import BaseModel, ValidationError
 
 from flitlab.models.near import edits, near
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, places_of
 from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
-from flitlab.sim.config.page import Page
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def reject_unknown_key(page: Page, path: KeyPath, choices: Sequence[str]) -> None:
+def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequence[str]) -> None:
     """Refuses a key that is none of the choices, but perhaps has its place elsewhere."""
     key = str(path[-1])
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
-        page.reject(path, not_for(page.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
+        document.reject(path, not_for(document.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
         return
-    places = places_of(key, {section: page.at(section, "kind") for section in SECTIONS})
+    places = places_of(key, {section: document.at(section, "kind") for section in SECTIONS})
     closest = near(key, choices)
     if places and closest is not None and edits(key, closest) > 1:
         closest = None
     problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
-    page.reject(path, problem, choices, closest)
+    document.reject(path, problem, choices, closest)
 
 
 def not_for(mode: str, modes: Sequence[str]) -> str:
@@ -42,7 +42,9 @@ def not_for(mode: str, modes: Sequence[str]) -> str:
     return f"is not for mode {mode}, but for {others}"
 
 
-def validated(model: type[Model], page: Page, place: KeyPath, value: Any, keys: Sequence[str] = ()) -> Model | None:
+def validated(
+    model: type[Model], document: ConfigDocument, place: KeyPath, value: Any, keys: Sequence[str] = ()
+) -> Model | None:
     """What is given at a place as a model, or None once what is wrong with it is refused.
 
     Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
@@ -52,37 +54,39 @@ def validated(model: type[Model], page: Page, place: KeyPath, value: Any, keys: 
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         for one in error.errors():
-            _reject_schema_error(one, model, page, place, keys)
+            _reject_schema_error(one, model, document, place, keys)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of a stranger's own validator
-        page.reject(place, f"could not be checked: {crash(error)}")
+        document.reject(place, f"could not be checked: {crash(error)}")
     return None
 
 
-def _reject_schema_error(error: Any, model: type[BaseModel], page: Page, place: KeyPath, keys: Sequence[str]) -> None:
-    inner = _inner(error["loc"], page, place)
+def _reject_schema_error(
+    error: Any, model: type[BaseModel], document: ConfigDocument, place: KeyPath, keys: Sequence[str]
+) -> None:
+    inner = _inner(error["loc"], document, place)
     path = (*place, *inner)
     kind = error["type"]
     if kind == "extra_forbidden" and re.match(r"\w+:\S", str(inner[-1])):
-        page.reject(path, "unknown key; a space must follow the colon")
+        document.reject(path, "unknown key; a space must follow the colon")
     elif kind == "extra_forbidden":
         known = {key for one in models_at(model, inner[:-1]) for key in keys_of(one)}
-        reject_unknown_key(page, path, sorted(known | set(keys if len(inner) == 1 else ())))
+        reject_unknown_key(document, path, sorted(known | set(keys if len(inner) == 1 else ())))
     elif kind == "missing":
-        page.reject(path, "is missing")
+        document.reject(path, "is missing")
     elif kind == "literal_error":
         choices = literals_at(model, inner)
         closest = near(error["input"], choices) if isinstance(error["input"], str) else None
-        page.reject(path, "is not one of the choices", choices, closest)
+        document.reject(path, "is not one of the choices", choices, closest)
     elif kind == "dict_type" and len(path) == 1 and path[0] in SECTIONS:
         key = kind_key(str(path[0]))
-        page.reject(path, f"must be a mapping with the key {key}", names(str(path[0])))
+        document.reject(path, f"must be a mapping with the key {key}", names(str(path[0])))
     elif kind == "not_a_choice":
         choices = error["ctx"]["choices"]
-        page.reject(path, "is not one of the choices", choices, near(error["input"], choices))
+        document.reject(path, "is not one of the choices", choices, near(error["input"], choices))
     else:
-        page.reject(path, _in_our_words(error["msg"]))
+        document.reject(path, _in_our_words(error["msg"]))
 
 
 OURS = {
@@ -106,19 +110,19 @@ def _in_our_words(message: str) -> str:
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")
 
 
-def _inner(loc: KeyPath, page: Page, place: KeyPath) -> KeyPath:
+def _inner(loc: KeyPath, document: ConfigDocument, place: KeyPath) -> KeyPath:
     """Where pydantic's error is in the mapping at ``place``, without the parts that name a form of the key.
 
     Those are in angle brackets (flitlab.sim.config.schema); but the file may have keys of such names.
     """
     inner: KeyPath = ()
     for part in loc:
-        if not re.fullmatch("<[a-z]+>", str(part)) or page.has(*place, *inner, part):
+        if not re.fullmatch("<[a-z]+>", str(part)) or document.has(*place, *inner, part):
             inner = (*inner, part)
     return inner
 
 
-def spec_of(category: str, page: Page, place: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
+def spec_of(category: str, document: ConfigDocument, place: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
     """The spec of the component of a category that is given at a place, or None once what is wrong with it is refused.
 
     without: keys of the mapping that are not the component's.
@@ -128,32 +132,34 @@ def spec_of(category: str, page: Page, place: KeyPath, mapping: Any, without: Se
     key = kind_key(category)
     kind = mapping.get(key, DEFAULT_KINDS.get(category))
     if not isinstance(kind, str):
-        page.reject((*place, key), "must be a text" if key in mapping else "is missing", names(category))
+        document.reject((*place, key), "must be a text" if key in mapping else "is missing", names(category))
         return None
     try:
         model = spec_class(category, kind)
     except UnknownKindError as error:
         problem = f"unknown {category}" if key == "kind" else "is not one of the choices"
-        page.reject((*place, key), problem, error.choices, error.suggestion)
+        document.reject((*place, key), problem, error.choices, error.suggestion)
         return None
     own = {key: value for key, value in mapping.items() if key not in without}
-    return validated(model, page, place, own, keys=without)
+    return validated(model, document, place, own, keys=without)
 
 
-def reject_build_error(error: BaseException, section: str | KeyPath, page: Page) -> None:
+def reject_build_error(error: BaseException, section: str | KeyPath, document: ConfigDocument) -> None:
     """Refuses what made a component, which stands in a section or at a place, raise an exception while it was built."""
     place: KeyPath = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
         path = (*place, *parse_path(error.key)) if error.key else place
         suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
-        page.reject(path, str(error), error.choices, suggestion)
+        document.reject(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
-        path = (*place, "path") if page.has(*place, "path") else place
-        page.reject(path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)")
+        path = (*place, "path") if document.has(*place, "path") else place
+        document.reject(
+            path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)"
+        )
     elif isinstance(error, ValueError):
-        page.reject(place, str(error))
+        document.reject(place, str(error))
     else:
-        page.reject(place, f"could not be built: {crash(error)}")
+        document.reject(place, f"could not be built: {crash(error)}")
 
 
 def crash(error: BaseException) -> str:

@@ -11,11 +11,11 @@ from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import SpecError, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.check import crash, spec_of
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.experiments import CollectiveConfig
 from flitlab.sim.config.load import KeyPath, Node
 from flitlab.sim.config.overrides import is_sweep
-from flitlab.sim.config.page import Page
-from flitlab.sim.config.questions import CollectiveConfig
 from flitlab.sim.config.section import as_component
 
 EVERY = "all"
@@ -145,16 +145,16 @@ def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
     return None
 
 
-def reject_empty_study(page: Page, config: CollectiveConfig | None) -> None:
+def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None) -> None:
     """Rejects a study without a scenario: every algorithm that it lists is optional and left out, as its warnings say.
 
     config: the section of the last scenario that was tried.
     """
-    left_out = [warning.problem.removeprefix("warning: ") for warning in page.warnings]
+    left_out = [warning.problem.removeprefix("warning: ") for warning in document.warnings]
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
     place: KeyPath = ("collective", "algorithm")
-    place = next((place + rest for rest in FIRST_ALGORITHM if page.has(*place, *rest)), place)
-    page.reject(place, problem, () if config is None else for_kind(config.kind))
+    place = next((place + rest for rest in FIRST_ALGORITHM if document.has(*place, *rest)), place)
+    document.reject(place, problem, () if config is None else for_kind(config.kind))
 
 
 def with_eager_messages(draft: Draft) -> None:

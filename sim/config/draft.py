@@ -10,11 +10,11 @@ from pydantic import BaseModel
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.discipline import Discipline, SwitchingSpec
 from flitlab.sim.config.check import Model, spec_of, validated
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import Diagnostic
 from flitlab.sim.config.keys import SECTIONS, keys_of
 from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 BUDGET = "budget"
@@ -28,7 +28,7 @@ PATHS = ("path", "constants")
 """Keys of components whose texts are names of files."""
 
 
-class Draft(Page):
+class Draft(ConfigDocument):
     """The configuration of one scenario with what it says: the one thing that checks and builders look at.
 
     It is read when it is made, and what is wrong with its sections and with ``switching:`` is among its mistakes then.
@@ -124,16 +124,16 @@ def experiment_run(experiment: str) -> str:
     return "load_sweep" if experiment in ("saturation", BUDGET) else experiment
 
 
-def _config(page: Page) -> tuple[Config, frozenset[str]]:
+def _config(document: ConfigDocument) -> tuple[Config, frozenset[str]]:
     """What is written, without the sections that have mistakes; and these, once the mistakes are refused."""
-    before = len(page.errors)
-    config = validated(Config, page, (), page.at(), keys=("cases",))
+    before = len(document.errors)
+    config = validated(Config, document, (), document.at(), keys=("cases",))
     if config is not None:
         return config, frozenset()
-    paths = [parse_path(diagnostic.key) for diagnostic in page.errors[before:]]
+    paths = [parse_path(diagnostic.key) for diagnostic in document.errors[before:]]
     wrong = frozenset(str(path[0]) for path in paths if path)
-    rest = {key: value for key, value in page.at().items() if key in keys_of(Config) and key not in wrong}
-    return validated(Config, Page(Node({}, ""), []), (), rest) or Config(), wrong
+    rest = {key: value for key, value in document.at().items() if key in keys_of(Config) and key not in wrong}
+    return validated(Config, ConfigDocument(Node({}, ""), []), (), rest) or Config(), wrong
 
 
 def _absolute(value: Any, base: Path) -> Any:

@@ -11,11 +11,11 @@ from typing import Any
 
 from flitlab.models.registry import whole
 from flitlab.sim.config.check import reject_unknown_key
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import Diagnostic, key_path, show
 from flitlab.sim.config.keys import keys_of
 from flitlab.sim.config.load import KeyPath, Node
 from flitlab.sim.config.overrides import is_sweep, merge
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config
 
 SCENARIO_KEYS = (
@@ -104,7 +104,7 @@ def _without_common_sweeps(root: Node, errors: list[Diagnostic]) -> Node:
             problem = "cannot differ between scenarios"
             errors.append(Diagnostic(root.value[key].where, key, "", problem, SCENARIO_KEYS))
         else:
-            reject_unknown_key(Page(root, errors), (key,), sorted({*keys_of(Config), "cases"}))
+            reject_unknown_key(ConfigDocument(root, errors), (key,), sorted({*keys_of(Config), "cases"}))
     return root.with_value({key: value for key, value in root.value.items() if key not in swept})
 
 
@@ -141,7 +141,7 @@ def _cases(root: Node, errors: list[Diagnostic]) -> Iterator[tuple[str | None, d
                 problem = "cannot differ between cases"
                 errors.append(Diagnostic(place, f"cases[{i}].{key}", "", problem, SCENARIO_KEYS))
             else:
-                reject_unknown_key(Page(root, errors), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
+                reject_unknown_key(ConfigDocument(root, errors), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
         yield label, _keys(case, label, f"cases[{i}].keys", errors), merge(base, base.with_value(over))
 
 

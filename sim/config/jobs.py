@@ -22,10 +22,10 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.sim.config.application import rendezvous_of, traffic_of, validate_calculations
 from flitlab.sim.config.check import spec_of, validated
+from flitlab.sim.config.components import ComponentBuilder, plain_of
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.keys import keys_of
 from flitlab.sim.config.load import KeyPath
-from flitlab.sim.config.parts import PartsBuilder, plain_of
 from flitlab.sim.config.section import Section, as_component
 
 
@@ -95,7 +95,7 @@ class _UnplacedJob:
         return self.config.name or str(self.spec.kind)
 
 
-def jobs_of(draft: Draft, parts: PartsBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
+def jobs_of(draft: Draft, parts: ComponentBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
     """The jobs of a configuration, in its order; none once anything is refused. messages: None in flows."""
     before = len(draft.errors)
     unplaced = list(_unplaced_jobs(draft, parts, topology, messages))
@@ -123,7 +123,7 @@ def isolated(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Dis
 
 
 def tuned_jobs(
-    draft: Draft, parts: PartsBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
+    draft: Draft, parts: ComponentBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
 ) -> list[Job]:
     """The jobs, those that ask for the best algorithms with those that are best for each alone on its hosts."""
     tuned = []
@@ -134,7 +134,7 @@ def tuned_jobs(
 
 
 def _unplaced_jobs(
-    draft: Draft, parts: PartsBuilder, topology: Topology, messages: Messages | None
+    draft: Draft, parts: ComponentBuilder, topology: Topology, messages: Messages | None
 ) -> Iterator[_UnplacedJob]:
     """The jobs that are well-formed; what is wrong with others is refused. Without ``ranks`` one has the hosts left."""
     free_hosts = topology.hosts
@@ -167,7 +167,9 @@ def _reject_duplicate_names(draft: Draft, jobs: Sequence[_UnplacedJob]) -> None:
             draft.reject(key, f"another job is called {job.name}: give each a name of its own")
 
 
-def _place_jobs(draft: Draft, parts: PartsBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]) -> list[Job]:
+def _place_jobs(
+    draft: Draft, parts: ComponentBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]
+) -> list[Job]:
     """The jobs on hosts; jobs that name their hosts come first. None of them if a placement is rejected.
 
     A placement that is no mapping is among the mistakes of the schema already, so its job has no specification here.

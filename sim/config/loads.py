@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.questions import AdaptiveConfig, SaturationConfig
+from flitlab.sim.config.experiments import AdaptiveConfig, SaturationConfig
 from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 
 Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from flitlab.sim.config.check import crash
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.page import Page
 
 
 class PluginError(Exception):
@@ -19,7 +19,7 @@ UNTRUSTED = "is code, and is imported only with --trust-plugins (in Python trust
 """Why a plugin is not imported that a folder or a claim names: others may have written these."""
 
 
-def load_plugins(page: Page, base: Path, trusted: bool = True) -> None:
+def load_plugins(document: ConfigDocument, base: Path, trusted: bool = True) -> None:
     """Imports everything in ``plugins:``, files relative to ``base``, and refuses what fails.
 
     trusted: whether the user named the configuration as one to run. Without, a plugin has to be loaded already.
@@ -27,17 +27,17 @@ def load_plugins(page: Page, base: Path, trusted: bool = True) -> None:
     Raises :class:`~flitlab.sim.config.errors.ConfigError` for plugins that are not trusted: what they would register
     is not known, so nothing else can be checked.
     """
-    plugins = page.at("plugins")
+    plugins = document.at("plugins")
     named = [(i, name) for i, name in enumerate(plugins if isinstance(plugins, list) else []) if isinstance(name, str)]
     if untrusted := [] if trusted else [i for i, name in named if not is_loaded(path_of(name, base))]:
         for i in untrusted:
-            page.reject(("plugins", i), UNTRUSTED)
-        raise ConfigError(page.errors)
+            document.reject(("plugins", i), UNTRUSTED)
+        raise ConfigError(document.errors)
     for i, name in named:
         try:
             load_plugin(path_of(name, base))
         except PluginError as error:
-            page.reject(("plugins", i), str(error))
+            document.reject(("plugins", i), str(error))
 
 
 def path_of(name: str, base: Path) -> str:

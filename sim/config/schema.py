@@ -14,8 +14,7 @@ from flitlab.models.registry import whole
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.sim.config.loads import AnyLoads, PlacedLoads
-from flitlab.sim.config.questions import (
+from flitlab.sim.config.experiments import (
     AdaptiveConfig,
     BudgetConfig,
     CollectiveConfig,
@@ -23,6 +22,7 @@ from flitlab.sim.config.questions import (
     SaturationConfig,
     SearchConfig,
 )  # fmt: skip
+from flitlab.sim.config.loads import AnyLoads, PlacedLoads
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
 from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, require_distinct
 

@@ -18,26 +18,26 @@ from flitlab.models.switching.discipline import Discipline
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import PROGRAM_LOAD, reject_misplaced_keys
-from flitlab.sim.config.asked import ceilings_of, plain_question, require_keys, search_path
 from flitlab.sim.config.budget import BudgetScenario, budget_scenarios, has_budget
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.collective import Collective, expand_algorithms, reject_empty_study
+from flitlab.sim.config.compatibility import validate_demand
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, experiment_run
 from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.expand import Variant, expand
+from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.files import with_files
-from flitlab.sim.config.fit import validate_demand
 from flitlab.sim.config.flows import LONG_LIVED_LOAD, counts_flows
 from flitlab.sim.config.jobs import Job, isolated
+from flitlab.sim.config.limits import has_too_many_points
 from flitlab.sim.config.load import KeyPath, Node, load_file, read_text
 from flitlab.sim.config.overrides import apply_quick, apply_set, is_sweep, put
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins, path_of
-from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig
+from flitlab.sim.config.requirements import ceilings_of, plain_question, require_keys, search_path
 from flitlab.sim.config.schema import Config, MeasureConfig
-from flitlab.sim.config.size import has_too_many_points
 from flitlab.sim.config.timeline import ScenarioEpoch, epochs_of
 from flitlab.sim.config.units import without_units
 
@@ -274,37 +274,39 @@ def read(
     root = with_files(root, base, errors)
     early = list(errors)
     root = expand_algorithms(root)
-    page = Page(root, errors)
-    load_plugins(page, base, trust_plugins)
-    own = page.at("experiment") or "load_sweep"
+    document = ConfigDocument(root, errors)
+    load_plugins(document, base, trust_plugins)
+    own = document.at("experiment") or "load_sweep"
     if own in PROGRAMS and experiment in ("load_sweep", BUDGET):
-        page.reject("experiment", "this command needs a load sweep")
+        document.reject("experiment", "this command needs a load sweep")
         raise ConfigError(errors)
     experiment = own if own in PROGRAMS and experiment == "ceilings" else experiment or own
-    name = str(page.at("name"))
-    cases, budgets, config = _cases(root, page, name, str(experiment), base)
+    name = str(document.at("name"))
+    cases, budgets, config = _cases(root, document, name, str(experiment), base)
     if experiment == BUDGET:
         name += f"-{BUDGET}"
     if not errors and not cases:
-        reject_empty_study(page, config.collective)
+        reject_empty_study(document, config.collective)
     if not errors:
-        _validate_published(page, config.published, cases)
-        _validate_relative_to(page, config.outputs.relative_to, cases)
-        _validate_budget_labels(page, config.budget.of or [], cases)
+        _validate_published(document, config.published, cases)
+        _validate_relative_to(document, config.outputs.relative_to, cases)
+        _validate_budget_labels(document, config.budget.of or [], cases)
     if errors:
         # what follows from a value that could not be read would only confuse
         places = {(diagnostic.where, diagnostic.key) for diagnostic in early}
-        raise ConfigError(early + [m for m in errors[len(early) :] if (m.where, m.key) not in places], page.warnings)
+        raise ConfigError(
+            early + [m for m in errors[len(early) :] if (m.where, m.key) not in places], document.warnings
+        )
     return Study(
         file=str(file),
-        name=name + ("-quick" if quick and page.has("quick") else ""),
+        name=name + ("-quick" if quick and document.has("quick") else ""),
         experiment=experiment_run(str(experiment)),
         engine=engine or config.engine,
         outputs=config.outputs,
         published=config.published,
         chosen=config.chosen,
         cases=cases,
-        warnings=list(dict.fromkeys(map(str, page.warnings))),
+        warnings=list(dict.fromkeys(map(str, document.warnings))),
         text=read_text(file) if text is None else text,
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
         plugins=[path_of(name, base) for name in config.plugins],
@@ -327,12 +329,12 @@ def swept(case: Case, key: str) -> Any:
     return ends[0] if len(ends) == 1 else None
 
 
-def _validate_published(page: Page, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> None:
+def _validate_published(document: ConfigDocument, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> None:
     """Refuses published values of scenarios that are not there, or of several at once without ``over``."""
     labels = [case.label for case in cases]
     for i, entry in enumerate(published):
         if entry.per is not None and all(swept(case, entry.per) is None for case in cases):
-            page.reject(
+            document.reject(
                 ("published", i, "per"), "is no swept key", sorted({key for case in cases for key in case.keys})
             )
         for key in ("scenario", "relative_to"):
@@ -343,21 +345,21 @@ def _validate_published(page: Page, published: Sequence[PublishedConfig], cases:
             problem = "names no scenario" if entry.over else "does not name one scenario"
             if matches:
                 problem += f" but {len(matches)}: say over: mean, min, max or sum"
-            page.reject(("published", i, key), problem, () if matches else labels)
+            document.reject(("published", i, key), problem, () if matches else labels)
 
 
-def _validate_relative_to(page: Page, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> None:
+def _validate_relative_to(document: ConfigDocument, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> None:
     """Refuses ``outputs.relative_to`` that is no scenario's."""
     if which is not None and not labels_of(which, cases):
-        page.reject("outputs.relative_to", "names no scenario", [case.label for case in cases])
+        document.reject("outputs.relative_to", "names no scenario", [case.label for case in cases])
 
 
-def _validate_budget_labels(page: Page, of: Sequence[str], cases: Sequence[Case]) -> None:
+def _validate_budget_labels(document: ConfigDocument, of: Sequence[str], cases: Sequence[Case]) -> None:
     """Refuses entries of ``budget.of`` that are no scenario's label."""
     labels = [case.label for case in cases]
     for i, label in enumerate(of):
         if label not in labels:
-            page.reject(("budget", "of", i), "names no scenario", labels)
+            document.reject(("budget", "of", i), "names no scenario", labels)
 
 
 def _named(root: Node, name: str) -> Node:
@@ -368,14 +370,16 @@ def _named(root: Node, name: str) -> Node:
     )
 
 
-def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tuple[list[Case], list[Budget], Config]:
+def _cases(
+    root: Node, document: ConfigDocument, name: str, experiment: str, base: Path
+) -> tuple[list[Case], list[Budget], Config]:
     """The scenarios of a study, the budgets of those that have one, and the configuration of the last of them."""
     cases: list[Case] = []
     budgets: list[Budget] = []
     config, points, builder = Config(), 0, Builder()
     # also the keys that no scenario sees are checked, on any scenario
-    for variant in expand(root, name, page.errors):
-        draft = Draft(variant.node, experiment, base, page.errors, page.warnings)
+    for variant in expand(root, name, document.errors):
+        draft = Draft(variant.node, experiment, base, document.errors, document.warnings)
         config = draft.config
         ceilings = ceilings_of(draft)
         require_keys(draft)
@@ -389,7 +393,7 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
         built = replace(built, resolved=built.resolved | plain_question(draft, ceilings))
         cases.append(_case(variant, draft, built, ceilings, vary))
         points += len(config.load_list) * len(config.seeds)
-        if has_too_many_points(page, points):
+        if has_too_many_points(document, points):
             break
         if not _is_budgeted(config, cases[-1]):
             continue

@@ -11,10 +11,10 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import PACKETS, Discipline
 from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.components import Components
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
 from flitlab.sim.config.loads import PlacedLoads
-from flitlab.sim.config.parts import Parts
 from flitlab.sim.engines.table import changing
 
 
@@ -48,7 +48,7 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
 
 
 def timeline_of(
-    draft: Draft, parts: Parts, topology: Topology, routes: Routes, discipline: Discipline, flit_ns: float | None
+    draft: Draft, parts: Components, topology: Topology, routes: Routes, discipline: Discipline, flit_ns: float | None
 ) -> Timeline | None:
     """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
 
@@ -97,7 +97,7 @@ def place_of_event(draft: Draft, key: str) -> str:
     return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
-def timeline_of_ceilings(draft: Draft, parts: Parts) -> Timeline | None:
+def timeline_of_ceilings(draft: Draft, parts: Components) -> Timeline | None:
     """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
 
     Ticks are nanoseconds, as nothing runs that would have others.
@@ -117,7 +117,7 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _build_timeline(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | None:
+def _build_timeline(draft: Draft, parts: Components, tick_ns: Fraction | None) -> Timeline | None:
     """The timeline that events make, or None once it is refused."""
     assert parts.topology is not None
     events = draft.config.timeline or ()

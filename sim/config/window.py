@@ -5,7 +5,7 @@ import math
 
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import PACKETS
-from flitlab.sim.config.questions import SaturationConfig
+from flitlab.sim.config.experiments import SaturationConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 
 PROBE_PACKET_TIMES = 1500

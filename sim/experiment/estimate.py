@@ -45,7 +45,7 @@ from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.questions import AdaptiveConfig
+from flitlab.sim.config.experiments import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
 from flitlab.sim.engines.table import alone
 from flitlab.sim.experiment.origin import processor

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
 from flitlab.sim.config.check import validated
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import Diagnostic
 from flitlab.sim.config.load import wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import PlotConfig
 from flitlab.sim.exit import RunStatus
 
@@ -121,7 +121,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         _Manifest.model_validate(found)
     except ValidationError:
         errors: list[Diagnostic] = []
-        validated(_Manifest, Page(wrap(found, str(file)), errors), (), found)
+        validated(_Manifest, ConfigDocument(wrap(found, str(file)), errors), (), found)
         raise ManifestError("; ".join(map(str, errors)) or f"{file}: is not the manifest of a run") from None
     return found
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
-from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, SaturationConfig
+from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_over, is_unclear

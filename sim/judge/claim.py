@@ -20,11 +20,11 @@ from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.check import validated
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.errors import ConfigError, Diagnostic, show
 from flitlab.sim.config.load import KeyPath, Node, load_file, read_text
 from flitlab.sim.config.overrides import apply_set, put
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
@@ -176,7 +176,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     root = _plain(root, mistakes)
     if mistakes:  # what follows from a value that could not be read would only confuse
         raise ConfigError(mistakes)
-    page, base = Page(root, mistakes), Path(file).resolve().parent
+    page, base = ConfigDocument(root, mistakes), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base, trust_plugins)
     draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
@@ -215,7 +215,7 @@ def _plain(root: Node, mistakes: list[Diagnostic]) -> Node:
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
-def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
+def _configuration(root: Node, page: ConfigDocument, config: ClaimConfig | None) -> Node:
     """The part of a claim that is a configuration, in its long form."""
     keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
     kept = root.with_value({key: node for key, node in root.value.items() if key in keys})
@@ -249,7 +249,7 @@ class _Reader:
     """Turns entries of a claim into quantities; what is wrong with them is refused."""
 
     def __init__(
-        self, page: Page, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
+        self, page: ConfigDocument, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
     ) -> None:
         self.page, self.config, self.base, self.instance, self.draft = page, config, base, instance, draft
         self.capacity: Ceiling | None = None

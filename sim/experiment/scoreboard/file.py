@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from flitlab.models.hashing import content_hash
 from flitlab.models.near import near
 from flitlab.sim.config.check import validated
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_file, read_text
 from flitlab.sim.config.overrides import apply_quick
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
 
 USUAL_FOLDER = Path("configs/paper")
@@ -82,7 +82,7 @@ def _row(file: Path, full: bool, name: str) -> RowFile:
     root = root if full else apply_quick(root, errors)
     given = root.plain()
     told = {key: given[key] for key in _Said.model_fields if key in given}
-    said = validated(_Said, Page(root, errors), (), told)
+    said = validated(_Said, ConfigDocument(root, errors), (), told)
     if errors or said is None:
         raise ConfigError(errors)
     outputs = given.get("outputs") or {}

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flitlab.models.files import read_file
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.values import read_resolved
 from flitlab.sim.report.figures.registry import names
@@ -24,6 +24,6 @@ def know_figures(folder: Path, wanted: Iterable[str], trust_plugins: bool) -> No
         return
     mistakes: list[Diagnostic] = []
     named = {"plugins": read_resolved(read_file(resolved)).get("plugins")}
-    load_plugins(Page(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
+    load_plugins(ConfigDocument(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
     if mistakes:
         raise ConfigError(mistakes)

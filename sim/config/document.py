@@ -12,7 +12,7 @@ Key = str | KeyPath
 """Type of what names a key of a configuration: its place, or the text of that, ``switching.vcs``."""
 
 
-class Page:
+class ConfigDocument:
     """A configuration as it is written, and the mistakes found in it so far.
 
     Whoever finds a mistake names its key; only the page knows the line. mistakes, warnings: pages of the same file

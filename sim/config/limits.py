@@ -10,8 +10,8 @@ import os
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.page import Page
 
 BYTES_PER_PACKET, BYTES_PER_TICK, BYTES_PER_PAIR = 56, 24, 8
 """Bytes for each packet that a buffer may hold; each tick ahead that an engine looks; each pair of switches."""
@@ -32,7 +32,7 @@ def machine_bytes() -> int:
     return physical if limit == resource.RLIM_INFINITY else min(physical, limit)
 
 
-def reject_too_large(draft: Page, key: str, needed: int) -> bool:
+def reject_too_large(draft: ConfigDocument, key: str, needed: int) -> bool:
     """Whether so many bytes are more than there are; then the key that asks for them is refused."""
     available = machine_bytes()
     if needed > available:
@@ -40,7 +40,7 @@ def reject_too_large(draft: Page, key: str, needed: int) -> bool:
     return needed > available
 
 
-def is_routing_too_large(draft: Page, topology: Topology) -> bool:
+def is_routing_too_large(draft: ConfigDocument, topology: Topology) -> bool:
     """Whether a table of next hops, an entry for each pair of switches, is too large."""
     return reject_too_large(draft, "routing", BYTES_PER_PAIR * topology.switches**2)
 
@@ -72,10 +72,10 @@ def is_run_too_long(draft: Draft) -> bool:
     return True
 
 
-def has_too_many_points(page: Page, points: int) -> bool:
+def has_too_many_points(document: ConfigDocument, points: int) -> bool:
     """Whether a study has more points than anybody can wait for."""
     if points > MAX_POINTS:
-        page.reject((), f"{points:,} points; at most {MAX_POINTS:,} are run (scenarios x loads x seeds)")
+        document.reject((), f"{points:,} points; at most {MAX_POINTS:,} are run (scenarios x loads x seeds)")
     return points > MAX_POINTS
 
 

@@ -26,13 +26,13 @@ from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import reject_build_error, spec_of
 from flitlab.sim.config.collective import ranked
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.limits import is_routing_too_large
 from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.overrides import parse_path
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.section import as_component
-from flitlab.sim.config.size import is_routing_too_large
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
@@ -42,7 +42,7 @@ MAX_CACHED_CHANNELS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Components:
     """What a configuration names, built; None where it names nothing or has a mistake.
 
     again: builds the topology once more, or remembers it. plain: the mappings under ``topology``, ``routing``
@@ -61,13 +61,13 @@ class Parts:
 
 
 @dataclass
-class PartsBuilder:
+class ComponentBuilder:
     """Builds the parts of scenarios."""
 
     _cache: dict[Hashable, Any] = field(default_factory=dict)
     _warnings: dict[Hashable, list[SpecWarning]] = field(default_factory=dict)
 
-    def build(self, draft: Draft) -> Parts:
+    def build(self, draft: Draft) -> Components:
         """The parts of one scenario; what is wrong with them is refused."""
         spec = draft.spec("topology")
         topology: Topology | None = self._component("topology", spec, (), draft)
@@ -78,7 +78,7 @@ class PartsBuilder:
             topology = ranked(draft, topology)
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
-            return Parts(topology, build_topology, None, None, None, plain)
+            return Components(topology, build_topology, None, None, None, plain)
         routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")))
         pattern = draft.spec("traffic")
         routes = traffic = None
@@ -91,7 +91,7 @@ class PartsBuilder:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
         non_empty = {name: mapping for name, mapping in plain.items() if mapping}
         replan = partial(self._replanned, routing, traffic) if routes is not None and to_plan(routing) else None
-        return Parts(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
+        return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
 
     def program(self, draft: Draft, spec: Any, hosts: int, place: KeyPath = ("application",)) -> Program | None:
         """The program of a specification, given at a place, on so many hosts; None once it is refused."""
@@ -164,7 +164,7 @@ class PartsBuilder:
             del self._cache[key]
             channels -= topology.channels
 
-    def _component(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
+    def _component(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: ConfigDocument) -> Any:
         """The component on a topology (on nothing, if it is one), or None once it is refused."""
         if spec is None:
             return None
@@ -172,7 +172,7 @@ class PartsBuilder:
         self._warn(_build_key(name, spec, on), name, draft)
         return _or_reject(result, name, draft)
 
-    def _warn(self, key: Hashable, name: str, draft: Page) -> None:
+    def _warn(self, key: Hashable, name: str, draft: ConfigDocument) -> None:
         """Show the warnings of what is known by a key at a component's place."""
         for warning in self._warnings[key]:
             draft.warn((name, *parse_path(warning.key or "")), str(warning))
@@ -194,7 +194,7 @@ class PartsBuilder:
         return routes
 
     def _planned(
-        self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: Page | None = None
+        self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: ConfigDocument | None = None
     ) -> Any:
         """The routes of a routing that is made for a demand, or the exception that it raises.
 
@@ -226,7 +226,7 @@ def _key(spec: Spec) -> Hashable:
     return repr(spec), tuple(sorted(spec.model_fields_set))
 
 
-def _or_reject(result: Any, name: str | KeyPath, draft: Page) -> Any:
+def _or_reject(result: Any, name: str | KeyPath, draft: ConfigDocument) -> Any:
     """What was made, or None once the exception that was raised instead is refused."""
     if isinstance(result, BaseException):
         reject_build_error(result, name, draft)
