@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.verify import statement
-from flitlab.sim.cli.common import complain, print_json, print_rows, say, shown_label, study_of, why
+from flitlab.sim.cli.common import complain, error_text, print_json, print_rows, say, shown_label, study_of
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.tables import print_ceilings
 from flitlab.sim.config.errors import ConfigError
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         complain("simrun ceilings: FILE is missing (or --verify DIR)")
         return BAD
     study = study_of(options, experiment="ceilings")
-    if study is None or not _drawable(options.draw) or not _savable(study, options.save):
+    if study is None or not _can_draw(options.draw) or not _can_save(study, options.save):
         return BAD
     try:
         if options.save is not None:
@@ -66,11 +66,11 @@ def run(options: argparse.Namespace) -> int:
         complain(f"simrun ceilings: {options.out}: {error}")
         return BAD
     except OSError as error:
-        complain(f"simrun ceilings: {why(error)}")
+        complain(f"simrun ceilings: {error_text(error)}")
         return BAD
 
 
-def _savable(study: Study, folder: Path | None) -> bool:
+def _can_save(study: Study, folder: Path | None) -> bool:
     """Whether certificates of all scenarios can be verified without us; says so before anything is computed."""
     for case in study.cases:
         if folder is not None and case.instance is not None and case.instance.traffic.background is not None:
@@ -79,7 +79,7 @@ def _savable(study: Study, folder: Path | None) -> bool:
     return True
 
 
-def _drawable(path: Path | None) -> bool:
+def _can_draw(path: Path | None) -> bool:
     """Whether a picture can be of this name; says so before anything is computed."""
     if path is None:
         return True
@@ -93,25 +93,25 @@ def _drawable(path: Path | None) -> bool:
     return True
 
 
-def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
+def _folder(path: Path | None) -> AbstractContextManager[Path | str]:
     """Where results are kept: for ever in the folder given, else as long as it takes."""
-    return tempfile.TemporaryDirectory() if given is None else nullcontext(given)
+    return tempfile.TemporaryDirectory() if path is None else nullcontext(path)
 
 
 def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     store = Store(folder)
     try:
         _reject_other_experiment(folder, study.experiment)
-        described = describe(study, store)
+        manifest = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
         count = len(ceilings.places)
         stopped = carry_out(study, ceilings.tasks, count, options.jobs or cores(), calls=count)
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
         status = RunStatus.of(_code(ceilings, stopped))
-        tables = described["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
+        tables = manifest["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
         ended = {"status": status, "finished": now(), "tables": tables, "problems": ceilings.problems}
-        store.write_json(MANIFEST, {**described, **ended})
+        store.write_json(MANIFEST, {**manifest, **ended})
     finally:
         store.close()
     if options.json:
@@ -133,9 +133,9 @@ def _code(ceilings: CeilingRuns, stopped: str) -> int:
 
 def _reject_other_experiment(folder: Path, experiment: str) -> None:
     """Raises :class:`~flitlab.sim.experiment.store.StoreError` for a run's folder, whose tables would be replaced."""
-    there = read_manifest(folder).get("experiment", experiment)
-    if there != experiment:
-        raise StoreError(f"holds a run of experiment {there}: choose another folder")
+    stored = read_manifest(folder).get("experiment", experiment)
+    if stored != experiment:
+        raise StoreError(f"holds a run of experiment {stored}: choose another folder")
 
 
 def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:
@@ -170,26 +170,29 @@ def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
     """What is claimed and whether it is proven, and of which graphs, demands and routes."""
     print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
     for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
-        routes = f", routes {of.routes[:DIGITS]}" if of.routes else ""
-        say(f"{shown_label(of.label)}: topology {of.topology[:DIGITS]}, traffic {of.traffic[:DIGITS]}{routes}")
+        routes = f", routes {of.routes[:HASH_DIGITS]}" if of.routes else ""
+        say(
+            f"{shown_label(of.label)}: topology {of.topology[:HASH_DIGITS]}, traffic {of.traffic[:HASH_DIGITS]}{routes}"
+        )
 
 
-DIGITS = 16
+HASH_DIGITS = 16
 """Of a hash, in a table; JSON has them all."""
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:
     """What was claimed, of what, and what is proven."""
-    of, claimed, proven = verdict.of, verdict.claimed, verdict.proven
+    scenario, claimed, proven = verdict.of, verdict.claimed, verdict.proven
     ends = ("lower", "upper")
     return {
-        "scenario": None if of is None else of.label, "ceiling": verdict.file if claimed is None else claimed.ceiling,
+        "scenario": None if scenario is None else scenario.label,
+        "ceiling": verdict.file if claimed is None else claimed.ceiling,
         "load": None if claimed is None else claimed.load,
         **{end: getattr(claimed, end, None) for end in ends},
         **{f"proven_{end}": getattr(proven, end, None) for end in ends},
         "claim": None if claimed is None else statement(claimed),
         "verdict": verdict.problem or "confirmed", "file": verdict.file,
-        **{name: getattr(of, name, None) for name in ("topology", "traffic", "routes")},
+        **{name: getattr(scenario, name, None) for name in ("topology", "traffic", "routes")},
     }  # fmt: skip
 
 
@@ -207,6 +210,6 @@ def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
         try:
             complain(str(draw_bottleneck(case, mcf, file)))
         except (OSError, ValueError) as error:
-            complain(f"--draw = {why(error) if isinstance(error, OSError) else f'{file}: {error}'}")
+            complain(f"--draw = {error_text(error) if isinstance(error, OSError) else f'{file}: {error}'}")
             is_drawn = False
     return is_drawn

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     _describe_budgets(study, scenarios, costs)
     total = {
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
-        "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "threads": options.threads,
+        "ceilings_cpu_s": _ceiling_seconds(study.cases, costs), "jobs": jobs, "threads": options.threads,
         "wall_s": wall(costs, jobs, options.threads),
         "memory_mb": jobs * memory(study.all_cases) / 1e6,
     }  # fmt: skip
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     say(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {total['points']} points")
     if total["points"]:
-        say(f"estimate: {_said(total)}")
+        say(f"estimate: {_estimate_text(total)}")
     for scenario in scenarios:
         _print(scenario)
     return 0
@@ -56,8 +56,8 @@ def _costs(study: Study) -> list[Cost]:
     Ceilings of what budgets measure are those of its case.
     """
     prices, own = Prices(complain), len(study.cases)
-    found = [cost(case, study.engine, prices) for case in study.all_cases]
-    return [*found[:own], *(replace(one, ceilings={}) for one in found[own:])]
+    costs = [cost(case, study.engine, prices) for case in study.all_cases]
+    return [*costs[:own], *(replace(one, ceilings={}) for one in costs[own:])]
 
 
 def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
@@ -65,27 +65,27 @@ def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: 
     of_case = dict(zip(study.all_cases, costs, strict=True))
     described = {scenario["label"]: scenario for scenario in scenarios}
     for budget in study.budgets:
-        every = {**budget.levels, **budget.changes}
-        parts = [of_case[rung.case] for rung in every.values() if rung.case is not None]
+        scenarios_of_budget = {**budget.levels, **budget.changes}
+        level_costs = [of_case[level.case] for level in scenarios_of_budget.values() if level.case is not None]
         described[budget.case.label]["budget"] = {
-            "points": sum(part.points for part in parts), "cpu_s": sum(part.seconds for part in parts),
-            "measured": [name for name, rung in every.items() if rung.case is not None],
-            "left_out": {name: rung.note for name, rung in every.items() if rung.case is None},
+            "points": sum(part.points for part in level_costs), "cpu_s": sum(part.seconds for part in level_costs),
+            "measured": [name for name, level in scenarios_of_budget.items() if level.case is not None],
+            "left_out": {name: level.note for name, level in scenarios_of_budget.items() if level.case is None},
             "ticks": budget.window,
         }  # fmt: skip
 
 
-def _of_ceilings(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
+def _ceiling_seconds(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
     """CPU seconds of all ceilings, as far as that is known; what several cases share is computed once."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for case, one in zip(cases, costs, strict=False):
         if case.instance is not None:
             for spec in case.ceilings:
-                found[ceilings_id(case.instance, [spec], case.grid, case.program)] = one.ceilings[spec.kind] or 0.0
-    return sum(found.values())
+                seconds[ceilings_id(case.instance, [spec], case.grid, case.program)] = one.ceilings[spec.kind] or 0.0
+    return sum(seconds.values())
 
 
-def _said(total: dict[str, Any]) -> str:
+def _estimate_text(total: dict[str, Any]) -> str:
     threads = f" --threads {total['threads']}" if total["threads"] > 1 else ""
     return (
         f"{duration(total['cpu_s'])} of CPU time for the points, {duration(total['ceilings_cpu_s'])} for the ceilings; "
@@ -182,9 +182,9 @@ def _zero_load(case: Case) -> dict[str, Any]:
         f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']}{own} "
         f"+ L - 1 = {each + hop} H + {each + ends}{own} + (L - 1) ticks"
     )
-    found = scenario.zero_load_range
+    latency = scenario.zero_load_range
     return {
-        "zero_load": formula, "zero_load_ticks": [found.least, found.most],
+        "zero_load": formula, "zero_load_ticks": [latency.least, latency.most],
         "delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)},
     }  # fmt: skip
 
@@ -210,7 +210,7 @@ def _print(scenario: dict[str, Any]) -> None:
     if "switching" in scenario["config"]:
         say(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
-        say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_own_delays(scenario)}")
+        say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_delay_text(scenario)}")
         least, most = scenario["zero_load_ticks"]
         say(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
     if scenario["routing"]:
@@ -230,15 +230,15 @@ def _print(scenario: dict[str, Any]) -> None:
         say(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
 
 
-def _own_delays(scenario: dict[str, Any]) -> str:
+def _delay_text(scenario: dict[str, Any]) -> str:
     """What D stands for in the formula of the zero-load latency, if it stands there."""
-    found = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
+    delays = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
     named = {"channels": "a channel between switches adds", "hosts": "each of a host's channels adds"}
-    said = [
+    parts = [
         f"{named[name]} {least} to {most}" if least < most else f"{named[name]} {most}"
-        for name, (least, most) in found.items()
+        for name, (least, most) in delays.items()
     ]
-    return f"; D: {', '.join(said)} ticks" if said else ""
+    return f"; D: {', '.join(parts)} ticks" if parts else ""
 
 
 def _keys_and_values(switching: dict[str, Any]) -> str:
@@ -248,39 +248,39 @@ def _keys_and_values(switching: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in own.items())
 
 
-MOST_STEPS = 12
+MAX_STEPS = 12
 """More kinds of steps than this are counted, not listed."""
 
 
 def _print_application(scenario: dict[str, Any]) -> None:
-    found, config = scenario["application"], scenario["config"]
-    given = config["application"] if "application" in config else config["collective"]
-    listed = given if isinstance(given, list) else [given]
+    program, config = scenario["application"], scenario["config"]
+    jobs = config["application"] if "application" in config else config["collective"]
+    listed = jobs if isinstance(jobs, list) else [jobs]
     kind = " + ".join(dict.fromkeys(one["kind"] for one in listed))
-    iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
+    iterations = f"{program['iterations_simulated']} of {program['iterations_total']} iterations"
     say(
-        f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
-        f"{found['messages']:,} messages of {found['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
+        f"  application  {kind}: {program['ranks']} ranks, {iterations}, {program['operations']:,} operations, "
+        f"{program['messages']:,} messages of {program['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
     )
-    for job in given if isinstance(given, list) else ():
+    for job in jobs if isinstance(jobs, list) else ():
         placement = _kind_and_rest(job["placement"]).replace(":", "")
         say(f"  job          {job['name']}: {job['kind']}, {placement}, from {job['start_us']:g} µs")
-    for step in found["steps"][:MOST_STEPS]:
+    for step in program["steps"][:MAX_STEPS]:
         say(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
-    if len(found["steps"]) > MOST_STEPS:
-        say(f"  step         ... and {len(found['steps']) - MOST_STEPS} more kinds, see --json")
-    for name, note in found["notes"].items():
+    if len(program["steps"]) > MAX_STEPS:
+        say(f"  step         ... and {len(program['steps']) - MAX_STEPS} more kinds, see --json")
+    for name, note in program["notes"].items():
         say(f"  {name:<12} {_short(note)}")
 
 
 def _print_points(scenario: dict[str, Any]) -> None:
     loads, placing = scenario["loads"], scenario["placing"]
     seeds = ", ".join(map(str, scenario["seeds"]))
-    said = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
+    parts = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
     if placing is not None:
-        said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
+        parts += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
     count = f"{'about ' if placing is not None else ''}{scenario['points']}"
-    say(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
+    say(f"  points       {count}: {', '.join(parts)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
 
 
 def _print_budget(budget: dict[str, Any]) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
-from flitlab.sim.experiment.folders import altered, no_run, read_manifest
+from flitlab.sim.experiment.folders import altered, read_manifest, run_problem
 from flitlab.sim.terminal import complain, printable, say, shown_label
 
 __all__ = ["complain", "say", "shown_label"]
 
 
-def why(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """An exception as a user reads it; of a file, which it is and what is wrong with it.
 
     >>> why(IsADirectoryError(21, "Is a directory", "r/results.csv")), why(ValueError("no"))
@@ -41,9 +41,9 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     return study
 
 
-def no_run_folder(folder: Path) -> str:
+def run_folder_problem(folder: Path) -> str:
     """Why figures and pages cannot be made of a folder, or ''. Says which of its tables somebody has changed."""
-    problem = no_run(folder)
+    problem = run_problem(folder)
     if problem:
         return f"{folder}: no run folder: {problem}"
     complain_of_altered(folder)
@@ -113,7 +113,7 @@ def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any
     print_table(title, [column(name) for name in names], rows)
 
 
-LONGEST_NUMBER = 1e15
+MAX_PLAIN_NUMBER = 1e15
 """Numbers from this on are printed with an exponent: they have no more digits."""
 
 
@@ -127,7 +127,7 @@ def number(value: Any, digits: int = 4) -> str:
         return "-"
     if not isinstance(value, float):
         return str(value)
-    if 10**digits <= abs(value) < LONGEST_NUMBER:
+    if 10**digits <= abs(value) < MAX_PLAIN_NUMBER:
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):g}"
 

@@ -12,12 +12,12 @@ from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import (
     Column,
     complain,
+    error_text,
     json_text,
     number,
     print_json,
     print_table,
     say,
-    why,
 )
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
@@ -50,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         configurations = [
             Configuration.read(folder, one.manifest) for folder, one in zip(folders, runs.values(), strict=True)
         ]
-        comparison = None if (wrong := _differing_keys(configurations, options.allow)) else compare.compare(runs)
+        comparison = None if (differing := _differing_keys(configurations, options.allow)) else compare.compare(runs)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"simrun compare: {why(error)}")
+        complain(f"simrun compare: {error_text(error)}")
         return BAD
     if comparison is None:
         more = "differ in more than what was swept, or changed by --set (allow it with --allow KEY):"
-        complain(f"{' and '.join(runs)} {more}", *wrong)
+        complain(f"{' and '.join(runs)} {more}", *differing)
         return BAD
     out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},

@@ -48,8 +48,8 @@ def documentation(category: str, kind: str) -> str:
 
 def example(category: str, kind: str) -> dict[str, Any]:
     """The first example in the documentation of a component; without one, its kind alone."""
-    found = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
-    return load_text(found[1], kind, []).plain() if found else {kind_key(category): kind}
+    match = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
+    return load_text(match[1], kind, []).plain() if match else {kind_key(category): kind}
 
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
@@ -65,14 +65,14 @@ def _of_column(one: Column) -> str:
 
 
 def _fields(model: type[BaseModel], without: str = "kind") -> list[tuple[str, str, str]]:
-    found = []
+    fields = []
     for name, field in model.model_fields.items():
         if name == without:
             continue
         default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
         default = shorten(default, 60, placeholder=" ...")
-        found.append((field.alias or name, _readable(field.annotation), default))
-    return found
+        fields.append((field.alias or name, _readable(field.annotation), default))
+    return fields
 
 
 def _readable(annotation: Any) -> str:

@@ -20,7 +20,7 @@ from flitlab.models.rules.tables import ANY, DIGITS, VIA
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
-from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_of, why
+from flitlab.sim.cli.common import complain, error_text, json_text, say, shown_label, study_of
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
@@ -41,13 +41,16 @@ def run(options: argparse.Namespace) -> int:
     if case is None:
         return BAD
     assert case.instance is not None and case.routes is not None
-    files = {**_tables(case, case.topology, case.routes), DESCRIPTION: json_text(_described(case, case.routes)) + "\n"}
+    files = {
+        **_tables(case, case.topology, case.routes),
+        DESCRIPTION: json_text(_description(case, case.routes)) + "\n",
+    }
     try:
         reject_unrelated_folder(options.out, DESCRIPTION)
         options.out.mkdir(parents=True, exist_ok=True)
         _write(options.out, files)
     except (UnrelatedFolder, OSError) as error:
-        complain(f"simrun export-routing: --out {options.out}: {why(error)}")
+        complain(f"simrun export-routing: --out {options.out}: {error_text(error)}")
         return BAD
     say(f"{shown_label(case.label)}: {', '.join(files)} in {options.out}")
     return OK
@@ -101,12 +104,18 @@ def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
     out_start, dst = topology.out_start.tolist(), topology.dst.tolist()
     for p, of in enumerate(pair):
         ports = port[start[p] : start[p + 1]]
-        way, channels = [of // n], []
+        switches, channels = [of // n], []
         for one in ports:
-            channels.append(out_start[way[-1]] + one)
-            way.append(dst[channels[-1]])
+            channels.append(out_start[switches[-1]] + one)
+            switches.append(dst[channels[-1]])
         ends = names.values((of // n, of % n))
-        yield (*ends, share[p], join_path(map(names.label, way)), "-".join(map(str, ports)), vcs.of(p, way, channels))
+        yield (
+            *ends,
+            share[p],
+            join_path(map(names.label, switches)),
+            "-".join(map(str, ports)),
+            vcs.ranges(p, switches, channels),
+        )
 
 
 class _VirtualChannels:
@@ -117,9 +126,9 @@ class _VirtualChannels:
         self.vcs: int | None = getattr(switching, "vcs", None)
         self.policy = ANY if switching is None else switching.vc_policy
         self.tables, self.rings = routes.tables(topology, self.policy), make_rings(topology)
-        self.resorts, self.topology = last_resorts(self.tables, self.policy), topology
+        self.reserved, self.topology = last_resorts(self.tables, self.policy), topology
 
-    def of(self, path: int, way: list[int], channels: list[int]) -> str:
+    def ranges(self, path: int, switches: list[int], channels: list[int]) -> str:
         """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs.
 
         Under ``rising`` a packet may take those of the range that are greater than the VC that it holds; under
@@ -127,16 +136,16 @@ class _VirtualChannels:
         """
         if self.vcs is None:
             return ""
-        found = []
+        ranges = []
         for hop, channel in enumerate(channels):
-            port = channel - int(self.topology.out_start[way[hop]])
+            port = channel - int(self.topology.out_start[switches[hop]])
             low, high = allowed_vcs(
-                self.tables, path, self.policy, self.vcs, hop, self.rings, way[0], way[-1], channel, way[hop], port,
-                hop - 1,
+                self.tables, path, self.policy, self.vcs, hop, self.rings, switches[0], switches[-1], channel,
+                switches[hop], port, hop - 1,
             )  # fmt: skip
-            free = max(low, self.resorts)
-            found.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
-        return " ".join(found)
+            free = max(low, self.reserved)
+            ranges.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
+        return " ".join(ranges)
 
 
 def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:
@@ -147,10 +156,10 @@ def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:
 
 def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
     names, port = switch_names(topology), slack.channel - topology.out_start[slack.switch]
-    target, switch, there = (
+    target, switch, next_switch = (
         names.values(of.tolist()) for of in (slack.target, slack.switch, topology.dst[slack.channel])
     )
-    return zip(target, switch, slack.slack.tolist(), there, slack.weight.tolist(), port.tolist(), strict=True)
+    return zip(target, switch, slack.slack.tolist(), next_switch, slack.weight.tolist(), port.tolist(), strict=True)
 
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
@@ -158,16 +167,16 @@ def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
     ports, names = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports, switch_names(topology)
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
-        own = [port for port in range(mask.bit_length()) if mask >> port & 1]
-        for port in own:
-            there = topology.dst[topology.out_start[switch] + port]
-            part = 1 / len(own)
+        next_ports = [port for port in range(mask.bit_length()) if mask >> port & 1]
+        for port in next_ports:
+            next_switch = topology.dst[topology.out_start[switch] + port]
+            share = 1 / len(next_ports)
             if routes.port_threshold is not None:
-                part = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
-            yield (names.value(target), names.value(switch), "", names.value(there), part, port)
+                share = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
+            yield (names.value(target), names.value(switch), "", names.value(next_switch), share, port)
 
 
-def _described(case: Case, routes: Routes) -> dict[str, Any]:
+def _description(case: Case, routes: Routes) -> dict[str, Any]:
     switching: Any = None if case.scenario is None else case.scenario.switching
     vcs = getattr(switching, "vcs", None)
     via = "next hops lead to the switch of a host drawn at random, and then to the target" if routes.form == VIA else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.models.files import replace_file
-from flitlab.sim.cli.common import complain, json_text, print_json, print_table, say, why
+from flitlab.sim.cli.common import complain, error_text, json_text, print_json, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
@@ -19,7 +19,7 @@ from flitlab.sim.judge.witness import UnconfirmedError
 MARK = "judge.json"
 """The file that shows that a folder is one of this command."""
 
-MOST_HINTS = 3
+MAX_HINTS = 3
 """Impossible numbers of which it is printed what would explain them; the page has all."""
 
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         page = _write(verdict, folder)
     except OSError as error:
-        complain(f"simrun judge: {why(error)}")
+        complain(f"simrun judge: {error_text(error)}")
         return BAD
     if options.json:
         print_json(verdict.plain())
@@ -91,11 +91,11 @@ def _print(verdict: Verdict) -> None:
     columns.append(("where", lambda check: check.where))
     print_table(verdict.claim.name, columns, verdict.checks)
     say(verdict.sentence)
-    for check in [check for check in verdict.checks if check.hints][:MOST_HINTS]:
+    for check in [check for check in verdict.checks if check.hints][:MAX_HINTS]:
         for hint in check.hints:
             say(f"  {check.what} {check.reported}: {hint}")
-    stuck = verdict.deadlock
-    if stuck is not None:
-        say(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
+    deadlock = verdict.deadlock
+    if deadlock is not None:
+        say(f"deadlock: {'prone' if deadlock.prone else 'none'}: {deadlock.note}")
     for sentence in verdict.claim.assumed:
         say(f"assumed: {sentence}")

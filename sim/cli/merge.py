@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from flitlab.models.files import read_file, read_text
-from flitlab.sim.cli.common import complain, why
+from flitlab.sim.cli.common import complain, error_text
 from flitlab.sim.cli.components import load
-from flitlab.sim.cli.run import finish, refused
+from flitlab.sim.cli.run import finish, report_store_error
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.folders import MANIFEST, no_run, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, read_manifest, run_problem
 from flitlab.sim.experiment.manifest import config_hash
 from flitlab.sim.experiment.runner import RESOLVED, merge
 from flitlab.sim.experiment.store import StoreError
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Puts together what workers have run; what is missing is listed, and makes the exit code 1."""
     paths = list(options.paths)
     file = paths.pop(0) if paths[0].is_file() else None
-    problems = [f"{path}: no run folder: {problem}" for path in paths if (problem := no_run(path))]
+    problems = [f"{path}: no run folder: {problem}" for path in paths if (problem := run_problem(path))]
     if problems or not paths:
         complain(*(problems or [f"simrun merge: no DIR: one holds the {MANIFEST} of a run"]))
         return BAD
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
             return BAD
         report = merge(study, folder, [path for path in paths if path.resolve() != folder.resolve()])
     except StoreError as error:
-        return refused(error, file or paths[0], folder)
+        return report_store_error(error, file or paths[0], folder)
     return finish(report, options.json)
 
 
@@ -48,23 +48,23 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
             if len(texts) > 1:
                 complain(f"{', '.join(map(str, folders))}: hold parts of different configurations")
                 return None
-            study = _again(folders[0], options.trust_plugins)
+            study = _study_of_folder(folders[0], options.trust_plugins)
     except ConfigError as error:
         complain(*map(str, error.errors))
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"{folders[0]}: cannot be read: {why(error)}")
+        complain(f"{folders[0]}: cannot be read: {error_text(error)}")
         return None
     complain(*study.warnings)
     return study
 
 
-def _again(folder: Path, trust_plugins: bool) -> Study:
+def _study_of_folder(folder: Path, trust_plugins: bool) -> Study:
     """The study that a worker has run into a folder, from its resolved configuration.
 
     The manifest only says how the user called it. Raises ``ValueError`` where it is of another configuration.
     """
-    study, described = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
-    if described["config_hash"] != config_hash(study):
+    study, manifest = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
+    if manifest["config_hash"] != config_hash(study):
         raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
-    return replace(study, file=described["path"], text=read_text(folder / "config.yaml"), changes=described["changes"])
+    return replace(study, file=manifest["path"], text=read_text(folder / "config.yaml"), changes=manifest["changes"])

@@ -31,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     written = {file: starter(options.kind, file.stem, edges.name)}
     if options.kind == EDGES:
         written[edges] = (files("flitlab.sim.cli") / "starters" / "edges.txt").read_text("utf-8")
-    there = [path for path in written if path.exists()]
-    if there:
-        complain(*(f"simrun new: {path}: is there already; nothing was written" for path in there))
+    existing = [path for path in written if path.exists()]
+    if existing:
+        complain(*(f"simrun new: {path}: is there already; nothing was written" for path in existing))
         return BAD
     try:
         for path, text in written.items():

@@ -36,16 +36,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, known = _parser()
     words = list(arguments)
     if words and not words[0].startswith("-") and words[0] not in known:
-        meant = near(words[0], known)
-        if meant and not Path(words[0]).exists():
-            parser.error(f"{words[0]}: no such file or command; did you mean {meant!r}?")
+        closest = near(words[0], known)
+        if closest and not Path(words[0]).exists():
+            parser.error(f"{words[0]}: no such file or command; did you mean {closest!r}?")
         words.insert(0, "run")
     elif words and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         words.insert(0, "run")
     options, rest = parser.parse_known_args(words)
     if rest:
-        apart = not any(word.startswith("-") for word in rest)
-        hint = "; a value with blanks needs quotes: --set 'routing={kind: minimal}'" if apart else ""
+        only_values = not any(word.startswith("-") for word in rest)
+        hint = "; a value with blanks needs quotes: --set 'routing={kind: minimal}'" if only_values else ""
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return options
 
@@ -419,8 +419,8 @@ def _load(text: str) -> float:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    index, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
         problem = "must be i/n with i from 1 to n, of at most 9 digits, for instance 2/8"
         raise argparse.ArgumentTypeError(f"{text}: {problem}")

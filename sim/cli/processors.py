@@ -15,11 +15,11 @@ def jobs_of(options: argparse.Namespace, study: Study, cluster: str | None = Non
     """The processes that ``--jobs`` and ``--threads`` ask for; says what becomes of the threads."""
     jobs: int = options.jobs or processes(options.threads)
     if options.threads > 1:
-        complain(*_about_threads(study, jobs, options.threads, cluster))
+        complain(*_thread_notes(study, jobs, options.threads, cluster))
     return jobs
 
 
-def _about_threads(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
+def _thread_notes(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
     """What becomes of ``--threads`` otherwise than one might think, a line each."""
     if not cluster and jobs * threads > cores():
         yield f"--threads {threads}: with --jobs {jobs} that is more threads than the {cores()} processors here"

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     if study is None:
         return BAD
     with tempfile.TemporaryDirectory() as folder:
-        report = run_study(moment(study), Path(folder), options.jobs or cores())
+        report = run_study(short_study(study), Path(folder), options.jobs or cores())
     lines = [_line(case, report.results, report.ceilings) for case in study.cases]
     if options.json:
         print_json({"name": study.name, "exit_code": report.exit_code, "scenarios": lines, "problems": report.problems})
@@ -43,12 +43,12 @@ def run(options: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def moment(study: Study) -> Study:
+def short_study(study: Study) -> Study:
     """The scenarios of a study at two loads and with one seed, for as long as it takes to see that they work."""
-    nothing = OutputsConfig(figures=[], html=False)
+    no_outputs = OutputsConfig(figures=[], html=False)
     cases = [_short(case) for case in study.cases]
     experiment = study.experiment if study.simulates or study.experiment == "metrics" else "ceilings"
-    return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing, budgets=[])
+    return replace(study, experiment=experiment, cases=cases, published=[], outputs=no_outputs, budgets=[])
 
 
 def _short(case: Case) -> Case:
@@ -76,8 +76,8 @@ def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict
     notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in rows)]
 
     def values(*names: str) -> str:
-        found = [next((row[name] for name in names if name in row), None) for row in rows]
-        return ", ".join(number(value) for value in found)
+        row_values = [next((row[name] for name in names if name in row), None) for row in rows]
+        return ", ".join(number(value) for value in row_values)
 
     return {
         "scenario": case.label, "load": values("load"), "accepted": values("accepted", "host_throughput"),

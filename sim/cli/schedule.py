@@ -7,7 +7,7 @@ from typing import Any
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.stored import SUFFIX, described, read_schedule, write_schedule
-from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of, why
+from flitlab.sim.cli.common import complain, error_text, is_input, number, print_json, say, study_of
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD, OK
 
@@ -47,7 +47,7 @@ def _schedule(file: Path, options: argparse.Namespace) -> Schedule | None:
     try:
         return read_schedule(file)
     except (ScheduleError, OSError) as error:
-        complain(f"simrun schedule: {file}: {why(error) if isinstance(error, OSError) else error}")
+        complain(f"simrun schedule: {file}: {error_text(error) if isinstance(error, OSError) else error}")
         return None
 
 
@@ -56,6 +56,6 @@ def _write(schedule: Schedule, path: Path) -> bool:
     try:
         write_schedule(schedule, path)
     except OSError as error:
-        complain(f"--out = {path}: {why(error)}")
+        complain(f"--out = {path}: {error_text(error)}")
         return False
     return True

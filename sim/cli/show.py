@@ -31,11 +31,11 @@ def run(options: argparse.Namespace) -> int:
     category, name = (options.kind, options.name) if options.name else (None, options.kind)
     if category is not None and category not in CATEGORIES:
         return _unknown("category", category, list(CATEGORIES))
-    found = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
-    if not found:
+    categories = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
+    if not categories:
         choices = [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
         return _unknown(category or "name", name, choices)
-    for place in found:
+    for place in categories:
         _print(place, name)
     return 0
 

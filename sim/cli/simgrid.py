@@ -8,7 +8,7 @@ from typing import Any
 
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
-from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
+from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, study_of
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, FAILED
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         if options.out is not None:
             reject_unrelated_folder(options.out, "0/plan.json")
     except (UnrelatedFolder, OSError) as error:
-        complain(f"simrun simgrid: --out {options.out}: {why(error)}")
+        complain(f"simrun simgrid: --out {options.out}: {error_text(error)}")
         return BAD
     rows = []
     for k, case in enumerate(cases):
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             complain(f"{case.label}: {error}")
             return FAILED
         except OSError as error:
-            complain(f"simrun simgrid: {why(error)}")
+            complain(f"simrun simgrid: {error_text(error)}")
             return FAILED
     _show(study.name, rows, options.json)
     return 0
@@ -70,12 +70,12 @@ def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | No
     theirs = by_simgrid(scenario, seed, python, by_latency, folder)
     ours = by_flow(scenario, seed)
     busy = theirs.ranks > 0
-    apart = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
+    deviation = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
     return {
         "scenario": case.label, "seed": seed, "operations": scenario.work.program.operations,
         "flow_ns": ours.makespan, "simgrid_ns": theirs.makespan,
         "difference_percent": 100 * (ours.makespan / theirs.makespan - 1) if theirs.makespan else 0.0,
-        "ranks_mean_percent": 100 * float(apart.mean()) if busy.any() else 0.0,
+        "ranks_mean_percent": 100 * float(deviation.mean()) if busy.any() else 0.0,
         "flow_s": ours.wall_s, "simgrid_s": theirs.wall_s,
     }  # fmt: skip
 

@@ -82,8 +82,8 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
     ]  # fmt: skip
 
     def state(row: Row) -> str:
-        found = status.get((row["scenario"], row["seed"]), Status.OK)
-        return "" if found == Status.OK else found
+        row_status = status.get((row["scenario"], row["seed"]), Status.OK)
+        return "" if row_status == Status.OK else row_status
 
     print_table("collectives, beside what no algorithm passes", [*columns, ("", state)], rows)
 

@@ -23,7 +23,7 @@ from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import Node, load_text, wrap
 from flitlab.sim.exit import BAD, FAILED
 
-Asked = tuple[Topology, list[MetricSpec]]
+TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
 """A topology and what is to be measured of it."""
 
 GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
@@ -32,20 +32,20 @@ GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
 
 def run(options: argparse.Namespace) -> int:
     """Measures, exports or draws the topologies of a configuration, or one described on the command line."""
-    found = _topologies(options)
-    if found is None:
+    topologies = _topologies(options)
+    if topologies is None:
         return BAD
     for option, write in (("export", _export), ("draw", _draw)):
         path = getattr(options, option)
-        if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, found)):
+        if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, topologies)):
             return BAD
     measured, problems = {}, []
-    for label, (topology, metrics) in found.items():
+    for label, (topology, metrics) in topologies.items():
         measured[label], undefined = measure_all(topology, metrics)
         problems += [f"{label}: {problem}" for problem in undefined]
     if options.json:
-        several = [{"scenario": label, **metrics} for label, metrics in measured.items()]
-        print_json(next(iter(measured.values())) if len(measured) == 1 else several)
+        rows = [{"scenario": label, **metrics} for label, metrics in measured.items()]
+        print_json(next(iter(measured.values())) if len(measured) == 1 else rows)
     else:
         _print(measured)
     complain(*problems)
@@ -61,7 +61,7 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
             say(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
 
 
-def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
+def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | None:
     """By label, equal ones once; None after the mistakes have been printed."""
     errors: list[Diagnostic] = []
     metrics = _metrics(options.metrics, errors)
@@ -76,11 +76,11 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
         study = study_of(options, experiment="metrics")
         if study is None:
             return None
-        first: dict[str, tuple[str, Asked]] = {}
+        distinct: dict[str, tuple[str, TopologyAndMetrics]] = {}
         for case in study.cases:
             topology = case.topology
-            first.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
-        return dict(first.values())
+            distinct.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
+        return dict(distinct.values())
     graph = {"topology": {"kind": "file", "path": options.file}}
     root = wrap(graph, "topology") if is_graph else parse_spec(options.file, errors)
     draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), errors)
@@ -142,18 +142,20 @@ def _without_idle_seed(root: Node) -> Node:
     return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
-def _write(option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], found: dict[str, Asked]) -> bool:
+def _write(
+    option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], topologies: dict[str, TopologyAndMetrics]
+) -> bool:
     """Writes the only topology and says what the file does not hold; False after saying why it cannot be."""
-    if len(found) != 1:
-        complain(f"{option}: the configuration has {len(found)} topologies; choose one by --set")
+    if len(topologies) != 1:
+        complain(f"{option}: the configuration has {len(topologies)} topologies; choose one by --set")
         return False
     try:
-        lost = list(write(next(iter(found.values()))[0], path))
+        omitted = list(write(next(iter(topologies.values()))[0], path))
     except (OSError, ValueError) as error:
         complain(f"{option}: {getattr(error, 'strerror', None) or error}")
         return False
-    if lost:
-        complain(f"{option}: this format does not hold {', '.join(lost)}")
+    if omitted:
+        complain(f"{option}: this format does not hold {', '.join(omitted)}")
     return True
 
 

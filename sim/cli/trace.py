@@ -97,8 +97,8 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
     scenario = _scenario(case)
     events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
     if options.json:
-        told = [_plain_event(event, scenario.topology) for event in events]
-        print_json({**head, **_plain(life, scenario.topology), **_account(life, case), "events": told})
+        plain_events = [_plain_event(event, scenario.topology) for event in events]
+        print_json({**head, **_plain(life, scenario.topology), **_account(life, case), "events": plain_events})
         return 0
     topology, hosts = scenario.topology, host_names(scenario.topology)
     source, destination = (
@@ -140,22 +140,30 @@ def _title(head: dict[str, Any]) -> str:
 def _sentence(event: Event, life: Life, topology: Topology) -> str:
     """An event as a person reads it."""
     switches, hosts = switch_names(topology), host_names(topology)
-    here = "" if event.switch is None else f"switch {switches.label(event.switch)}"
+    switch = "" if event.switch is None else f"switch {switches.label(event.switch)}"
     host = "" if event.host is None else f"host {hosts.label(event.host)}"
     on = "" if event.vc is None else f" on VC {event.vc}"
-    way = "" if event.channel is None else f" by channel {event.channel}"
-    to = f"host {hosts.label(life.destination)}" if event.to is None else f"switch {switches.label(event.to)}{way}{on}"
+    by_channel = "" if event.channel is None else f" by channel {event.channel}"
+    to = (
+        f"host {hosts.label(life.destination)}"
+        if event.to is None
+        else f"switch {switches.label(event.to)}{by_channel}{on}"
+    )
     if event.event == "arrived":
-        by = f" from switch {switches.label(topology.src[event.channel])}{way}" if event.channel is not None else ""
-        return f"head arrives at {here}{by}{on}"
+        by = (
+            f" from switch {switches.label(topology.src[event.channel])}{by_channel}"
+            if event.channel is not None
+            else ""
+        )
+        return f"head arrives at {switch}{by}{on}"
     return {
         "created": f"created at {host}",
         "sent": f"leaves the source queue of {host}{on}",
-        "eligible": f"may be granted at {here}",
-        "allocated": f"gets a VC at {here} towards {to}",
-        "granted": f"granted: {here} -> {to}",
-        "deflected": f"deflected: {here} -> {to}",
-        "tail": f"tail leaves {here}",
+        "eligible": f"may be granted at {switch}",
+        "allocated": f"gets a VC at {switch} towards {to}",
+        "granted": f"granted: {switch} -> {to}",
+        "deflected": f"deflected: {switch} -> {to}",
+        "tail": f"tail leaves {switch}",
         "delivered": f"tail delivered to {host}",
     }[event.event]
 

@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import complain, is_input, say, study_of, why
+from flitlab.sim.cli.common import complain, error_text, is_input, say, study_of
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD
 
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         say(str(animate(case.scenario, case.label, load, seed, options.ticks, path)))
     except OSError as error:
-        complain(f"--out = {why(error)}")
+        complain(f"--out = {error_text(error)}")
         return BAD
     except ValueError as error:
         complain(f"simrun view: {error}")

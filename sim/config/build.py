@@ -90,38 +90,40 @@ class Builder:
 
     def build(self, draft: Draft) -> Built | None:
         """One scenario, or None once everything that is wrong is refused."""
-        parts, metrics = self.components.build(draft), metrics_of(draft)
-        if parts.topology is None:
+        components, metrics = self.components.build(draft), metrics_of(draft)
+        if components.topology is None:
             return None
         metric_mappings = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
         if draft.experiment == "metrics":
-            timeline_of_ceilings(draft, parts)
-            return Built(parts.build_topology, metrics, None, None, "", {**parts.plain, "metrics": metric_mappings})
-        if draft.switching is None or has_unsupported_background(draft, parts.traffic):
+            timeline_of_ceilings(draft, components)
+            return Built(
+                components.build_topology, metrics, None, None, "", {**components.plain, "metrics": metric_mappings}
+            )
+        if draft.switching is None or has_unsupported_background(draft, components.traffic):
             return None  # what follows from its defaults would only confuse
         if draft.experiment == "load_sweep" or draft.runs_program:
-            return self._simulated(draft, parts, draft.switching)
-        return _for_ceilings(draft, parts, metrics, {"metrics": metric_mappings} if metric_mappings else {})
+            return self._simulated(draft, components, draft.switching)
+        return _for_ceilings(draft, components, metrics, {"metrics": metric_mappings} if metric_mappings else {})
 
-    def _simulated(self, draft: Draft, parts: Components, spec: SwitchingSpec) -> Built | None:
+    def _simulated(self, draft: Draft, components: Components, spec: SwitchingSpec) -> Built | None:
         before = len(draft.errors)
         reject_keys_of_other_modes(draft, spec)
         if draft.experiment == "collective":
-            return self._for_collective(draft, parts, spec, before)
+            return self._for_collective(draft, components, spec, before)
         if draft.experiment == "application":
             has_jobs = isinstance(draft.mapping("application"), list)
-            return (self._for_jobs if has_jobs else self._for_application)(draft, parts, spec, before)
-        if parts.traffic is not None and parts.source is not None:
-            validate_loads(draft, parts.traffic, parts.source)
+            return (self._for_jobs if has_jobs else self._for_application)(draft, components, spec, before)
+        if components.traffic is not None and components.source is not None:
+            validate_loads(draft, components.traffic, components.source)
         if not counts_flows(draft):
             is_run_too_long(draft)
-        return self._with_discipline(draft, parts, spec, before)
+        return self._with_discipline(draft, components, spec, before)
 
-    def _for_application(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_application(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With a program on the hosts and its traffic."""
-        topology, application = parts.topology, draft.spec("application")
+        topology, application = components.topology, draft.spec("application")
         assert topology is not None
-        messages = _messages(draft, parts, spec)
+        messages = _messages(draft, components, spec)
         program = None if application is None else self.components.program(draft, application, topology.hosts)
         if program is not None:
             validate_program(draft, program, topology, messages)
@@ -136,35 +138,35 @@ class Builder:
         if not placed:
             return None
         ranks = _Ranks(program, *placed, messages)
-        built = self._with_program(draft, parts, spec, before, ranks)
+        built = self._with_program(draft, components, spec, before, ranks)
         if built is not None:
             scenario = cast("_OfProgram", built.scenario)
             tuned = self.components.tuned(draft, application, scenario, topology.hosts)
             if tuned is not None:
-                built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
+                built = self._with_program(draft, components, spec, before, replace(ranks, program=tuned))
         own = {"application": plain_of(application), "placement": plain_of(placement_spec)}
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
-    def _for_jobs(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_jobs(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program of several jobs on hosts of their own."""
-        assert parts.topology is not None
-        messages = _messages(draft, parts, spec)
-        jobs = jobs_of(draft, self.components, parts.topology, messages)
+        assert components.topology is not None
+        messages = _messages(draft, components, spec)
+        jobs = jobs_of(draft, self.components, components.topology, messages)
         if not jobs:
             return None
-        built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
+        built = self._with_program(draft, components, spec, before, _Ranks(*workload_of(jobs), messages))
         if built is not None:
             tuned = tuned_jobs(draft, self.components, jobs, cast("_OfProgram", built.scenario))
             if tuned != jobs:
                 jobs = tuned
-                built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
+                built = self._with_program(draft, components, spec, before, _Ranks(*workload_of(jobs), messages))
         own = {"application": [job.plain for job in jobs], "placement": None}
         return None if built is None else replace(built, jobs=tuple(jobs), resolved={**built.resolved, **own})
 
-    def _for_collective(self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int) -> Built | None:
+    def _for_collective(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program that an algorithm makes of a collective."""
-        assert parts.topology is not None
-        question = question_of(draft, parts.topology) if len(draft.errors) == before else None
+        assert components.topology is not None
+        question = question_of(draft, components.topology) if len(draft.errors) == before else None
         plan = question and plan_of(draft, *question, self.components.memoized)
         if not question or plan is None:
             return None
@@ -173,12 +175,12 @@ class Builder:
             self.components.order(
                 draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm")
             )
-        messages = _messages(draft, parts, spec)
+        messages = _messages(draft, components, spec)
         if len(draft.errors) > before:
             return None
         ranks = _Ranks(plan.program, plan.host, plan.notes, messages)
-        parts = parts if plan.routes is None else replace(parts, routes=plan.routes)
-        built = self._with_program(draft, parts, spec, before, ranks)
+        components = components if plan.routes is None else replace(components, routes=plan.routes)
+        built = self._with_program(draft, components, spec, before, ranks)
         assert draft.config.collective is not None
         plain = draft.config.collective.model_dump(mode="json", exclude_none=True)
         own = {"collective": {**plain, "algorithm": question[1].model_dump(mode="json", exclude_none=True)}}
@@ -187,13 +189,13 @@ class Builder:
         return replace(built, collective=without_program(*question, plan), resolved={**built.resolved, **own})
 
     def _with_program(
-        self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks"
+        self, draft: Draft, components: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks"
     ) -> Built | None:
         """The scenario of a program on the hosts; None once it is refused."""
-        assert parts.topology is not None
+        assert components.topology is not None
         source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
-        traffic = traffic_of(ranks.program, ranks.host, parts.topology)
-        built = self._with_discipline(draft, replace(parts, traffic=traffic, source=source), spec, before, ranks)
+        traffic = traffic_of(ranks.program, ranks.host, components.topology)
+        built = self._with_discipline(draft, replace(components, traffic=traffic, source=source), spec, before, ranks)
         max_ticks = draft.config.measure.max_ticks
         own = {
             "loads": None, "messages": plain_messages(draft.config.messages, counts_flows(draft)),
@@ -202,18 +204,23 @@ class Builder:
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
     def _with_discipline(
-        self, draft: Draft, parts: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
+        self, draft: Draft, components: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
     ) -> Built | None:
         """The scenario of a discipline; None if anything was refused since there were ``before`` mistakes."""
-        topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
+        topology, routes, traffic, source = (
+            components.topology,
+            components.routes,
+            components.traffic,
+            components.source,
+        )
         assert topology is not None
         transport = transport_of(draft) if counts_flows(draft) else None
-        discipline, certificate = self._discipline(draft, parts, spec, transport, before)
+        discipline, certificate = self._discipline(draft, components, spec, transport, before)
         if discipline is None or traffic is None or source is None or len(draft.errors) > before:
             return None
         timeline = None
         if routes is not None:
-            timeline = timeline_of(draft, parts, topology, routes, discipline, spec.tick_ns)
+            timeline = timeline_of(draft, components, topology, routes, discipline, spec.tick_ns)
         if len(draft.errors) > before:
             return None
         instance = Instance(topology, traffic, routes)
@@ -230,18 +237,18 @@ class Builder:
             draft.warn(warning.key or "switching", str(warning))
         scenario = Scenario(instance, discipline, work, timeline)
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
-        plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
+        plain = {**_resolved(draft, components), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
             in_force = getattr(discipline, "transport", transport)
-            plain |= plain_flows(draft, parts.plain["routing"], in_force, not discipline.endless)
+            plain |= plain_flows(draft, components.plain["routing"], in_force, not discipline.endless)
         plain |= plain_timeline(draft, timeline)
-        return Built(parts.build_topology, [], instance, scenario, certificate, plain, timeline=timeline)
+        return Built(components.build_topology, [], instance, scenario, certificate, plain, timeline=timeline)
 
     def _discipline(
-        self, draft: Draft, parts: Components, spec: SwitchingSpec, transport: TransportSpec | None, before: int
+        self, draft: Draft, components: Components, spec: SwitchingSpec, transport: TransportSpec | None, before: int
     ) -> tuple[Discipline | None, str]:
         """The discipline in force, and why it cannot deadlock; None once it is refused, or where parts are missing."""
-        topology, routes, source = parts.topology, parts.routes, parts.source
+        topology, routes, source = components.topology, components.routes, components.source
         assert topology is not None
         if counts_flows(draft):
             validate_flow_times(draft)
@@ -249,7 +256,7 @@ class Builder:
             draft.reject(error.key or "switching", str(error), error.choices)
         if routes is None or source is None or (counts_flows(draft) and transport is None):
             return None, ""
-        setting = _setting(draft, parts, topology, routes, source, transport)
+        setting = _setting(draft, components, topology, routes, source, transport)
         return self._certified(draft, spec, setting, len(draft.errors) > before)
 
     def _certified(
@@ -286,12 +293,12 @@ class Builder:
         return certificate
 
 
-def _messages(draft: Draft, parts: Components, spec: SwitchingSpec) -> Messages | None:
+def _messages(draft: Draft, components: Components, spec: SwitchingSpec) -> Messages | None:
     """What all messages have in common; None where flows carry them, or once that is refused."""
     if counts_flows(draft):
         reject_flit_keys(draft)
         return None
-    deflects = spec.discipline.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
+    deflects = spec.discipline.mode == "deflection" or (components.routes is not None and components.routes.deflection)
     return messages_of(draft, spec.tick_ns, deflects)
 
 
@@ -315,29 +322,34 @@ class _Ranks:
 
 
 def _setting(
-    draft: Draft, parts: Components, topology: Topology, routes: Routes, source: Source, transport: TransportSpec | None
+    draft: Draft,
+    components: Components,
+    topology: Topology,
+    routes: Routes,
+    source: Source,
+    transport: TransportSpec | None,
 ) -> Setting:
     flows = draft.source or SourceConfig()
     return Setting(
-        topology, routes, source.flits, parts.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
+        topology, routes, source.flits, components.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
         flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
     )  # fmt: skip
 
 
 def _for_ceilings(
-    draft: Draft, parts: Components, metrics: list[MetricSpec], metric_keys: dict[str, Any]
+    draft: Draft, components: Components, metrics: list[MetricSpec], metric_keys: dict[str, Any]
 ) -> Built | None:
     """Without a routing, the ceilings that would need one are omitted, with that reason."""
-    if parts.topology is None or parts.traffic is None or parts.source is None:
+    if components.topology is None or components.traffic is None or components.source is None:
         return None
-    instance = Instance(parts.topology, parts.traffic, parts.routes)
-    timeline = timeline_of_ceilings(draft, parts)
-    resolved = {**_resolved(draft, parts), **metric_keys, **plain_timeline(draft, timeline)}
-    return Built(parts.build_topology, metrics, instance, None, "", resolved, timeline=timeline)
+    instance = Instance(components.topology, components.traffic, components.routes)
+    timeline = timeline_of_ceilings(draft, components)
+    resolved = {**_resolved(draft, components), **metric_keys, **plain_timeline(draft, timeline)}
+    return Built(components.build_topology, metrics, instance, None, "", resolved, timeline=timeline)
 
 
-def _resolved(draft: Draft, parts: Components) -> dict[str, Any]:
+def _resolved(draft: Draft, components: Components) -> dict[str, Any]:
     config = draft.config
     in_ticks = config.measure.model_dump(mode="json", exclude={"seconds", "window"})
     measure = {**in_ticks, "max_ticks": config.measure.longest}
-    return {**parts.plain, "loads": config.plain_loads, "seeds": config.seeds, "measure": measure}
+    return {**components.plain, "loads": config.plain_loads, "seeds": config.seeds, "measure": measure}

@@ -95,10 +95,10 @@ class _UnplacedJob:
         return self.config.name or str(self.spec.kind)
 
 
-def jobs_of(draft: Draft, parts: ComponentBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
+def jobs_of(draft: Draft, components: ComponentBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
     """The jobs of a configuration, in its order; none once anything is refused. messages: None in flows."""
     before = len(draft.errors)
-    unplaced = list(_unplaced_jobs(draft, parts, topology, messages))
+    unplaced = list(_unplaced_jobs(draft, components, topology, messages))
     _reject_duplicate_names(draft, unplaced)
     ranks = sum(job.program.ranks for job in unplaced)
     if ranks > topology.hosts and len(draft.errors) == before:
@@ -106,7 +106,7 @@ def jobs_of(draft: Draft, parts: ComponentBuilder, topology: Topology, messages:
         draft.reject("application", f"{problem}; every rank needs one of its own")
     if len(draft.errors) > before:
         return []
-    return _place_jobs(draft, parts, topology, unplaced)
+    return _place_jobs(draft, components, topology, unplaced)
 
 
 def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
@@ -123,18 +123,18 @@ def isolated(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Dis
 
 
 def tuned_jobs(
-    draft: Draft, parts: ComponentBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
+    draft: Draft, components: ComponentBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
 ) -> list[Job]:
     """The jobs, those that ask for the best algorithms with those that are best for each alone on its hosts."""
     tuned = []
     for job in jobs:
-        program = parts.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.place)
+        program = components.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.place)
         tuned.append(job if program is None else replace(job, program=arriving(program, job.start_ns)))
     return tuned
 
 
 def _unplaced_jobs(
-    draft: Draft, parts: ComponentBuilder, topology: Topology, messages: Messages | None
+    draft: Draft, components: ComponentBuilder, topology: Topology, messages: Messages | None
 ) -> Iterator[_UnplacedJob]:
     """The jobs that are well-formed; what is wrong with others is refused. Without ``ranks`` one has the hosts left."""
     free_hosts = topology.hosts
@@ -150,12 +150,12 @@ def _unplaced_jobs(
         if free_hosts <= 0 and spec.ranks is None:
             draft.reject(place, f"has no host left: the jobs before it have all {topology.hosts}; give each its ranks")
             continue
-        program = parts.program(draft, spec, topology.hosts if spec.ranks is not None else free_hosts, place)
+        program = components.program(draft, spec, topology.hosts if spec.ranks is not None else free_hosts, place)
         if program is None:
             continue
         free_hosts -= program.ranks
         validate_calculations(draft, program, messages, place)
-        parts.order(draft, program, rendezvous_of(draft.config.messages), place)
+        components.order(draft, program, rendezvous_of(draft.config.messages), place)
         yield _UnplacedJob(place, config, spec, program)
 
 
@@ -168,7 +168,7 @@ def _reject_duplicate_names(draft: Draft, jobs: Sequence[_UnplacedJob]) -> None:
 
 
 def _place_jobs(
-    draft: Draft, parts: ComponentBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]
+    draft: Draft, components: ComponentBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]
 ) -> list[Job]:
     """The jobs on hosts; jobs that name their hosts come first. None of them if a placement is rejected.
 
@@ -183,7 +183,7 @@ def _place_jobs(
         if spec is None:
             continue
         free = np.setdiff1d(np.arange(topology.hosts), np.fromiter(job_of_host, np.int64, len(job_of_host)))
-        placed = parts.placement(draft, spec, topology, job.program, place, free)
+        placed = components.placement(draft, spec, topology, job.program, place, free)
         if placed is None:
             continue
         taken = next((host for host in placed[0].tolist() if host in job_of_host), None)

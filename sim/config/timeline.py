@@ -48,7 +48,12 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
 
 
 def timeline_of(
-    draft: Draft, parts: Components, topology: Topology, routes: Routes, discipline: Discipline, flit_ns: float | None
+    draft: Draft,
+    components: Components,
+    topology: Topology,
+    routes: Routes,
+    discipline: Discipline,
+    flit_ns: float | None,
 ) -> Timeline | None:
     """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
 
@@ -77,7 +82,7 @@ def timeline_of(
         tick_ns = discipline.tick_ns(topology, flit_ns)
     except SpecError:
         return None  # the start of the run names what is wrong with the network
-    timeline = _build_timeline(draft, parts, tick_ns)
+    timeline = _build_timeline(draft, components, tick_ns)
     if timeline is None:
         return None
     _reject_late_events(draft, timeline, discipline)
@@ -97,7 +102,7 @@ def place_of_event(draft: Draft, key: str) -> str:
     return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
-def timeline_of_ceilings(draft: Draft, parts: Components) -> Timeline | None:
+def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | None:
     """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
 
     Ticks are nanoseconds, as nothing runs that would have others.
@@ -107,7 +112,7 @@ def timeline_of_ceilings(draft: Draft, parts: Components) -> Timeline | None:
     if draft.experiment != "ceilings":
         draft.reject("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
         return None
-    return _build_timeline(draft, parts, Fraction(1))
+    return _build_timeline(draft, components, Fraction(1))
 
 
 def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
@@ -117,12 +122,14 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _build_timeline(draft: Draft, parts: Components, tick_ns: Fraction | None) -> Timeline | None:
+def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | None) -> Timeline | None:
     """The timeline that events make, or None once it is refused."""
-    assert parts.topology is not None
+    assert components.topology is not None
     events = draft.config.timeline or ()
     try:
-        return make_timeline(parts.topology, events, parts.routing, parts.routes, tick_ns, parts.replan)
+        return make_timeline(
+            components.topology, events, components.routing, components.routes, tick_ns, components.replan
+        )
     except SpecError as error:
         draft.reject(error.key or "timeline", str(error), error.choices)
         return None

@@ -35,7 +35,7 @@ ROWS = "ceilings"
 
 
 @dataclass
-class Job:
+class CeilingJob:
     """Ceilings that one call computes, for all cases to which they apply.
 
     case: any of them. instance: of the case, or of an epoch of it. users: their indices. rows: one dict per ceiling,
@@ -52,7 +52,7 @@ class Job:
     problem: str = ""
 
     @property
-    def asked_of(self) -> Instance:
+    def hashed_instance(self) -> Instance:
         """The instance with what these ceilings depend on: routes, which may be large, only where one of them does."""
         routed = any(spec.routes != "unused" for spec in self.specs)
         return self.instance if routed else replace(self.instance, routes=None)
@@ -60,12 +60,12 @@ class Job:
     @cached_property
     def bounds(self) -> "list[Bound]":
         """The distinct certificates among the rows. Made once, so that what is derived from them can be kept."""
-        found: dict[str, Bound] = {}
+        bounds: dict[str, Bound] = {}
         for row in self.rows or ():
             if (lengths := row["certificate"]) is not None:
                 bound = Bound(row["ceiling"], row["load"], _certificate(lengths))
-                found.setdefault(content_hash(lengths, row["load"]), bound)
-        return list(found.values())
+                bounds.setdefault(content_hash(lengths, row["load"]), bound)
+        return list(bounds.values())
 
 
 class Optimum(NamedTuple):
@@ -104,9 +104,9 @@ class CeilingRuns:
                 self._read(job)
         known = {job.id: job for job in self.jobs}
         cases = list(enumerate(study.all_cases))
-        self._of_case = {index: [known[id] for id in _parts(case)] for index, case in cases}
+        self._of_case = {index: [known[id] for id in _calls_of_case(case)] for index, case in cases}
         self._of_epoch = {
-            (index, epoch.number): [known[id] for id in _epoch_parts(case, epoch)]
+            (index, epoch.number): [known[id] for id in _calls_of_epoch(case, epoch)]
             for index, case in cases
             for epoch in case.epochs
         }
@@ -126,7 +126,7 @@ class CeilingRuns:
         """What is delivered in an epoch of a case is checked against these; epoch: its number, from 1."""
         return [bound for job in self._of_epoch[index, epoch] for bound in job.bounds]
 
-    def _all(self, index: int) -> list[Job]:
+    def _all(self, index: int) -> list[CeilingJob]:
         """The jobs of a case and of all its epochs."""
         epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.all_cases[index].epochs]
         return [*self._of_case[index], *(job for jobs in epochs for job in jobs)]
@@ -144,11 +144,11 @@ class CeilingRuns:
             job = self.jobs[place]
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
-            given = case.program if of_program else job.asked_of
-            assert given is not None
-            file = self.store.scenario(given, given.content_hash)
+            work = case.program if of_program else job.hashed_instance
+            assert work is not None
+            file = self.store.scenario(work, work.content_hash)
 
-            def done(outcome: Outcome, job: Job = job) -> None:
+            def done(outcome: Outcome, job: CeilingJob = job) -> None:
                 self._done(job, outcome)
                 bar.advance()
 
@@ -157,30 +157,30 @@ class CeilingRuns:
             arguments = (file, job.specs, job.case.grid, folder)
             yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, place)
 
-    def _recall(self, job: Job) -> bool:
+    def _recall(self, job: CeilingJob) -> bool:
         """Whether the rows of a job are known, or are in the folder by now."""
         if job.rows is None and self.save_to is None:
             self._read(job)
-            self._tell(job)
+            self._notify_points(job)
         return job.rows is not None
 
-    def _read(self, job: Job) -> None:
+    def _read(self, job: CeilingJob) -> None:
         stored = self.store.record(f"ceilings/{job.id}.json")
-        if stored is not None and not _is_whole(stored.get(ROWS), job.specs):
+        if stored is not None and not _is_complete(stored.get(ROWS), job.specs):
             self.store.quarantine(f"ceilings/{job.id}.json", "is no result of ceilings")
             stored = None
         job.rows = None if stored is None else stored[ROWS]
 
-    def _done(self, job: Job, outcome: Outcome) -> None:
+    def _done(self, job: CeilingJob, outcome: Outcome) -> None:
         job.problem = outcome.problem
         if outcome.problem:
             job.rows = _failure_rows(job.specs, outcome.problem)
         else:
             job.rows = [_row(ceiling) for ceiling in outcome.result]
             self.store.write_record(f"ceilings/{job.id}.json", {ROWS: job.rows})
-        self._tell(job)
+        self._notify_points(job)
 
-    def _tell(self, job: Job) -> None:
+    def _notify_points(self, job: CeilingJob) -> None:
         for index in job.users:
             if self.bounds(index) is not None:
                 self.ready(index)
@@ -193,18 +193,18 @@ class CeilingRuns:
         """Rows as those of ceilings.csv of one case, or of what is measured for a budget."""
         case = self.study.all_cases[index]
         order = [spec.kind for spec in case.ceilings]
-        found = [row for job in self._of_case[index] for row in job.rows or ()]
+        rows = [row for job in self._of_case[index] for row in job.rows or ()]
         for epoch in case.epochs:
-            found += [_of_epoch(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
+            rows += [_epoch_row(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
-        found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
-        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
+        rows.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
+        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in rows]
 
     def optimum(self, index: int) -> "Optimum | None":
         """The maximum concurrent flow of a case as far as it is known; None if it was not asked for."""
         return _optimum(row for job in self._of_case[index] for row in job.rows or ())
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """The ceilings of a case as columns, and which of them failed."""
         columns = ceiling_columns(self.rows_of(index))
         failed = [f"{_kinds(job)}: {job.problem}" for job in self._all(index) if job.problem]
@@ -243,7 +243,7 @@ class CeilingRuns:
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
 
 
-def _work(job: Job) -> int:
+def _work(job: CeilingJob) -> int:
     """About how much there is to compute: pairs that send times channels, of what is no linear program next to none."""
     topology, traffic = job.instance.topology, job.instance.traffic
     if all(spec.growth is None for spec in job.specs):
@@ -253,7 +253,7 @@ def _work(job: Job) -> int:
     return min(senders**2, entries) * topology.channels
 
 
-def _kinds(job: Job) -> str:
+def _kinds(job: CeilingJob) -> str:
     return ", ".join(spec.kind for spec in job.specs)
 
 
@@ -264,31 +264,31 @@ def ceiling_columns(rows: Iterable[dict[str, Any]]) -> dict[str, float | None]:
     upper end of what is known at both; of a ceiling at a load the name is ``<ceiling>@<load>``. Of a ceiling that is
     asked for twice, by two methods, the first counts.
     """
-    found: dict[str, float | None] = {}
+    columns: dict[str, float | None] = {}
     for row in rows:
         name = row["ceiling"] if row["load"] is None else f"{row['ceiling']}@{row['load']:g}"
         lower, upper = row["lower"], row["upper"]
-        if name not in found:
-            found |= {name: upper} if lower is None else {name: lower, f"{name}.upper": upper}
-    return found
+        if name not in columns:
+            columns |= {name: upper} if lower is None else {name: lower, f"{name}.upper": upper}
+    return columns
 
 
-def _jobs(cases: Sequence[Case]) -> list[Job]:
+def _jobs(cases: Sequence[Case]) -> list[CeilingJob]:
     """One job for every ceiling of every scenario, but for those that share a flow; equal ones are one job."""
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, CeilingJob] = {}
     for index, case in enumerate(cases):
-        for key, specs in _parts(case).items():
+        for key, specs in _calls_of_case(case).items():
             assert case.instance is not None
-            jobs.setdefault(key, Job(key, case, case.instance, specs)).users.append(index)
+            jobs.setdefault(key, CeilingJob(key, case, case.instance, specs)).users.append(index)
         for epoch in case.epochs:
-            for key, specs in _epoch_parts(case, epoch).items():
+            for key, specs in _calls_of_epoch(case, epoch).items():
                 assert epoch.instance is not None
-                users = jobs.setdefault(key, Job(key, case, epoch.instance, specs)).users
+                users = jobs.setdefault(key, CeilingJob(key, case, epoch.instance, specs)).users
                 users += [index] if index not in users else []
     return list(jobs.values())
 
 
-def _epoch_parts(case: Case, epoch: ScenarioEpoch) -> dict[str, list[CeilingSpec]]:
+def _calls_of_epoch(case: Case, epoch: ScenarioEpoch) -> dict[str, list[CeilingSpec]]:
     """The ceilings of an epoch that are one call each, by id; none where hosts are cut off. No program is as long."""
     specs = [spec for spec in case.ceilings if not spec.of_program]
     return {} if epoch.instance is None else _calls(epoch.instance, specs, case.grid)
@@ -305,13 +305,13 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
     return upper * float(instance.traffic.rate.mean()) / nic if equal else None
 
 
-def _of_epoch(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
+def _epoch_row(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
     """A row of ceilings.csv of an epoch, whose number ends its name."""
     note = "; ".join(filter(None, (epoch.epoch.words, row["note"])))
     return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}
 
 
-def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
+def _calls_of_case(case: Case) -> dict[str, list[CeilingSpec]]:
     """The ceilings of a scenario, as it was built, that are one call each, by id."""
     return {} if case.instance is None else _calls(case.instance, case.ceilings, case.grid, case.program)
 
@@ -320,9 +320,9 @@ def _calls(
     instance: Instance, specs: Sequence[CeilingSpec], grid: list[float], program: Scenario | None = None
 ) -> dict[str, list[CeilingSpec]]:
     """Ceilings of an instance that are one call each, by id; arguments as of :func:`ceilings_id`."""
-    together = [spec for spec in specs if spec.of_one_flow]
-    alone = [[spec] for spec in specs if spec not in together]
-    return {ceilings_id(instance, some, grid, program): some for some in [together, *alone] if some}
+    shared = [spec for spec in specs if spec.of_one_flow]
+    single = [[spec] for spec in specs if spec not in shared]
+    return {ceilings_id(instance, some, grid, program): some for some in [shared, *single] if some}
 
 
 def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
@@ -337,21 +337,21 @@ def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
 
 def stored_optimum(folder: Path, case: Case) -> Optimum | None:
     """The result of :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
-    return _optimum(row for name in names_of(case) for row in stored_rows(folder, name))
+    return _optimum(row for name in ceiling_ids(case) for row in stored_rows(folder, name))
 
 
 def stored_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """The rows of ``ceilings/<name>.json``, with what certifies them; none if there is no such file that is whole."""
     try:
-        found = read_record(folder, f"ceilings/{name}.json")
+        record = read_record(folder, f"ceilings/{name}.json")
     except RecordError:
         return []
-    return [] if found is None else found[ROWS]
+    return [] if record is None else record[ROWS]
 
 
-def names_of(case: Case) -> list[str]:
+def ceiling_ids(case: Case) -> list[str]:
     """Ids of the ceilings of a scenario: ``ceilings/<id>.json`` holds them with what certifies them."""
-    return list(_parts(case))
+    return list(_calls_of_case(case))
 
 
 def _row(ceiling: Any) -> dict[str, Any]:
@@ -364,7 +364,7 @@ def _row(ceiling: Any) -> dict[str, Any]:
     return row
 
 
-def _is_whole(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
+def _is_complete(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
     """Whether these are rows of all ceilings asked for: a file that somebody has changed is as good as none."""
     names = {*COLUMNS[1:], "certificate"}
     if not isinstance(rows, list) or not all(isinstance(row, dict) and names <= row.keys() for row in rows):

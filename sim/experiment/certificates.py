@@ -31,11 +31,11 @@ CONFIGURATION = "config.resolved.yaml"
 INDEX = "certificates.json"
 
 
-class _Part(BaseModel):
+class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class OfScenario(_Part):
+class ScenarioEntry(_Entry):
     """A scenario of the configuration by its number, and the content hashes of what it is made of."""
 
     scenario: int = Field(ge=0)
@@ -45,7 +45,7 @@ class OfScenario(_Part):
     routes: str
 
     @classmethod
-    def of(cls, index: int, label: str, instance: Instance) -> "OfScenario":
+    def of(cls, index: int, label: str, instance: Instance) -> "ScenarioEntry":
         """routes: '' if the scenario has none."""
         routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
@@ -54,7 +54,7 @@ class OfScenario(_Part):
         )  # fmt: skip
 
 
-class OfFile(_Part):
+class CertificateEntry(_Entry):
     """A certificate, the numbers of the scenarios it is for, and what it claims; None: no load, an end not claimed."""
 
     file: str
@@ -66,7 +66,7 @@ class OfFile(_Part):
     upper: float | None
 
     @classmethod
-    def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "OfFile":
+    def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "CertificateEntry":
         """What a file in the folder of certificates claims, with its hash."""
         saved = Saved.read(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
@@ -77,12 +77,12 @@ class OfFile(_Part):
 CLAIMS = ("load", "lower", "upper")
 
 
-class Index(_Part):
+class Index(_Entry):
     """What a folder of certificates holds. configuration: SHA-256 of :data:`CONFIGURATION`."""
 
     configuration: str
-    scenarios: list[OfScenario]
-    certificates: list[OfFile]
+    scenarios: list[ScenarioEntry]
+    certificates: list[CertificateEntry]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Verdict:
     """
 
     file: str
-    of: OfScenario | None = None
+    of: ScenarioEntry | None = None
     claimed: Saved | None = None
     proven: Verified | None = None
     problem: str = ""
@@ -144,11 +144,11 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
     replace_file(folder / CONFIGURATION, text)
     scenarios = [
-        OfScenario.of(index, case.label, case.instance)
+        ScenarioEntry.of(index, case.label, case.instance)
         for index, case in enumerate(study.cases) if case.instance is not None
     ]  # fmt: skip
     files = [
-        OfFile.of(folder, file, indices)
+        CertificateEntry.of(folder, file, indices)
         for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
     ]  # fmt: skip
     index = Index(configuration=sha256(folder / CONFIGURATION), scenarios=scenarios, certificates=files)
@@ -212,8 +212,8 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
     for one, case in zip(index.scenarios, cases, strict=True):
         assert case.instance is not None
-        found = OfScenario.of(one.scenario, case.label, case.instance)
-        wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(found, name)]
+        configured = ScenarioEntry.of(one.scenario, case.label, case.instance)
+        wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(configured, name)]
         if wrong:
             raise _WrongError(INDEX, f"scenario {one.label}: the configuration gives another {wrong[0]}")
     for entry in index.certificates:
@@ -228,14 +228,14 @@ def _check_hash(folder: Path, name: str, expected: str) -> None:
     if not file.resolve().is_relative_to(folder.resolve()):
         raise _WrongError(name, "lies outside of the folder")
     try:
-        found = sha256(file)
+        digest = sha256(file)
     except OSError as error:
         raise _WrongError(name, f"cannot be read: {error.strerror or error}") from None
-    if found != expected:
+    if digest != expected:
         raise _WrongError(name, "is not the file that the index names: its SHA-256 is another")
 
 
-def _verdicts(folder: Path, entry: OfFile, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
+def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
     """What came of verifying a certificate for each scenario that the index says it is for."""
     saved: Saved | None = None
     problem = ""
@@ -269,17 +269,17 @@ def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[
     return Verdict(file, None, saved, proven, proven.unproven(saved))
 
 
-def _instance(number: int, case: Case, saved: Saved) -> tuple[OfScenario, Instance]:
+def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Instance]:
     """What a certificate is of: the scenario as it was built, or the epoch of it with the same network and routes."""
     assert case.instance is not None
-    whole = OfScenario.of(number, case.label, case.instance)
+    whole_run = ScenarioEntry.of(number, case.label, case.instance)
     for epoch in case.epochs:
         if epoch.instance is None:
             continue
-        of = OfScenario.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
-        if whole.topology != saved.topology == of.topology and saved.routes in ("", of.routes):
+        of = ScenarioEntry.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
+        if whole_run.topology != saved.topology == of.topology and saved.routes in ("", of.routes):
             return of, epoch.instance
-    return whole, case.instance
+    return whole_run, case.instance
 
 
 def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:
@@ -295,7 +295,7 @@ def _row(saved: Saved) -> str:
     return saved.ceiling + (f" at load {saved.load:g}" if saved.load == saved.load else "")
 
 
-def _check_claims(entry: OfFile, saved: Saved) -> None:
+def _check_claims(entry: CertificateEntry, saved: Saved) -> None:
     """Raises unless the index claims what the certificate does."""
     for name in ("ceiling", *CLAIMS):
         listed, own = getattr(entry, name), getattr(saved, name)

@@ -54,7 +54,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
         raise ClusterError("must be tcp://host:port or tls://host:port of a Dask scheduler, or slurm:key=value,...")
     jobs = _slurm(rest) if kind == "slurm" else None
     if jobs is None:
-        _knock(address)
+        _check_scheduler(address)
     try:
         client = Client(address if jobs is None else jobs, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -71,7 +71,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
             jobs.close()
 
 
-def _knock(address: str) -> None:
+def _check_scheduler(address: str) -> None:
     """Whether a scheduler answers, before a client is made that would try for ever. Raises :class:`ClusterError`."""
     from distributed import Security
     from distributed.comm.core import connect
@@ -79,8 +79,8 @@ def _knock(address: str) -> None:
     arguments = Security().get_connection_args("client")
     if address.startswith("tls://") and arguments.get("ssl_context") is None:
         raise ClusterError(NO_CERTIFICATES)
-    if is_open(address):
-        say(f"--cluster {address}: {OPEN}")
+    if is_unprotected(address):
+        say(f"--cluster {address}: {UNPROTECTED}")
 
     async def try_it() -> None:
         comm = await connect(address, timeout=TIMEOUT, **arguments)
@@ -98,7 +98,7 @@ NO_CERTIFICATES = (
     "TLS needs certificates, which Dask's configuration names (distributed.comm.tls); see docs/cluster.md, Trust"
 )
 
-OPEN = (
+UNPROTECTED = (
     "whoever reaches the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a tunnel "
     "to localhost; see docs/cluster.md, Trust"
 )
@@ -107,7 +107,7 @@ SECURE = ("tls", "wss", "inproc")
 """Protocols of Dask that let nobody in without a certificate, or lead nowhere else."""
 
 
-def is_open(address: str) -> bool:
+def is_unprotected(address: str) -> bool:
     """Whether others may be able to speak to what answers there.
 
     >>> [is_open(f"{where}:8786") for where in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
@@ -132,31 +132,31 @@ def _slurm(options: str) -> Any:
         from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # it has no __all__
     except ImportError:
         raise ClusterError("needs dask-jobqueue, which is not installed: pip install 'flitlab[cluster]'") from None
-    given: dict[str, Any] = {"cores": 1, "processes": 1}
+    parameters: dict[str, Any] = {"cores": 1, "processes": 1}
     for part in filter(None, options.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key:
             raise ClusterError(f"{part}: must be key=value, for instance slurm:jobs=8,memory=4GB,queue=short")
-        given[key.strip()] = value if ":" in value else resolve(value)  # a time is no number
-    jobs = given.pop("jobs", 1)
+        parameters[key.strip()] = value if ":" in value else resolve(value)  # a time is no number
+    jobs = parameters.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
         raise ClusterError(f"jobs={jobs}: must be a number of jobs")
-    if "memory" not in given:
+    if "memory" not in parameters:
         raise ClusterError("memory is missing: what a job may use, for instance slurm:jobs=8,memory=4GB")
-    wanted = given.pop("security", True) is not False
-    secure = _secure(given) if wanted else {}
+    wants_tls = parameters.pop("security", True) is not False
+    secure = _secure(parameters) if wants_tls else {}
     try:
-        cluster = SLURMCluster(**given, **secure)
+        cluster = SLURMCluster(**parameters, **secure)
     except (TypeError, ValueError, OSError) as error:
         raise ClusterError(str(error).partition(". ")[0]) from None
     if not secure:
-        why = "the package cryptography is missing (pip install 'flitlab[cluster]')" if wanted else "security=false"
-        say(f"--cluster slurm: no TLS, {why}: {OPEN}")
+        why = "the package cryptography is missing (pip install 'flitlab[cluster]')" if wants_tls else "security=false"
+        say(f"--cluster slurm: no TLS, {why}: {UNPROTECTED}")
     cluster.scale(jobs=jobs)
     return cluster
 
 
-def _secure(given: dict[str, Any]) -> dict[str, Any]:
+def _secure(parameters: dict[str, Any]) -> dict[str, Any]:
     """Parameters for a scheduler and workers that speak only to each other and to us; {} if TLS cannot be had.
 
     The private key of the workers is a file that only this user can read, in a folder that the nodes share.
@@ -166,8 +166,8 @@ def _secure(given: dict[str, Any]) -> dict[str, Any]:
     import dask
 
     configured = dask.config.get("jobqueue.slurm.shared-temp-directory", None)
-    place = {} if configured or "shared_temp_directory" in given else {"shared_temp_directory": str(Path.home())}
-    return {"security": True, **place}
+    folder = {} if configured or "shared_temp_directory" in parameters else {"shared_temp_directory": str(Path.home())}
+    return {"security": True, **folder}
 
 
 class DaskPool:
@@ -181,13 +181,13 @@ class DaskPool:
         self._state = source_hash()
         self._plugins = tuple((name, _text(name)) for name in plugins)
         self._contents: dict[Path, Any] = {}
-        self._threads, self._asked = 0, 0.0
+        self._threads, self._checked_at = 0, 0.0
 
     @property
-    def room(self) -> int:
+    def max_in_flight(self) -> int:
         """Calls that may be under way: a few are on their way to a worker."""
-        if time.monotonic() - self._asked > REFRESH:
-            self._threads, self._asked = sum(self._client.nthreads().values()), time.monotonic()
+        if time.monotonic() - self._checked_at > REFRESH:
+            self._threads, self._checked_at = sum(self._client.nthreads().values()), time.monotonic()
         return 2 * max(1, self._threads)
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
@@ -196,7 +196,7 @@ class DaskPool:
         sent = pickle.dumps((call, arguments))
         future = self._executor.submit(carry_out, self._state, self._plugins, sent, *contents)
         answer: Future[Outcome] = Future()
-        future.add_done_callback(lambda future: _pass_on(future, answer))
+        future.add_done_callback(lambda future: _forward_result(future, answer))
         return answer
 
     def _content(self, path: Path) -> Any:
@@ -221,7 +221,7 @@ def _text(plugin: str) -> str | None:
     return Path(plugin).read_text("utf-8") if plugin.endswith(".py") else None
 
 
-def _pass_on(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
+def _forward_result(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
     from distributed import KilledWorker
 
     try:
@@ -236,7 +236,7 @@ def _pass_on(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
         answer.set_exception(ClusterError(f"{type(error).__name__}: {error}"))
 
 
-def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], sent: bytes, *contents: bytes) -> bytes:
+def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], call_bytes: bytes, *contents: bytes) -> bytes:
     """Makes a call, in a worker, and returns the pickled outcome.
 
     state: hash of the sources that the caller has. sent: function and arguments, pickled, as only a process that has
@@ -247,9 +247,9 @@ def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], sent: byt
     if source_hash() != state:
         raise ClusterError("a worker has another version of flitlab or Numba: results would not be the same")
     _load(plugins)
-    call, arguments = pickle.loads(sent)
-    given = iter(contents)
-    return pickle.dumps(call(*(next(given) if isinstance(part, ScenarioFile) else part for part in arguments)))
+    call, arguments = pickle.loads(call_bytes)
+    payloads = iter(contents)
+    return pickle.dumps(call(*(next(payloads) if isinstance(part, ScenarioFile) else part for part in arguments)))
 
 
 _loading = threading.Lock()

@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Least:
+class LowerBound:
     """What is known of the time of a collective without simulating it, in nanoseconds.
 
     bound: the least that any algorithm needs; by, proof: what it follows from. reachable: of the best schedule that is
@@ -39,27 +39,27 @@ class Least:
     reachable: float | None
 
 
-class Leasts:
+class LowerBounds:
     """The bounds of all scenarios of a study, those of one network and collective computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Bounds | FluidError] = {}
         self._latencies: dict[tuple[Any, ...], Latency] = {}
 
-    def of(self, case: Case) -> Least | None:
+    def of(self, case: Case) -> LowerBound | None:
         """The bounds of a scenario; None where there are none.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` where its numbers are too large to be exact.
         """
-        asked, scenario = case.collective, case.program
-        if asked is None or scenario is None:
+        collective, scenario = case.collective, case.program
+        if collective is None or scenario is None:
             return None
-        found, messages, latency = self._bounds(asked), scenario.work.messages, self._latency(scenario)
-        flits = Fraction(asked.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
-        least, tick = found.at(flits, latency), messages.tick_ns
-        times = [time for time in (found.upper and found.upper[0], asked.plan.reaches) if time is not None]
+        bounds, messages, latency = self._bounds(collective), scenario.work.messages, self._latency(scenario)
+        flits = Fraction(collective.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
+        least, tick = bounds.at(flits, latency), messages.tick_ns
+        times = [time for time in (bounds.upper and bounds.upper[0], collective.plan.reaches) if time is not None]
         reachable = float(min(times) * flits * latency.pace * tick) if times else None
-        return Least(float(least.time * tick), least.by, _told(least), reachable)
+        return LowerBound(float(least.time * tick), least.by, _proof_text(least), reachable)
 
     def proof(self, case: Case) -> "Bound | None":
         """What bounds a scenario by bandwidth alone; None where nothing does."""
@@ -76,10 +76,10 @@ class Leasts:
             self._latencies[key] = Latency.of(scenario.topology, discipline, unit)
         return self._latencies[key]
 
-    def _bounds(self, asked: Collective) -> "Bounds":
+    def _bounds(self, collective: Collective) -> "Bounds":
         from flitlab.fluid.collective.bounds import bounds
 
-        question = asked.question
+        question = collective.question
         key = (question.topology.content_hash, question.collective, question.ranks, question.root)
         if key not in self._known:
             bounded = Bounded(question.collective, question.ranks, question.root)
@@ -87,39 +87,41 @@ class Leasts:
                 self._known[key] = bounds(question.topology, bounded)
             except FluidError as error:
                 self._known[key] = error
-        found = self._known[key]
-        if isinstance(found, FluidError):
-            raise found
-        return found
+        outcome = self._known[key]
+        if isinstance(outcome, FluidError):
+            raise outcome
+        return outcome
 
 
-def _told(least: "Bound") -> str:
+def _proof_text(least: "Bound") -> str:
     return "" if least.proof is None else least.proof.text
 
 
 def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows of collectives.csv, and what is wrong with some; a result below its bound gets the status for that."""
-    leasts, rows, problems = Leasts(), [], []
+    bounds, rows, problems = LowerBounds(), [], []
     by_label = {case.label: case for case in study.cases}
     for result in results:
         case = by_label[result["scenario"]]
         if case.collective is None:
             continue
         try:
-            least = leasts.of(case)
+            bound = bounds.of(case)
         except FluidError as error:
-            least = None
+            bound = None
             problems.append(f"{case.label}: no bound: {error}")
-        row = dict(_row(case, case.collective, result, least))
+        row = dict(_row(case, case.collective, result, bound))
         rows.append(row)
         if row.get("efficiency") is not None and row["efficiency"] > 1 + ROUNDING:
             result["status"] = Status.CEILING_VIOLATED
-            result["message"] = f"is done before the bound by {row['bound_by']} allows: {row['proof']}{_doubt(case)}"
+            result["message"] = (
+                f"is done before the bound by {row['bound_by']} allows: {row['proof']}{_plugin_hint(case)}"
+            )
             problems.append(f"{case.label}: {result['message']}")
     return rows, problems
 
 
-def _doubt(case: Case) -> str:
+def _plugin_hint(case: Case) -> str:
     """What to think of first where an algorithm is a user's own: its program is not followed chunk by chunk."""
     assert case.collective is not None
     if spec_class("algorithm", case.collective.algorithm).__module__.startswith("flitlab."):
@@ -127,23 +129,25 @@ def _doubt(case: Case) -> str:
     return "; the algorithm is a plugin's: look first whether its program does all of the collective"
 
 
-def _row(case: Case, asked: Collective, result: Mapping[str, Any], least: Least | None) -> Iterator[tuple[str, Any]]:
+def _row(
+    case: Case, collective: Collective, result: Mapping[str, Any], bound: LowerBound | None
+) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
-    question, plan = asked.question, asked.plan
+    question, plan = collective.question, collective.plan
     bus = float(KINDS[question.collective].bus(question.count))
     time = result.get("total_ns")
     yield from {"scenario": case.label, **case.keys, "seed": result["seed"]}.items()
-    yield from {"kind": question.collective, "algorithm": asked.algorithm, "ranks": question.count}.items()
+    yield from {"kind": question.collective, "algorithm": collective.algorithm, "ranks": question.count}.items()
     yield from {"size_bytes": question.size, "time_ns": time}.items()
-    if least is not None:
-        yield from {"bound_ns": least.bound, "bound_by": least.by, "reachable_ns": least.reachable}.items()
-        yield "efficiency", least.bound / time if time else None
+    if bound is not None:
+        yield from {"bound_ns": bound.bound, "bound_by": bound.by, "reachable_ns": bound.reachable}.items()
+        yield "efficiency", bound.bound / time if time else None
     yield from {
         "algbw": question.size / time if time else None,
         "busbw": question.size * bus / time if time else None,
     }.items()
-    if least is not None:
-        yield "busbw_bound", question.size * bus / least.bound if least.bound else None
+    if bound is not None:
+        yield "busbw_bound", question.size * bus / bound.bound if bound.bound else None
     yield from {"trees": plan.trees, "chunks": plan.chunks, "depth": plan.depth}.items()
-    if least is not None:
-        yield "proof", least.proof
+    if bound is not None:
+        yield "proof", bound.proof

@@ -48,7 +48,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.experiments import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
 from flitlab.sim.engines.table import alone
-from flitlab.sim.experiment.origin import processor
+from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.saturation import questions
 from flitlab.sim.measure.windows import longest_probe
 
@@ -153,7 +153,7 @@ class Cost:
 def load_of(case: Case, load: float) -> Load:
     """The traffic of a case at a load. More than the channels can carry is not carried."""
     scenario = _scenario(case)
-    hops, full = _hops(scenario.instance), _full(scenario.instance)
+    hops, full = _hops(scenario.instance), _full_rate(scenario.instance)
     carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
     packets = carried if isinstance(scenario.switching, Wormhole) else carried / scenario.source.mean_flits
     return Load(packets * (hops + 1), carried / full)
@@ -163,11 +163,11 @@ def full_load(case: Case) -> float:
     """The load at which all channels between switches would be full; infinite where there are none."""
     assert case.instance is not None
     traffic = case.instance.traffic
-    left = _full(case.instance) - float(traffic.sent(0).sum())
+    left = _full_rate(case.instance) - float(traffic.sent(0).sum())
     return max(left, 0.0) / max(float(traffic.rate.sum()), 1e-9)
 
 
-def _full(instance: Instance) -> float:
+def _full_rate(instance: Instance) -> float:
     """Flits per tick of all hosts at which all channels between switches would be full."""
     if instance.topology.channels == 0:
         return math.inf
@@ -226,24 +226,24 @@ class Prices:
         """Prices of the discipline of a scenario in an engine; those of plugins are taken for virtual cut-through."""
         model = scenario.switching
         if isinstance(model, Datagram):
-            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _of_datagrams(engine))
+            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _prices_of_datagram(engine))
             return price
         if isinstance(model, Spray):
-            price = self._price(f"{engine} {model.mode}", lambda: _of_spray(engine))
+            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_spray(engine))
             return price
         if isinstance(model, Flow):
-            price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
+            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_flow(engine))
             return price
         mode = model.mode if isinstance(model, Timed) else Vct.mode
         shared = isinstance(model, Vct | Wormhole) and model.shared_input
         adaptive = isinstance(model, Vct | Wormhole) and scenario.routes.select == ADAPTIVE
         name = f"{engine} {mode}" + (", shared inputs" if shared else "") + (", adaptive" if adaptive else "")
-        price = self._price(name, lambda: _of(engine, mode, shared, adaptive))
+        price = self._price(name, lambda: _prices_of_packets(engine, mode, shared, adaptive))
         return price
 
     def of_ceiling(self, kind: str) -> float:
         """Seconds of a ceiling of the smaller network."""
-        seconds: float = self._price(f"ceiling {kind}", lambda: _of_ceiling(kind))
+        seconds: float = self._price(f"ceiling {kind}", lambda: _price_of_ceiling(kind))
         return seconds
 
     def _price(self, name: str, measure: Callable[[], Any]) -> Any:
@@ -261,10 +261,10 @@ class Prices:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        prices = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return prices if isinstance(prices, dict) else {}
 
 
 @cache
@@ -298,7 +298,7 @@ def _size(scenario: Scenario) -> int:
     return scenario.topology.channels + scenario.topology.hosts
 
 
-def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
+def _prices_of_packets(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
     """Prices of a discipline whose packets are made of flits."""
     from flitlab.sim.measure.measure import measure
     from flitlab.sim.measure.point import Measure
@@ -311,8 +311,8 @@ def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, A
         return _timed(lambda: measure(name, _scenario(case), load, 1, Measure(0, length, None)))
 
     start, started = run(small, IDLE, 1), run(large, IDLE, 1)
-    few, many = (_scenario(case).topology.switches for case in (small, large))
-    pairs = max((started - start) / (many**2 - few**2), 0.0)
+    small_switches, large_switches = (_scenario(case).topology.switches for case in (small, large))
+    pairs = max((started - start) / (large_switches**2 - small_switches**2), 0.0)
     still = max(run(small, IDLE, ticks) - start, 0.0)
 
     def hop(case: Case, fill: float, length: int, rest: float) -> float:
@@ -320,15 +320,19 @@ def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, A
         return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
 
     hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
-    short = max(ticks * few // many, ticks // 10)  # in fewer, memory is used for the first time
-    grown = hop(large, FILLED[1], short, started + still * short * many / (few * ticks)) / max(hops[1], 1e-12)
+    short = max(ticks * small_switches // large_switches, ticks // 10)  # in fewer, memory is used for the first time
+    grown = hop(large, FILLED[1], short, started + still * short * large_switches / (small_switches * ticks)) / max(
+        hops[1], 1e-12
+    )
     return {
-        "point": max(start - pairs * few**2, 0.0), "pairs": pairs, "idle": still / (few * ticks), "hop": hops,
-        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(many / few), 0, 1)), "size": _size(_scenario(small)),
+        "point": max(start - pairs * small_switches**2, 0.0), "pairs": pairs,
+        "idle": still / (small_switches * ticks), "hop": hops,
+        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(large_switches / small_switches), 0, 1)),
+        "size": _size(_scenario(small)),
     }  # fmt: skip
 
 
-def _of_datagrams(name: str) -> dict[str, Any]:
+def _prices_of_datagram(name: str) -> dict[str, Any]:
     """Prices of mode datagram."""
     from flitlab.sim.measure.datagram import Window
     from flitlab.sim.measure.measure import measure
@@ -344,7 +348,7 @@ def _of_datagrams(name: str) -> dict[str, Any]:
     return {"point": start, "hop": one, "hop_of_many": many}
 
 
-def _of_spray(name: str) -> dict[str, Any]:
+def _prices_of_spray(name: str) -> dict[str, Any]:
     """Prices of mode spray."""
     from flitlab.sim.measure.datagram import Window
     from flitlab.sim.measure.measure import measure
@@ -359,7 +363,7 @@ def _of_spray(name: str) -> dict[str, Any]:
     return {"point": max(start - few * hop, 0.0), "hop": hop}
 
 
-def _in_mode_flow(name: str) -> dict[str, Any]:
+def _prices_of_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective
@@ -382,7 +386,7 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
     return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
 
 
-def _of_ceiling(kind: str) -> float:
+def _price_of_ceiling(kind: str) -> float:
     from flitlab.fluid.ceilings import ceilings
 
     case = _network(SIZES[0], "vct")
@@ -413,17 +417,17 @@ def _runs(case: Case) -> list[tuple[float, float]]:
 
     For loads that are not known there are others that are like them; the last probes of a search are its longest.
     """
-    given = [(load, 1.0) for load in case.loads]
+    runs = [(load, 1.0) for load in case.loads]
     if case.placing is None:
-        return given
-    alike = min(PLACED * full_load(case), 1.0)
+        return runs
+    placed_load = min(PLACED * full_load(case), 1.0)
     if isinstance(case.placing, AdaptiveConfig):
-        return given + [(alike, 1.0)] * max(case.placing.points - len(case.loads), 1)
+        return runs + [(placed_load, 1.0)] * max(case.placing.points - len(case.loads), 1)
     warmup, ticks = case.measure.warmup, case.measure.ticks
     first = ticks // 10 if isinstance(warmup, str) else warmup
     longest = longest_probe(first, ticks, case.placing.longest) / (first + ticks)
     short = max(questions(case.placing.tolerance) - LONG_PROBES, 0)
-    return given + [(alike, 1.0)] * short + [(alike, longest)] * LONG_PROBES
+    return runs + [(placed_load, 1.0)] * short + [(placed_load, longest)] * LONG_PROBES
 
 
 def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
@@ -437,10 +441,10 @@ def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) 
     if isinstance(scenario.switching, Spray):
         seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
         return seconds
-    here, switches = load_of(case, load), scenario.topology.switches
-    each = float(np.interp(here.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
-    ticks = length * _ticks(case, here.fill)
-    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+    traffic, switches = load_of(case, load), scenario.topology.switches
+    each = float(np.interp(traffic.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
+    ticks = length * _ticks(case, traffic.fill)
+    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * traffic.hops)
     return seconds
 
 
@@ -498,17 +502,19 @@ def memory(cases: Sequence[Case]) -> float:
     if not simulated:
         return COMPILED_BYTES
     largest = max(simulated, key=lambda case: case.topology.switches**2 + case.topology.channels)
-    return COMPILED_BYTES + _held(_scenario(largest)) + _bytes(largest, max(load for load, _ in _runs(largest)))
+    return (
+        COMPILED_BYTES + _route_bytes(_scenario(largest)) + _run_bytes(largest, max(load for load, _ in _runs(largest)))
+    )
 
 
-def _held(scenario: Scenario) -> float:
+def _route_bytes(scenario: Scenario) -> float:
     """Bytes of the routes of a scenario, which at thousands of switches are nearly all that it holds."""
     routes = scenario.routes
     parts = [*vars(routes).values(), *(routes.paths or ())]
     return float(sum(part.nbytes for part in parts if isinstance(part, np.ndarray)))
 
 
-def _bytes(case: Case, load: float) -> float:
+def _run_bytes(case: Case, load: float) -> float:
     """Memory that one run allocates, its results among it."""
     from flitlab.sim.engines.start import start
 
@@ -518,8 +524,8 @@ def _bytes(case: Case, load: float) -> float:
         return run + OPERATION * scenario.work.program.operations
     if scenario.switching.counts == FLOWS:
         return run
-    here = load_of(case, load)
-    packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, here.fill)
+    traffic = load_of(case, load)
+    packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, traffic.fill)
     return run + PAIR * min(packets, scenario.topology.switches**2)
 
 
@@ -527,9 +533,9 @@ def _allocated(call: Callable[[], Any]) -> float:
     """Bytes that a call allocates at most, beyond what there is."""
     tracemalloc.start()
     try:
-        kept = call()
+        result = call()
         peak = tracemalloc.get_traced_memory()[1]
-        del kept
+        del result
     finally:
         tracemalloc.stop()
     return float(peak)
@@ -537,7 +543,7 @@ def _allocated(call: Callable[[], Any]) -> float:
 
 def wall(costs: Sequence[Cost], jobs: int, threads: int = 1) -> float:
     """Seconds until all points are done, by so many processes of so many threads."""
-    faster = [1 + THREAD * (threads - 1) if cost.shared else 1.0 for cost in costs]
-    longest = max((cost.longest / times for cost, times in zip(costs, faster, strict=True)), default=0.0)
-    whole = sum(cost.seconds / times for cost, times in zip(costs, faster, strict=True))
-    return max(whole / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)
+    speedups = [1 + THREAD * (threads - 1) if cost.shared else 1.0 for cost in costs]
+    longest = max((cost.longest / times for cost, times in zip(costs, speedups, strict=True)), default=0.0)
+    total = sum(cost.seconds / times for cost, times in zip(costs, speedups, strict=True))
+    return max(total / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)

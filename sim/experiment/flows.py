@@ -14,7 +14,7 @@ from flitlab.models.switching.spray import Spray
 from flitlab.sim.config.study import Case
 
 
-def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
+def mcf_columns(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
     """Further columns of a point, if ``mcf`` is known; none where the network changes.
 
     Of endless flows: the maximum concurrent flow gives every pair of hosts the same part of its demand. ``efficiency``:
@@ -33,9 +33,9 @@ def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, flo
     if not isinstance(scenario.switching, Datagram) or not scenario.switching.endless:
         return {}
     nic = scenario.topology.host_capacity
-    found = {"host_throughput_mcf": optimum * float(scenario.traffic.rate.mean()) / nic}
+    columns = {"host_throughput_mcf": optimum * float(scenario.traffic.rate.mean()) / nic}
     least = _least_part(case, record)
-    return found if math.isnan(least) else {"efficiency": least * nic / optimum, **found}
+    return columns if math.isnan(least) else {"efficiency": least * nic / optimum, **columns}
 
 
 def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> dict[str, float]:
@@ -53,10 +53,14 @@ def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> d
 def _least_part(case: Case, record: Mapping[str, Any]) -> float:
     """Of what every pair gets, in network interfaces, over its demand at load 1; NaN without flows."""
     assert case.scenario is not None
-    source, target, demand = (part.tolist() for part in case.scenario.traffic.pairs())
-    got: dict[tuple[int, int], float] = defaultdict(float)
+    src_host, dst_host, demand = (part.tolist() for part in case.scenario.traffic.pairs())
+    received: dict[tuple[int, int], float] = defaultdict(float)
     for flow in record.get("detail", {}).get("flows", ()):
         if flow["subflow"] == "":
-            got[flow["source"], flow["target"]] += flow["throughput"]
-    pairs = zip(source, target, demand, strict=True)
-    return min((got[s, t] / amount for s, t, amount in pairs if amount > 0), default=math.nan) if got else math.nan
+            received[flow["source"], flow["target"]] += flow["throughput"]
+    pairs = zip(src_host, dst_host, demand, strict=True)
+    return (
+        min((received[s, t] / amount for s, t, amount in pairs if amount > 0), default=math.nan)
+        if received
+        else math.nan
+    )

@@ -112,18 +112,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        found = json.loads(read_file(file))
+        manifest = json.loads(read_file(file))
     except (OSError, ValueError, RecursionError):
         raise ManifestError(f"{file}: is damaged, or not the manifest of a run") from None
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise ManifestError(f"{file}: is not the manifest of a run")
     try:
-        _Manifest.model_validate(found)
+        _Manifest.model_validate(manifest)
     except ValidationError:
         errors: list[Diagnostic] = []
-        validated(_Manifest, ConfigDocument(wrap(found, str(file)), errors), (), found)
+        validated(_Manifest, ConfigDocument(wrap(manifest, str(file)), errors), (), manifest)
         raise ManifestError("; ".join(map(str, errors)) or f"{file}: is not the manifest of a run") from None
-    return found
+    return manifest
 
 
 def reject_special_files(folder: Path) -> None:
@@ -150,18 +150,18 @@ def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
     return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
 
 
-def no_run(folder: Path) -> str:
+def run_problem(folder: Path) -> str:
     """Why a folder is not that of a run; '' if it is."""
     try:
         reject_special_files(folder)
-        found = read_manifest(folder)
+        manifest = read_manifest(folder)
     except (UnrelatedFolder, ManifestError) as error:
         return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    if set(MARKS) <= found.keys():
+    if set(MARKS) <= manifest.keys():
         return ""
-    return f"its {MANIFEST} is not that of a run" if found else f"it holds no {MANIFEST}"
+    return f"its {MANIFEST} is not that of a run" if manifest else f"it holds no {MANIFEST}"
 
 
 def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
@@ -178,7 +178,7 @@ def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
     else:
         reject_special_files(folder)
         if mark == MANIFEST and not is_empty:
-            problem = no_run(folder)
+            problem = run_problem(folder)
     if problem:
         raise UnrelatedFolder(f"is not empty and not ours ({problem}): choose another folder")
 

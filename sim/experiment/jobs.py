@@ -25,35 +25,35 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dic
         if not case.jobs:
             continue
         shared = records(case)
-        apart = [(one, records(one.isolated), ceilings.found(places[id(one.isolated)])[0]) for one in case.jobs]
+        runs = [(one, records(one.isolated), ceilings.columns_of(places[id(one.isolated)])[0]) for one in case.jobs]
         for seed, record in shared.items():
-            for one, alone, bounds in apart:
-                if seed in alone:
+            for one, isolated, bounds in runs:
+                if seed in isolated:
                     head = {"scenario": case.label, **case.keys, "seed": seed}
-                    rows.append({**head, **dict(_row(one, record, alone[seed], bounds))})
+                    rows.append({**head, **dict(_row(one, record, isolated[seed], bounds))})
     return rows
 
 
 def _row(
-    one: JobCase, shared: Mapping[str, Any], alone: Mapping[str, Any], bounds: Mapping[str, float | None]
+    one: JobCase, shared: Mapping[str, Any], isolated: Mapping[str, Any], bounds: Mapping[str, float | None]
 ) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
     job = one.job
-    mine = _ranks(shared)[job.ranks]
-    time, by_itself = _time(job, mine), _time(job, _ranks(alone))
+    shared_ranks = _ranks(shared)[job.ranks]
+    time, isolated_time = _time(job, shared_ranks), _time(job, _ranks(isolated))
     bound = bounds.get("makespan")
     bound = None if bound is None else bound - job.start_ns
     yield from {"job": job.name, "kind": job.kind, "ranks": job.program.ranks, "start_ns": job.start_ns}.items()
-    yield from {"time_ns": time, "alone_ns": by_itself, "slowdown": _ratio(time, by_itself)}.items()
+    yield from {"time_ns": time, "alone_ns": isolated_time, "slowdown": _ratio(time, isolated_time)}.items()
     yield from {"bound_ns": bound, "efficiency": _ratio(bound, time)}.items()
-    yield from {name: sum(row[name] for row in mine) for name in ("messages", "bytes")}.items()
-    yield "status", alone["status"] if alone["status"] != Status.OK else shared["status"]
+    yield from {name: sum(row[name] for row in shared_ranks) for name in ("messages", "bytes")}.items()
+    yield "status", isolated["status"] if isolated["status"] != Status.OK else shared["status"]
 
 
 def _ranks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of ranks.csv of a run; none if it failed."""
-    found: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
-    return found
+    rows: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
+    return rows
 
 
 def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:
@@ -70,10 +70,10 @@ def _ratio(one: float | None, other: float) -> float:
 
 def add_slowdowns(results: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds the mean and the greatest slowdown of all jobs to rows of results.csv. rows: those of jobs.csv."""
-    found: dict[tuple[str, int], list[float]] = {}
+    by_point: dict[tuple[str, int], list[float]] = {}
     for row in rows:
-        found.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])
+        by_point.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])
     for result in results:
-        slowdowns = found.get((result["scenario"], result["seed"]))
+        slowdowns = by_point.get((result["scenario"], result["seed"]))
         if slowdowns:
             result |= {"job_slowdown_mean": fmean(slowdowns), "job_slowdown_max": max(slowdowns)}

@@ -14,8 +14,8 @@ from flitlab.models.switching.discipline import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.experiment.ceilings import names_of
-from flitlab.sim.experiment.origin import machine, source, versions
+from flitlab.sim.experiment.ceilings import ceiling_ids
+from flitlab.sim.experiment.provenance import machine, source, versions
 from flitlab.sim.experiment.saturation import is_search
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import measure_of
@@ -96,7 +96,7 @@ def _scenario(case: Case) -> dict[str, Any]:
         },
         "seeds": case.seeds,
         "loads": case.loads,
-        "ceilings": names_of(case),
+        "ceilings": ceiling_ids(case),
     }  # fmt: skip
     described |= {"traffic": {"hash": instance.traffic.content_hash, "notes": instance.traffic.notes}}
     if instance.routes is not None:

@@ -64,7 +64,7 @@ class MetricRuns:
         self.records[case.label] = record
         bar.advance()
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """The metrics of a case, and which of them have no meaning for it."""
         record = self.records.get(self.study.cases[index].label, {"metrics": {}, "problem": ""})
         return record["metrics"], record["problem"]
@@ -75,9 +75,9 @@ class MetricRuns:
 
 
 def _id(topology: Topology, metrics: list[MetricSpec]) -> str:
-    asked = [metric.model_dump(mode="json") for metric in metrics]
+    mappings = [metric.model_dump(mode="json") for metric in metrics]
     notes = repr(topology.notes)  # are a part of what is printed
-    return content_hash("metrics", SEMANTICS_VERSION, topology.kind, topology.content_hash, notes, asked)[:ID_DIGITS]
+    return content_hash("metrics", SEMANTICS_VERSION, topology.kind, topology.content_hash, notes, mappings)[:ID_DIGITS]
 
 
 def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:

@@ -32,15 +32,15 @@ def is_drawn(network: Network) -> bool:
 
 def redrawn(network: Network, draw: int) -> Network:
     """A network with ``draw`` added to every seed: of the topology, its slow links and failures, and of the traffic."""
-    found = {category: dict(parameters) for category, parameters in network.items()}
-    for category, parameters in found.items():
+    redrawn_network = {category: dict(parameters) for category, parameters in network.items()}
+    for category, parameters in redrawn_network.items():
         field = spec_class(category, parameters["kind"]).model_fields.get("seed")
         if field is not None:
             parameters["seed"] = parameters.get("seed", field.get_default()) + draw
     for key in ("capacity_of", "failures"):
-        if drawn := found["topology"].get(key):
-            found["topology"][key] = {**drawn, "seed": drawn.get("seed", 1) + draw}
-    return found
+        if drawn := redrawn_network["topology"].get(key):
+            redrawn_network["topology"][key] = {**drawn, "seed": drawn.get("seed", 1) + draw}
+    return redrawn_network
 
 
 def build(network: Network) -> tuple[Topology, Traffic]:
@@ -59,10 +59,10 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
         routes = None
         if routing := network.get("routing"):
             routes = routes_for(make("routing", **routing), topology, traffic)
-        found = ceilings(Instance(topology, traffic, routes), [spec])[0]
-        if found.method == "omitted":
-            return Outcome(problem=found.note)
-        return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
+        bound = ceilings(Instance(topology, traffic, routes), [spec])[0]
+        if bound.method == "omitted":
+            return Outcome(problem=bound.note)
+        return Outcome({name: getattr(bound, name) for name in ("lower", "upper", "method", "seconds", "note")})
     except SpecError as error:
         return Outcome(problem=str(error))
     except BaseException as error:
@@ -76,8 +76,8 @@ def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     spent = CpuTime()
     try:
         topology, traffic = build(network)
-        found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
-        return Outcome({**found, "seconds": spent.seconds, "note": ""})
+        result: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
+        return Outcome({**result, "seconds": spent.seconds, "note": ""})
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}
         return Outcome({**ends, "seconds": spent.seconds, "note": str(error)})

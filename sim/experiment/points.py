@@ -17,11 +17,11 @@ from flitlab.models.timeline.epochs import Left
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.table import kernels_of
-from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
+from flitlab.sim.experiment.application import bound_columns, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
-from flitlab.sim.experiment.flows import beside_mcf
-from flitlab.sim.experiment.named import with_names
+from flitlab.sim.experiment.flows import mcf_columns
+from flitlab.sim.experiment.labels import with_names
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import (
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
 
-SOONER = "ended sooner than its lower bound"
+BELOW_BOUND = "ended sooner than its lower bound"
 """What is wrong with a program that does."""
 
 FLOW_TABLES = ("flows", "transports")
 """Tables of runs of flows: of each flow, and of transports side by side."""
 
-NEVER = 2.0
+UNREACHABLE_LOAD = 2.0
 """A load that no point reaches."""
 
 
@@ -108,17 +108,17 @@ class PointRuns:
         self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
-            self._recall(point)
+            self._load_stored(point)
         self._placed: dict[tuple[int, Question, int], Point] = {}
         self.placements = placements(self.cases)
         for placement in self.placements:
-            self._go_on(placement)
+            self._advance(placement)
 
-    def _recall(self, point: Point) -> None:
+    def _load_stored(self, point: Point) -> None:
         """Takes the record that the folder holds, if it is as good as a new one."""
         name = f"points/{point.id}.json"
         record = self.store.record(name)
-        if record is not None and not _is_whole(record):
+        if record is not None and not _is_complete(record):
             self.store.quarantine(name, "is no result of a point")
         elif record is not None and self._is_as_good(point, record):
             self._keep(point, record)
@@ -149,14 +149,16 @@ class PointRuns:
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
         """Calls for everything that is missing; None while the next depends on one that is under way."""
         known = self.missing
-        asked = {point.id for point in known}
+        submitted = {point.id for point in known}
         yield from (self._task(point, bar) for point in known)
-        while open_ := [placement for placement in self.placements if not placement.ended]:
-            point = next((point for placement in open_ for point in self._wanted(placement, asked)), None)
+        while searching := [placement for placement in self.placements if not placement.ended]:
+            point = next(
+                (point for placement in searching for point in self._missing_points(placement, submitted)), None
+            )
             if point is not None:
-                asked.add(point.id)
+                submitted.add(point.id)
                 yield self._task(point, bar)
-            elif any(not placement.ended for placement in open_):
+            elif any(not placement.ended for placement in searching):
                 yield None
 
     def _task(self, point: Point, bar: Progress) -> Task:
@@ -169,7 +171,10 @@ class PointRuns:
             bar.advance(row.get("ticks") or 0, point.case.label, {**row, "load": point.load, "seed": point.seed})
 
         def skip() -> bool:
-            needless = point.stop and self._saturated.get((point.scenario.content_hash, point.seed), NEVER) < point.load
+            needless = (
+                point.stop
+                and self._saturated.get((point.scenario.content_hash, point.seed), UNREACHABLE_LOAD) < point.load
+            )
             if needless:
                 bar.advance()
             return needless
@@ -177,7 +182,7 @@ class PointRuns:
         name = f"{point.case.label}, load {point.load}, seed {point.seed}"
         return Task(solve_point, arguments, done, skip, name, point.place)
 
-    def _go_on(self, placement: Placement) -> None:
+    def _advance(self, placement: Placement) -> None:
         """Lets a placement find its next load, once the ceilings of its case are known."""
         if not placement.ended and self.ceilings.bounds(placement.index) is not None:
             placement.go_on(
@@ -194,15 +199,15 @@ class PointRuns:
             point = Point(id, case, index, question.load, seed, False, placement.place, question.resolution)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
-                self._recall(point)
+                self._load_stored(point)
         return self._placed[key]
 
-    def _wanted(self, placement: Placement, asked: Container[str]) -> Iterator[Point]:
+    def _missing_points(self, placement: Placement, submitted: Container[str]) -> Iterator[Point]:
         """Points without which a placement cannot go on, and that nobody has asked for yet."""
-        self._go_on(placement)
+        self._advance(placement)
         if placement.question is not None:
             points = (self._point(placement, placement.question, seed) for seed in placement.seeds)
-            yield from (point for point in points if point.id not in self.records and point.id not in asked)
+            yield from (point for point in points if point.id not in self.records and point.id not in submitted)
 
     def limit(self, index: int) -> float:
         """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
@@ -211,7 +216,7 @@ class PointRuns:
             return math.inf
         from flitlab.fluid.certain import certain_limit
 
-        return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario.instance))
+        return min(limit_of(self.ceilings.columns_of(index)[0]), certain_limit(case.scenario.instance))
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
@@ -224,11 +229,11 @@ class PointRuns:
             record["message"] = outcome.problem
             self._keep(point, record)  # but not written: a resumed run tries again
             return
-        asked = self._added(point)
+        plugin_columns = self._added(point)
         # the same process may have loaded plugins of another study
-        others = foreign(point.scenario.counted) - asked.keys()
+        others = foreign(point.scenario.counted) - plugin_columns.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
-        record |= {"row": row, "detail": outcome.result.detail, **({"added": asked} if asked else {})}
+        record |= {"row": row, "detail": outcome.result.detail, **({"added": plugin_columns} if plugin_columns else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
         self._keep(point, record)
         bounds = self.ceilings.bounds(point.index)
@@ -242,7 +247,7 @@ class PointRuns:
         self.records[point.id] = record
         if record["row"].get("saturated"):
             key = (point.scenario.content_hash, point.seed)
-            self._saturated[key] = min(point.load, self._saturated.get(key, NEVER))
+            self._saturated[key] = min(point.load, self._saturated.get(key, UNREACHABLE_LOAD))
 
     def _ceilings_ready(self, index: int) -> None:
         bounds = self.ceilings.bounds(index)
@@ -253,11 +258,11 @@ class PointRuns:
         """Compares a point with all certificates of its scenario, and writes it."""
         record = self.records[point.id]
         slacks = _slacks(point, result, bounds) | self._epoch_slacks(point, result)
-        slacks |= slack_of_bound(result.row, self.ceilings.found(point.index)[0])
+        slacks |= slack_of_bound(result.row, self.ceilings.columns_of(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
             record["status"] = Status.CEILING_VIOLATED
-            what = SOONER if "makespan" in slacks else "delivered more than certified lengths allow"
+            what = BELOW_BOUND if "makespan" in slacks else "delivered more than certified lengths allow"
             record["message"] = f"{what}: " + ", ".join(broken)
         record |= {"checked": list(_kinds(point.case)), "slack": slacks}
         self._write(record)
@@ -266,17 +271,17 @@ class PointRuns:
         """Ceiling of an epoch -> relative slack of what was delivered in it."""
         from flitlab.fluid.crosscheck import slack
 
-        found = {}
+        slacks = {}
         for part in getattr(result, "parts", ()):
             epoch = point.case.epochs[part.epoch]
             for bound in self.ceilings.epoch_bounds(point.index, epoch.number):
                 if epoch.left is None or bound.load not in (None, point.load):
                     continue
                 delivered, present = (_renumbered(count, epoch.left) for count in (part.delivered, part.present))
-                found[f"{bound.name}:epoch_{epoch.number}"] = slack(
+                slacks[f"{bound.name}:epoch_{epoch.number}"] = slack(
                     epoch.left.topology, bound.certificate, part.window, delivered, present
                 )
-        return found
+        return slacks
 
     def _write(self, record: dict[str, Any]) -> None:
         self.store.write_record(f"points/{record['id']}.json", record)
@@ -290,20 +295,20 @@ class PointRuns:
         """The points of one case, or of what is measured for a budget, as :meth:`rows` has them."""
         case = self.cases[index]
         ended: set[int] = set()
-        ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
-        asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
+        ceilings, limit = self.ceilings.columns_of(index)[0], self.limit(index)
+        plugin_columns = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
         searched = self._searched(index)
         for load, seed, resolution in self._loads(index):
             record = self.records.get(_id(case, load, seed, resolution))
             if record is None or seed in ended:
                 continue
-            more: dict[str, Any] = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
-            more |= limited(record["row"], load, limit)
-            more |= beside_bounds(case, record["row"], ceilings)
-            more |= {} if resolution is None else {SEARCHED: searched.get(seed)}
-            others = record.get("added", {}).keys() - asked.keys()
+            columns: dict[str, Any] = mcf_columns(case, record, ceilings) | _precise(case, record["row"])
+            columns |= limited(record["row"], load, limit)
+            columns |= bound_columns(case, record["row"], ceilings)
+            columns |= {} if resolution is None else {SEARCHED: searched.get(seed)}
+            others = record.get("added", {}).keys() - plugin_columns.keys()
             row = {name: value for name, value in record["row"].items() if name not in others}
-            yield case, load, seed, record | {"row": row | more}
+            yield case, load, seed, record | {"row": row | columns}
             if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
                 ended.add(seed)
 
@@ -311,21 +316,21 @@ class PointRuns:
         """Seed -> whether the search for its saturation point has ended; {} where there is none."""
         if not is_search(self.cases[index]):
             return {}
-        return {one.seeds[0]: one.found for one in self.placements if one.index == index}
+        return {one.seeds[0]: one.has_succeeded for one in self.placements if one.index == index}
 
     def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
         """(load, seed, resolution) of the points of a case, in this order; of several at a load, the last probe."""
         case = self.cases[index]
-        found: dict[tuple[float, int], float | None] = {
+        resolutions: dict[tuple[float, int], float | None] = {
             (load, seed): None for load in case.loads for seed in case.seeds
         }
         for placement in (one for one in self.placements if one.index == index):
-            for question in placement.asked:
+            for question in placement.requests:
                 for key in ((question.load, seed) for seed in placement.seeds):
-                    found[key] = found.get(key) if question.resolution is None else question.resolution
+                    resolutions[key] = resolutions.get(key) if question.resolution is None else question.resolution
         order = {seed: place for place, seed in enumerate(case.seeds)}
-        for load, seed in sorted(found, key=lambda key: (key[0], order[key[1]])):
-            yield load, seed, found[load, seed]
+        for load, seed in sorted(resolutions, key=lambda key: (key[0], order[key[1]])):
+            yield load, seed, resolutions[load, seed]
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
         """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
@@ -334,22 +339,22 @@ class PointRuns:
             rows[case.label].append({"load": load, "seed": seed, **record["row"]})
         tables: dict[str, list[dict[str, Any]]] = {}
         for index, case in enumerate(self.study.cases if self.cases else ()):
-            found = saturation(rows[case.label], self.limit(index))
-            if found is not None:
-                row = table(case, found, rows[case.label], self.ceilings.found(index)[0])
+            point = saturation(rows[case.label], self.limit(index))
+            if point is not None:
+                row = table(case, point, rows[case.label], self.ceilings.columns_of(index)[0])
                 tables.setdefault("saturation.csv", []).append(row)
-                tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, found))
+                tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, point))
         return tables
 
     def program_tables(self) -> dict[str, list[dict[str, Any]]]:
         """Further tables of the experiment ``application``, by file name."""
-        found = {case.label: self.ceilings.found(index)[0] for index, case in enumerate(self.study.cases)}
-        return tables_of_programs(self.rows(), found)
+        ceilings = {case.label: self.ceilings.columns_of(index)[0] for index, case in enumerate(self.study.cases)}
+        return tables_of_programs(self.rows(), ceilings)
 
     def flow_tables(self) -> dict[str, list[dict[str, Any]]]:
         """Further tables of flows, by file name; flows.csv, and the others of :data:`FLOW_TABLES` that have rows."""
-        found = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
-        return {name: rows for name, rows in found.items() if rows or name == "flows.csv"}
+        tables = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
+        return {name: rows for name, rows in tables.items() if rows or name == "flows.csv"}
 
     def throughput_time(self) -> list[dict[str, Any]]:
         """Rows of throughput_time.csv (of networks that change)."""
@@ -386,7 +391,7 @@ def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
 
 
-def _is_whole(record: Any) -> bool:
+def _is_complete(record: Any) -> bool:
     """Whether this is what a run writes: a file that somebody has changed is as good as none."""
     whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
     return whole and isinstance(record["row"], dict) and bool(record["row"])
@@ -407,15 +412,15 @@ def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
     """All distinct points by id: high loads first (they take long) unless saturation may end them."""
-    found: list[tuple[tuple[float, int, int], Point]] = []
+    keyed: list[tuple[tuple[float, int, int], Point]] = []
     for index, case in enumerate(cases):
         stop = case.measure.stop_when_saturated and case.placing is None
         for load in case.loads:
-            for turn, seed in enumerate(case.seeds):
+            for seed_index, seed in enumerate(case.seeds):
                 point = Point(_id(case, load, seed), case, index, load, seed, stop)
-                found.append(((load if stop else -load, turn, index), point))
+                keyed.append(((load if stop else -load, seed_index, index), point))
     points: dict[str, Point] = {}
-    for _, point in sorted(found, key=lambda pair: pair[0]):
+    for _, point in sorted(keyed, key=lambda pair: pair[0]):
         points.setdefault(point.id, point).stop &= point.stop
     curves: dict[tuple[str, int], int] = {}
     for place, point in enumerate(points.values()):

@@ -14,7 +14,7 @@ from flitlab.models.threads import use_threads
 from flitlab.sim.experiment.task import Outcome, start_worker
 from flitlab.sim.signals import starting_processes
 
-__all__ = ["InProcess", "Lasting", "Pool", "Processes", "Task", "cores", "open_pool", "processes", "run_all"]
+__all__ = ["InProcess", "Pool", "Processes", "SharedProcesses", "Task", "cores", "open_pool", "processes", "run_all"]
 
 
 def processes(threads: int) -> int:
@@ -42,7 +42,7 @@ class Pool(Protocol):
     """Processes that make calls."""
 
     @property
-    def room(self) -> int:
+    def max_in_flight(self) -> int:
         """Calls that may be under way at a time, those that wait for a process among them."""
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
@@ -58,7 +58,7 @@ class Pool(Protocol):
 class InProcess:
     """Makes each call at once, here. threads: that a ceiling may use."""
 
-    room = 1
+    max_in_flight = 1
 
     def __init__(self, threads: int = 1):
         self.threads = threads
@@ -92,7 +92,7 @@ class Processes:
         self.jobs = jobs
         self.plugins = plugins
         self.threads = threads
-        self.room = jobs + 1
+        self.max_in_flight = jobs + 1
         self.reopen()
 
     def reopen(self) -> None:
@@ -118,7 +118,7 @@ class Processes:
             worker.join(5)
 
 
-class Lasting:
+class SharedProcesses:
     """Processes on this machine that several runs use in turn: closing it at the end of one ends nothing.
 
     They start with the first call, also after some were abandoned, and hold no plugins.
@@ -126,7 +126,7 @@ class Lasting:
 
     def __init__(self, jobs: int):
         self.jobs = jobs
-        self.room = jobs + 1
+        self.max_in_flight = jobs + 1
         self.spent = 0.0
         """CPU seconds of all calls that have returned."""
         self._pool: Pool | None = None
@@ -135,10 +135,10 @@ class Lasting:
         """Makes a call in one of the processes, and counts its time."""
         self._pool = self._pool or open_pool(self.jobs)
         future: Future[Outcome] = Future()
-        self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._pass_on(done, future))
+        self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._forward_result(done, future))
         return future
 
-    def _pass_on(self, done: "Future[Any]", future: "Future[Outcome]") -> None:
+    def _forward_result(self, done: "Future[Any]", future: "Future[Outcome]") -> None:
         if done.cancelled():
             return
         if error := done.exception():
@@ -198,7 +198,7 @@ def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:
     """
     try:
         for tasks in phases:
-            _Feed(pool, iter(tasks)).run()
+            _Dispatcher(pool, iter(tasks)).run()
         pool.close()
     except BaseException:
         pool.close(abandon=True)
@@ -207,16 +207,16 @@ def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:
 
 END = object()
 
-PATIENCE = 5.0
+CAPACITY_POLL_SECONDS = 5.0
 """Seconds after which it is asked again how much room there is: processes of a cluster come and go."""
 
-MOST_DEATHS = 8
+MAX_CRASHES = 8
 """So many calls in a row that end the process which makes them are no longer taken for the fault of the calls."""
 
 DIED = "the process that computed it died twice (out of memory?)"
 
 
-class _Feed:
+class _Dispatcher:
     """Keeps a pool busy.
 
     When a process dies, every call under way is a suspect. Suspects are made again one at a time, with all the memory
@@ -228,29 +228,29 @@ class _Feed:
         self.tasks = tasks
         self.running: dict[Future[Outcome], Task] = {}
         self.suspects: list[Task] = []
-        self.guilty: list[Task] = []
-        self.more = True
-        self.deaths = 0
+        self.crashed_once: list[Task] = []
+        self.has_more = True
+        self.crashes = 0
 
     def run(self) -> None:
         """Until all is done."""
-        while self.more or self.running or self.suspects:
-            alone = None
+        while self.has_more or self.running or self.suspects:
+            exclusive = None
             if self.suspects and not self.running:
-                alone = self.suspects.pop(0)
-                self._submit(alone)
-            while self.more and not alone and not self.suspects and len(self.running) < self.pool.room:
+                exclusive = self.suspects.pop(0)
+                self._submit(exclusive)
+            while self.has_more and not exclusive and not self.suspects and len(self.running) < self.pool.max_in_flight:
                 if not self._submit_next():
                     break
-            done = wait(self.running, None if alone else PATIENCE, FIRST_COMPLETED).done
-            lost = [task for future in done if (task := self._end(future)) is not None]
-            if lost:
-                self._mourn(lost, alone)
+            done = wait(self.running, None if exclusive else CAPACITY_POLL_SECONDS, FIRST_COMPLETED).done
+            crashed = [task for future in done if (task := self._end(future)) is not None]
+            if crashed:
+                self._replace_workers(crashed, exclusive)
 
     def _submit_next(self) -> bool:
         """Whether there was a task to submit."""
         task = next((task for task in self.tasks if task is None or not task.skip()), END)
-        self.more = task is not END and (task is not None or bool(self.running))
+        self.has_more = task is not END and (task is not None or bool(self.running))
         if isinstance(task, Task):
             self._submit(task)
         return isinstance(task, Task)
@@ -270,19 +270,19 @@ class _Feed:
             outcome = future.result()
         except BrokenExecutor:
             return task
-        self.deaths = 0
+        self.crashes = 0
         task.done(outcome)
         return None
 
-    def _mourn(self, lost: list[Task], alone: Task | None) -> None:
-        lost += [task for future in wait(self.running).done if (task := self._end(future)) is not None]
-        self.deaths += 1
-        if self.deaths > MOST_DEATHS:
+    def _replace_workers(self, crashed: list[Task], exclusive: Task | None) -> None:
+        crashed += [task for future in wait(self.running).done if (task := self._end(future)) is not None]
+        self.crashes += 1
+        if self.crashes > MAX_CRASHES:
             raise BrokenExecutor("processes die whatever they are to do")
         self.pool.reopen()
-        if alone is not None and alone in self.guilty:
-            alone.done(Outcome(problem=DIED))
+        if exclusive is not None and exclusive in self.crashed_once:
+            exclusive.done(Outcome(problem=DIED))
             return
-        if alone is not None:
-            self.guilty.append(alone)
-        self.suspects += lost
+        if exclusive is not None:
+            self.crashed_once.append(exclusive)
+        self.suspects += crashed

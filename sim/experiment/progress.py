@@ -74,10 +74,10 @@ class Bar:
         from rich.text import Text
 
         shown = list(self._rows.items())[-MOST_SCENARIOS:]
-        found = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
+        points = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
         lines = [
             Text(f"  {shown_label(scenario)}: {estimate(point)}", overflow="ellipsis")
-            for scenario, point in found
+            for scenario, point in points
             if point
         ]
         return Group(*lines, self._bar)

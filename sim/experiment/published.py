@@ -93,8 +93,8 @@ class Sweep:
 
     def saturation(self) -> float | None:
         """The saturation point, see ``flitlab.sim.measure.saturation``; None if nothing is saturated."""
-        found = saturation(self.rows)
-        return None if found is None else found.value
+        point = saturation(self.rows)
+        return None if point is None else point.value
 
     def hops_growth_10x(self) -> float | None:
         """Mean hops at the highest accepted traffic over those at a tenth of it."""
@@ -232,11 +232,11 @@ def _measured(
     if entry.relative_to is None:
         return value(own)
     labels, key = labels_of(entry.relative_to, cases), entry.per
-    others = [case for case in cases if case.label in labels]
+    reference = [case for case in cases if case.label in labels]
     if key is None:
-        return _ratio(value(own), value(others))
+        return _ratio(value(own), value(reference))
     assert entry.over is not None
-    groups = [[[case for case in of if swept(case, key) == at] for of in (own, others)] for at in _values(own, key)]
+    groups = [[[case for case in of if swept(case, key) == at] for of in (own, reference)] for at in _values(own, key)]
     ratios = [_ratio(value(mine), value(theirs)) for mine, theirs in groups]
     known = [ratio for ratio in ratios if ratio is not None]
     return OVER[entry.over](known) if known and len(known) == len(ratios) else None
@@ -244,11 +244,11 @@ def _measured(
 
 def _values(cases: Sequence[Case], key: str) -> list[Any]:
     """The values of a swept key, each once; they need not be hashable."""
-    found: list[Any] = []
+    values: list[Any] = []
     for case in cases:
-        if (value := swept(case, key)) not in found:
-            found.append(value)
-    return found
+        if (value := swept(case, key)) not in values:
+            values.append(value)
+    return values
 
 
 def _ratio(value: float | None, reference: float | None) -> float | None:
@@ -258,15 +258,15 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
 def _value(entry: PublishedConfig, quantity: str, scenarios: Sequence[Measured]) -> float | None:
     """The quantity of a scenario, or of several together; None if it was not measured in each of them."""
     if entry.among is not None:
-        holds = [scenario.quantity(entry.among) for scenario in scenarios]
-        if None in holds:
+        condition = [scenario.quantity(entry.among) for scenario in scenarios]
+        if None in condition:
             return None
-        scenarios = [scenario for scenario, held in zip(scenarios, holds, strict=True) if held]
+        scenarios = [scenario for scenario, held in zip(scenarios, condition, strict=True) if held]
     values = [scenario.quantity(quantity) for scenario in scenarios]
-    found = [value for value in values if value is not None]
-    if not found or len(found) < len(values):
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
         return None
-    return found[0] if entry.over is None else OVER[entry.over](found)
+    return known[0] if entry.over is None else OVER[entry.over](known)
 
 
 def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:

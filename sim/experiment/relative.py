@@ -78,9 +78,9 @@ class RelativeRuns:
 
         return done
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """theta of a case, of its random graphs (mean) and their ratio (mean, 95 % confidence half-width)."""
-        theta, by = self.ceilings.found(index)[0], self.study.cases[index].relative.by
+        theta, by = self.ceilings.columns_of(index)[0], self.study.cases[index].relative.by
         draws = self._draws_of(index)
         problems = [f"random graph {i + 1}: {draw.problem}" for i, draw in enumerate(draws) if draw.problem]
         known = [draw.record for draw in draws if draw.record is not None]
@@ -101,7 +101,7 @@ class RelativeRuns:
         """draws.csv: every random graph of every scenario."""
         rows = []
         for index, case in enumerate(self.study.cases):
-            theta = self.ceilings.found(index)[0].get(case.relative.by)
+            theta = self.ceilings.columns_of(index)[0].get(case.relative.by)
             for number, draw in enumerate(self._draws_of(index), 1):
                 record = draw.record or {"lower": None, "upper": None, "method": "failed", "note": draw.problem}
                 ratio = theta / record["lower"] if theta is not None and record["lower"] else None
@@ -118,11 +118,11 @@ def _draws(case: Case) -> list[Draw]:
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
     routing = {"routing": case.resolved["routing"]} if spec.routes != "unused" and case.resolved.get("routing") else {}
     same = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
-    found = []
+    draws = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
         id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.plain(), *routing.values())
-        found.append(
+        draws.append(
             Draw(id[:ID_DIGITS], case.label, {"topology": random, "traffic": network["traffic"], **routing}, spec)
         )
-    return found
+    return draws

@@ -18,12 +18,12 @@ from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved
 from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment import ceilings
-from flitlab.sim.experiment.ahead import in_turn
 from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
+from flitlab.sim.experiment.compile_order import ordered_tasks
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
@@ -92,12 +92,12 @@ def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
     """
     missing: list[str] = []
 
-    def look(tasks: Tasks, count: int, most: int) -> str:
+    def list_missing(tasks: Tasks, count: int, most: int) -> str:
         known = takewhile(lambda task: task is not None, tasks(Quiet()))
         missing.extend(f"{task.name}: is missing" for task in known if task is not None and not task.skip())
         return ""
 
-    return _run(study, folder, look, missing, others)
+    return _run(study, folder, list_missing, missing, others)
 
 
 def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int = 1) -> Report:
@@ -116,17 +116,17 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
         if study.simulates:
             bounds = CeilingRuns(study, store)
             points = PointRuns(study, store, bounds, threads)
-            mine = [point for point in points.missing if shard.takes(point.place)]
+            own_points = [point for point in points.missing if shard.takes(point.place)]
             placed = {placement.index for placement in points.placements if shard.takes(placement.place)}
-            needed = set(bounds.needed(placed | {point.index for point in mine}))
+            needed = set(bounds.needed(placed | {point.index for point in own_points}))
 
             phases: list[Tasks] = [
                 lambda bar: chain(shard.of(bounds.tasks(Quiet())), shard.of(points.tasks(bar))),
                 lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
                 lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
             ]
-            calls = len(mine) + len(needed)
-            stopped = carry_out(study, phases[0], len(mine), jobs, then=phases[1:], calls=calls, threads=threads)
+            calls = len(own_points) + len(needed)
+            stopped = carry_out(study, phases[0], len(own_points), jobs, then=phases[1:], calls=calls, threads=threads)
             report.results = [result_row(*entry) for entry in points.rows()]
             report.problems = [*bounds.problems, *points.problems]
         else:
@@ -135,8 +135,10 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
             stopped = carry_out(
                 study, lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs), count, jobs
             )
-            found = [(case.label, part.found(index)[1]) for index, case in enumerate(study.cases) for part in runs]
-            report.problems = [f"{label}: {problem}" for label, problem in found if problem]
+            problems = [
+                (case.label, part.columns_of(index)[1]) for index, case in enumerate(study.cases) for part in runs
+            ]
+            report.problems = [f"{label}: {problem}" for label, problem in problems if problem]
         report.problems += [stopped] if stopped else []
         report.exit_code = _exit_code(report, stopped)
         return report
@@ -148,7 +150,7 @@ RESULTS = ("points", "ceilings", "draws", "probes")
 """Folders of what is not computed twice."""
 
 
-def _gather(store: Store, other: Path) -> None:
+def _copy_results(store: Store, other: Path) -> None:
     """Copies the results in another folder that are not there yet."""
     for name in (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((other / kind).glob("*.json"))):
         if store.record(name) is None:
@@ -199,9 +201,9 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     text = yaml_text(resolved)
     changed = _changed(store.folder, resolved, text)
     if changed and store.shared:
-        raise StoreError(f"holds another configuration, of which shards may be running: {_listed(changed)}")
+        raise StoreError(f"holds another configuration, of which shards may be running: {_difference_text(changed)}")
     if changed:
-        _outdate(store, before)
+        _remove_outdated(store, before)
         before = {}
     described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
     store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
@@ -209,7 +211,7 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     keep_topologies(study, store)
     store.write(RESOLVED, text)
     if changed:
-        say(f"{store.folder}: the configuration has changed: {_listed(changed)}; {KEPT}")
+        say(f"{store.folder}: the configuration has changed: {_difference_text(changed)}; {OLD_RESULTS_NOTE}")
     return described
 
 
@@ -222,9 +224,9 @@ def yaml_text(value: Any) -> str:
     return text
 
 
-KEPT = "results that it asks for are used, all others stay in their files and are not shown"
+OLD_RESULTS_NOTE = "results that it asks for are used, all others stay in their files and are not shown"
 
-MOST_LISTED = 8
+MAX_LISTED = 8
 """Differences of configurations beyond these are counted."""
 
 
@@ -241,15 +243,15 @@ def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
         return [f"{RESOLVED} there cannot be read"]
 
 
-def _listed(changed: Sequence[str]) -> str:
-    more = len(changed) - MOST_LISTED
-    return ", ".join(changed[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _difference_text(changed: Sequence[str]) -> str:
+    more = len(changed) - MAX_LISTED
+    return ", ".join(changed[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def _outdate(store: Store, manifest: dict[str, Any]) -> None:
+def _remove_outdated(store: Store, manifest: dict[str, Any]) -> None:
     """Removes what shows the results of another configuration."""
     figures = (file for file in store.folder.glob("figures/*") if file.suffix in PICTURES)
     tables = (store.folder / name for name in manifest.get("tables", ()))
@@ -277,8 +279,8 @@ def _run(
     try:
         described = describe(study, store)
         for other in others:
-            _gather(store, other)
-        report = _simulate(study, store, work, threads, prepare) if study.simulates else _ask(study, store, work)
+            _copy_results(store, other)
+        report = _simulate(study, store, work, threads, prepare) if study.simulates else _compute(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or FAILED
@@ -299,19 +301,19 @@ def _run(
         store.close()
 
 
-def _ask(study: Study, store: Store, work: Work) -> Report:
+def _compute(study: Study, store: Store, work: Work) -> Report:
     """The experiments that simulate nothing."""
     runs = _runs(study, store)
     count = sum(len(part.places) for part in runs)
-    most = MANY if study.experiment == "search" else count  # there one scenario is many calls
+    most = UNLIMITED if study.experiment == "search" else count  # there one scenario is many calls
     stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
     for index, case in enumerate(study.cases):
-        columns, problems = zip(*(part.found(index) for part in runs), strict=True)
-        found = {key: value for part in columns for key, value in part.items()}
+        columns, problems = zip(*(part.columns_of(index) for part in runs), strict=True)
+        values = {key: value for part in columns for key, value in part.items()}
         problem = "; ".join(filter(None, problems))
-        if found or problem:
-            report.metrics.append(metrics_row(case, found, problem))
+        if values or problem:
+            report.metrics.append(metrics_row(case, values, problem))
         if problem:
             report.problems.append(f"{case.label}: {problem}")
     report.tables = {name: rows for part in runs for name, rows in part.tables().items()}
@@ -336,7 +338,7 @@ def _runs(study: Study, store: Store) -> list[Runs]:
     return [topologies, bounds]
 
 
-MANY = 1_000_000
+UNLIMITED = 1_000_000
 """More processes than there will be."""
 
 
@@ -375,7 +377,7 @@ def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: boo
     if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
     stopped = work(
-        lambda bar: in_turn(bounds, points, bar, prepare),
+        lambda bar: ordered_tasks(bounds, points, bar, prepare),
         todo,
         todo + len(bounds.places),
     )
@@ -420,20 +422,20 @@ Table = tuple[Sequence[str], list[dict[str, Any]]]
 def _tables(report: Report) -> dict[str, Table]:
     """File name -> table, of everything that a run writes."""
     study = report.study
-    found: dict[str, Table] = {
+    tables: dict[str, Table] = {
         name: (list(dict.fromkeys(key for row in rows for key in row)), rows) for name, rows in report.tables.items()
     }
     if study.experiment not in ("metrics", "search"):
-        found["ceilings.csv"] = ceilings.COLUMNS, report.ceilings
+        tables["ceilings.csv"] = ceilings.COLUMNS, report.ceilings
     if not study.simulates:
-        found["metrics.csv"] = metrics_columns(report.metrics), report.metrics
+        tables["metrics.csv"] = metrics_columns(report.metrics), report.metrics
     else:
-        found["results.csv"] = result_columns(study, report.results), report.results
+        tables["results.csv"] = result_columns(study, report.results), report.results
         if study.outputs.parquet:
-            found["results.parquet"] = found["results.csv"]
+            tables["results.parquet"] = tables["results.csv"]
     if study.published:
-        found["published.csv"] = PUBLISHED, report.published
-    return found
+        tables["published.csv"] = PUBLISHED, report.published
+    return tables
 
 
 def _save(report: Report, store: Store) -> None:

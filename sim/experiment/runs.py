@@ -21,7 +21,7 @@ class Runs(Protocol):
         Calls that depend on what others return have the same place, so that one shard has them all.
         """
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """Columns of metrics.csv for the case of this index, as far as they are known; and what went wrong, or ''."""
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:

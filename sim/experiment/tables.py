@@ -58,9 +58,9 @@ def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     tail = ["status", "message"]
     names = dict.fromkeys(key for row in rows for key in row if key not in tail)
-    return [name for name in names if not _is_twin(name, rows)] + tail
+    return [name for name in names if not _repeats_lower_end(name, rows)] + tail
 
 
-def _is_twin(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+def _repeats_lower_end(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     base, upper = name.removesuffix(".upper"), name.endswith(".upper")
     return upper and all(row.get(name) == row.get(base) for row in rows)

@@ -134,30 +134,30 @@ def _exit_with_parent() -> None:
 
 def _scenario(file: ScenarioFile | bytes) -> Any:
     """The scenario, or instance, that a task is about."""
-    return _recent.get(file)
+    return _scenario_cache.get(file)
 
 
-class _Recent:
+class _ScenarioCache:
     """The scenarios that tasks were about last: as many as have room together, or one alone.
 
     Of 10,000 switches each has a table of 800 MB, so the others are forgotten before it is read.
     """
 
-    ROOM, MOST = 1 << 28, 4
+    MAX_BYTES, MAX_COUNT = 1 << 28, 4
     """Bytes of their pickles, and how many there may be."""
 
     def __init__(self) -> None:
-        self._held: dict[ScenarioFile | bytes, tuple[int, Any]] = {}
+        self._scenarios: dict[ScenarioFile | bytes, tuple[int, Any]] = {}
 
     def get(self, file: ScenarioFile | bytes) -> Any:
-        held = self._held.pop(file, None) or self._read(file)
-        self._held[file] = held  # the last is that which was asked for last
-        return held[1]
+        entry = self._scenarios.pop(file, None) or self._read(file)
+        self._scenarios[file] = entry  # the last is that which was asked for last
+        return entry[1]
 
     def _read(self, file: ScenarioFile | bytes) -> tuple[int, Any]:
         size = len(file) if isinstance(file, bytes) else file.path.stat().st_size
-        while self._held and (len(self._held) == self.MOST or size + self._bytes > self.ROOM):
-            del self._held[next(iter(self._held))]
+        while self._scenarios and (len(self._scenarios) == self.MAX_COUNT or size + self._bytes > self.MAX_BYTES):
+            del self._scenarios[next(iter(self._scenarios))]
         if isinstance(file, bytes):
             return size, pickle.loads(file)
         with file.path.open("rb") as opened:
@@ -165,10 +165,10 @@ class _Recent:
 
     @property
     def _bytes(self) -> int:
-        return sum(size for size, _ in self._held.values())
+        return sum(size for size, _ in self._scenarios.values())
 
 
-_recent = _Recent()
+_scenario_cache = _ScenarioCache()
 
 
 def solve_point(
@@ -185,15 +185,15 @@ def solve_point(
     kinds: ceilings asked for; those over the paths drawn belong to a point. threads: that may share the run.
     """
     from flitlab.sim.engines.base import EngineMismatch
-    from flitlab.sim.measure import measure as door
+    from flitlab.sim.measure import measure as measure_module
     from flitlab.sim.measure.ending import UnfinishedError
     from flitlab.sim.measure.standstill import StandstillError
 
     try:
         scenario: Scenario = _scenario(file)
-        found = door.measure(engine, scenario, load, seed, door.how(scenario, measure), threads)
-        found.row.update(_beside(scenario, load, seed, found.row, kinds))
-        return Outcome(found)
+        result = measure_module.measure(engine, scenario, load, seed, measure_module.how(scenario, measure), threads)
+        result.row.update(_certain_columns(scenario, load, seed, result.row, kinds))
+        return Outcome(result)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except (UnfinishedError, StandstillError) as error:
@@ -202,7 +202,9 @@ def solve_point(
         return failure(error)
 
 
-def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
+def _certain_columns(
+    scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]
+) -> dict[str, Any]:
     """Further columns of a point: what is certain of it beforehand."""
     from flitlab.fluid.certain import certain_limit
 
@@ -243,16 +245,16 @@ def solve_ceilings(
     from flitlab.fluid import ceilings
 
     try:
-        given = _scenario(file)
-        program = given if isinstance(given, Scenario) else None
-        instance = given if program is None else program.instance
+        work = _scenario(file)
+        program = work if isinstance(work, Scenario) else None
+        instance = work if program is None else program.instance
         keep = save_to is not None
-        found = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
+        rows = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
         if save_to is None:
-            return Outcome(found)
+            return Outcome(rows)
         from flitlab.sim.experiment.certificates import save
 
-        save(save_to, instance, found)
-        return Outcome([replace(row, flow=None) for row in found])
+        save(save_to, instance, rows)
+        return Outcome([replace(row, flow=None) for row in rows])
     except BaseException as error:
         return failure(error)

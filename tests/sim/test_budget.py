@@ -12,7 +12,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.experiment.budget import Level, Part, part
+from flitlab.sim.experiment.budget import Level, Loss, loss
 from flitlab.sim.experiment.task import measure_of
 from flitlab.sim.measure.measure import how, measure
 from flitlab.sim.report.folder.budget import Ladder, ladders, may_be_none, sentence, warning
@@ -48,7 +48,7 @@ def exact(rung, value):
 
 def test_a_part_is_taken_seed_by_seed():
     """What two switches have in common, the luck of a seed, is not in their difference."""
-    found = part(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
+    found = loss(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
     assert found.value == pytest.approx(0.07 / 3)
     error = math.sqrt(((0.02 - 0.07 / 3) ** 2 * 2 + (0.03 - 0.07 / 3) ** 2) / 2) / math.sqrt(3)
     assert found.high - found.value == pytest.approx(4.302653 * error + 0.01, rel=1e-6)  # a step of either end
@@ -56,22 +56,22 @@ def test_a_part_is_taken_seed_by_seed():
 
 
 def test_parts_between_certified_rungs_go_by_their_ends():
-    found = part(Level("mcf", "certified", 0.50, 0.51), Level("mcf_paths", "certified", 0.49, 0.505))
+    found = loss(Level("mcf", "certified", 0.50, 0.51), Level("mcf_paths", "certified", 0.49, 0.505))
     assert (found.low, found.high) == pytest.approx((0.50 - 0.505, 0.51 - 0.49))
 
 
 def test_one_seed_is_known_within_the_bisection():
-    found = part(exact("split", 0.4), Level("ideal", "measured", 0.375, 0.385, seeds={1: 0.38}, step=0.005))
+    found = loss(exact("split", 0.4), Level("ideal", "measured", 0.375, 0.385, seeds={1: 0.38}, step=0.005))
     assert (found.low, found.value, found.high) == pytest.approx((0.015, 0.02, 0.025))
 
 
 def test_equal_switches_differ_by_nothing_at_all():
     one, two = level("roomy", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
-    assert (part(one, two).low, part(one, two).value, part(one, two).high) == (0, 0, 0)
+    assert (loss(one, two).low, loss(one, two).value, loss(one, two).high) == (0, 0, 0)
 
 
 def test_a_gain_stays_negative():
-    found = part(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
+    found = loss(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
     assert found.value == pytest.approx(-0.05) and found.high < 0
 
 
@@ -81,7 +81,7 @@ def test_a_gain_stays_negative():
      ("roomy", "switch", "crossbar"), ("mcf", "switch", "paths+weights+window+blocking+room+crossbar")],
 )  # fmt: skip
 def test_a_part_bears_the_names_of_all_that_lies_between(above, below, name):
-    assert Part(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
+    assert Loss(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
 
 
 # ---- what it says

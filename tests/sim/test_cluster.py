@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.cluster import ClusterError, _slurm, connected, is_open
+from flitlab.sim.experiment.cluster import ClusterError, _slurm, connected, is_unprotected
 from flitlab.sim.measure import measure as door
 from tests.sim.test_cli import ROOT, SLOW
 from tests.sim.test_shards import CONFIG, tables
@@ -81,7 +81,7 @@ def test_what_is_no_cluster(config, where, problem, capsys):
     ],
 )  # fmt: skip
 def test_addresses_that_others_may_reach(address):
-    assert is_open(address)
+    assert is_unprotected(address)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_addresses_that_others_may_reach(address):
     ],
 )  # fmt: skip
 def test_addresses_that_they_do_not(address):
-    assert not is_open(address)
+    assert not is_unprotected(address)
 
 
 @pytest.mark.parametrize(("address", "said"), [("tcp://192.0.2.1:8786", 2), ("tcp://127.0.0.1:8786", 1)])

@@ -17,7 +17,7 @@ from flitlab.sim.config.limits import machine_bytes
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment import pool as pool_module
 from flitlab.sim.experiment import store as store_module
-from flitlab.sim.experiment.pool import DIED, InProcess, Lasting, Processes, Task, run_all
+from flitlab.sim.experiment.pool import DIED, InProcess, Processes, SharedProcesses, Task, run_all
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome
 from tests import long_after
@@ -89,7 +89,7 @@ def test_calls_survive_the_death_of_a_process(tmp_path):
 def test_processes_that_last_serve_one_run_after_another(monkeypatch):
     opened = []
     monkeypatch.setattr(pool_module, "open_pool", lambda jobs: opened.append(jobs) or InProcess())
-    lasting, found = Lasting(2), []
+    lasting, found = SharedProcesses(2), []
 
     def serve(call):
         run_all(lasting, [Task(call, (3,), found.append)])
@@ -106,7 +106,7 @@ def test_processes_that_last_serve_one_run_after_another(monkeypatch):
 
 @pytest.mark.long
 def test_calls_survive_the_death_of_a_process_that_lasts(tmp_path):
-    found, lasting = [], Lasting(2)
+    found, lasting = [], SharedProcesses(2)
     for calls in ([works, ends_once, works], [works]):
         run_all(lasting, [Task(call, (tmp_path / "once",), found.append) for call in calls])
     lasting.end()

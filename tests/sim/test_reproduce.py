@@ -261,7 +261,7 @@ def test_the_score_counts_numbers_and_orders_apart():
     row = Row(RowFile("a-1"), None)
     row.__dict__["values"] = values
     score = Score.of([row, row])
-    assert (score.said(Claim.NUMBER), score.said(Claim.ORDER)) == ("2 of 6", "2 of 2")
+    assert (score.ratio_text(Claim.NUMBER), score.ratio_text(Claim.ORDER)) == ("2 of 6", "2 of 2")
     assert [score.having(one) for one in (Verdict.UNEXPLAINED, Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)] == [2] * 3
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, no_run, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest, run_problem
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.stored import points
@@ -332,7 +332,7 @@ def test_a_manifest_with_few_keys_is_enough_to_go_on(ran):
     manifest = read_manifest(Path("run"))
     few = {key: manifest[key] for key in ("semantics_version", "config_hash")}
     Path("run", MANIFEST).write_text(json.dumps(few))
-    assert not no_run(Path("run"))
+    assert not run_problem(Path("run"))
     for command in (["report", "run"], ["plot", "run"], ["tiny.yaml", "--out", "run", "--jobs", "1"]):
         assert main(command) == 0
     assert tables("run") == ran

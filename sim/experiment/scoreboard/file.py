@@ -38,7 +38,7 @@ class NoRowsError(Exception):
     """The error that no row is there; the message says where rows were looked for, or which there are."""
 
 
-class _Said(BaseModel):
+class _RowSection(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     published: list[PublishedConfig] = []
@@ -80,15 +80,15 @@ def _row(file: Path, full: bool, name: str) -> RowFile:
     errors: list[Diagnostic] = []
     root = load_file(file, errors)
     root = root if full else apply_quick(root, errors)
-    given = root.plain()
-    told = {key: given[key] for key in _Said.model_fields if key in given}
-    said = validated(_Said, ConfigDocument(root, errors), (), told)
-    if errors or said is None:
+    configuration = root.plain()
+    keys = {key: configuration[key] for key in _RowSection.model_fields if key in configuration}
+    section = validated(_RowSection, ConfigDocument(root, errors), (), keys)
+    if errors or section is None:
         raise ConfigError(errors)
-    outputs = given.get("outputs") or {}
-    run = {key: value for key, value in given.items() if key not in UNMEASURED}
+    outputs = configuration.get("outputs") or {}
+    run = {key: value for key, value in configuration.items() if key not in UNMEASURED}
     stamp = content_hash(run, outputs.get("relative_to"))
-    return RowFile(name, paragraphs(read_text(file)), said.published, said.chosen, outputs, stamp)
+    return RowFile(name, paragraphs(read_text(file)), section.published, section.chosen, outputs, stamp)
 
 
 def paragraphs(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def paragraphs(text: str) -> list[str]:
     >>> paragraphs("# A graph.\\n# Large.\\n#\\n# Two:\\n# * one,\\n#   of two lines\\n# * two\\nn: 4")
     ['A graph. Large.', 'Two:', '* one, of two lines', '* two']
     """
-    found = [""]
+    lines = [""]
     for line in text.splitlines():
         if not line.startswith("#"):
             break
@@ -107,9 +107,9 @@ def paragraphs(text: str) -> list[str]:
         if words.startswith(FOR_EDITORS):
             continue
         if not words or words.startswith(ITEM):
-            found.append("")
-        found[-1] = f"{found[-1]} {words}".strip()
-    return [paragraph for paragraph in found if paragraph]
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {words}".strip()
+    return [paragraph for paragraph in lines if paragraph]
 
 
 def row_files(folder: Path | None) -> list[Path]:
@@ -143,7 +143,7 @@ def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
     papers = list(dict.fromkeys(name.partition("-")[0] for name in names))
     for word in words:
         if word not in names and word not in papers:
-            found = near(word, [*names, *papers])
-            hint = f"; did you mean {found!r}?" if found else ""
+            closest = near(word, [*names, *papers])
+            hint = f"; did you mean {closest!r}?" if closest else ""
             raise NoRowsError(f"{word}: no paper or row; papers: {', '.join(papers)}; rows: {', '.join(names)}{hint}")
     return [file for file in files if file.stem in words or file.stem.partition("-")[0] in words]

@@ -106,8 +106,8 @@ class Row:
         """Published and measured values; none of a row that failed or has not run."""
         if self.ran is None or self.problem:
             return []
-        found = {one.key: one for one in self.ran.measured}
-        return [_value(entry, found[decides(entry)]) for entry in self.file.published]
+        by_key = {one.key: one for one in self.ran.measured}
+        return [_value(entry, by_key[decides(entry)]) for entry in self.file.published]
 
     @property
     def state(self) -> str:
@@ -117,8 +117,8 @@ class Row:
         return "not run since its file changed" if self.outdated else "" if self.ran else "not run"
 
 
-def _value(entry: PublishedConfig, found: Measurement) -> Value:
-    return Value(entry, found.words, found.value)
+def _value(entry: PublishedConfig, measurement: Measurement) -> Value:
+    return Value(entry, measurement.words, measurement.value)
 
 
 def fits(ran: Ran, file: RowFile) -> bool:
@@ -153,14 +153,14 @@ class Score:
 
     def compared(self, kind: Claim) -> int:
         """Numbers, or orders, but for those that are not comparable."""
-        found = ((outcome, count) for (one, outcome), count in self.counts.items() if one is kind)
-        return sum(count for outcome, count in found if outcome is not Verdict.NOT_COMPARABLE)
+        counts = ((outcome, count) for (one, outcome), count in self.counts.items() if one is kind)
+        return sum(count for outcome, count in counts if outcome is not Verdict.NOT_COMPARABLE)
 
     def having(self, outcome: Verdict) -> int:
         """Values with a verdict."""
         return sum(self.counts[kind, outcome] for kind in Claim)
 
-    def said(self, kind: Claim) -> str:
+    def ratio_text(self, kind: Claim) -> str:
         """``3 of 4``, '-' where there is none."""
         return f"{self.agreeing(kind)} of {self.compared(kind)}" if self.compared(kind) else "-"
 
@@ -168,5 +168,5 @@ class Score:
 def in_words(rows: Sequence[Row]) -> str:
     """The score of some rows in a sentence."""
     score = Score.of(rows)
-    parts = [f"{score.said(kind)} {kind}s" for kind in Claim if score.compared(kind)]
+    parts = [f"{score.ratio_text(kind)} {kind}s" for kind in Claim if score.compared(kind)]
     return f"{', '.join(parts)} agree" if parts else "nothing to compare"

@@ -12,8 +12,8 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.origin import processor
-from flitlab.sim.experiment.pool import Lasting, cpu_seconds
+from flitlab.sim.experiment.pool import SharedProcesses, cpu_seconds
+from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.experiment.scoreboard.record import Ran, changes_of, load_record, ran_into
@@ -35,7 +35,9 @@ def is_finished(file: Path, folder: Path, full: bool) -> bool:
     return fits(ran, said) and said.outputs == read_row(folder / "config.yaml", full).outputs
 
 
-def run_row(file: Path, folder: Path, full: bool, jobs: int, pool: Lasting | None = None) -> tuple[Ran, Report | None]:
+def run_row(
+    file: Path, folder: Path, full: bool, jobs: int, pool: SharedProcesses | None = None
+) -> tuple[Ran, Report | None]:
     """Runs a row into its folder. Whatever goes wrong is in what it gave, so that others can follow.
 
     pool: for rows without plugins; others have ``jobs`` processes of their own.

@@ -21,14 +21,14 @@ from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress, Quiet
 from flitlab.sim.experiment.task import Outcome, solve_point
 
-IDLE = 1e-4
+IDLE_LOAD = 1e-4
 """A load at which next to nothing happens."""
 
-TICK: dict[str, Any] = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
+ONE_TICK: dict[str, Any] = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
 """How a point is measured that is there for its kernels alone."""
 
 
-def in_turn(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool) -> Iterator[Task | None]:
+def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool) -> Iterator[Task | None]:
     """All calls of a run: ceilings before points, but for the first ones.
 
     prepare: whether some process may compile what no point is known to need yet.
@@ -36,11 +36,11 @@ def in_turn(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool
     ceilings, simulations = bounds.tasks(Quiet()), points.tasks(bar)
     first = points.missing[: len({kernels_of(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
-    compiling = (_noted(task, point.case) for point, task in zip(first, simulations, strict=False))
+    compiling = (_with_note(task, point.case) for point, task in zip(first, simulations, strict=False))
     return chain(islice(ceilings, 1), early, compiling, ceilings, simulations)
 
 
-def _noted(task: Task | None, case: Case) -> Task | None:
+def _with_note(task: Task | None, case: Case) -> Task | None:
     """A point that compiles its kernels, after which nobody needs to prepare them."""
     if task is None or task.arguments[1] == "reference":
         return task
@@ -48,7 +48,7 @@ def _noted(task: Task | None, case: Case) -> Task | None:
     def done(outcome: Outcome) -> None:
         task.done(outcome)
         if not outcome.problem:
-            note(_name(case))
+            note(_kernel_name(case))
 
     return replace(task, done=done)
 
@@ -61,10 +61,10 @@ def preparations(bounds: CeilingRuns, points: PointRuns) -> Iterator[Task]:
     """
     if points.study.engine == "reference":
         return
-    waiting = [one.case for one in points.placements if not one.ended and bounds.bounds(one.index) is None]
-    found = {_name(case): case for case in sorted(waiting, key=lambda case: -case.topology.switches)}
-    needed = {_name(point.case) for point in points.missing}
-    for name, case in found.items():
+    unplaced = [one.case for one in points.placements if not one.ended and bounds.bounds(one.index) is None]
+    by_kernels = {_kernel_name(case): case for case in sorted(unplaced, key=lambda case: -case.topology.switches)}
+    needed = {_kernel_name(point.case) for point in points.missing}
+    for name, case in by_kernels.items():
         if name not in needed and not noted(name):
             yield _preparation(points, case, name)
 
@@ -79,11 +79,11 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
             points.compiled_s += outcome.result.detail["compile_s"]
             note(name)
 
-    arguments = (file, "compiled", IDLE, 1, TICK, (), points.threads)
+    arguments = (file, "compiled", IDLE_LOAD, 1, ONE_TICK, (), points.threads)
     return Task(solve_point, arguments, done, name=f"{case.label}: kernels")
 
 
-def _name(case: Case) -> str:
+def _kernel_name(case: Case) -> str:
     """Name of the kernels that simulate a case, the same in every run."""
     assert case.scenario is not None
     return content_hash(*kernels_of(case.scenario))[:16]

@@ -25,8 +25,8 @@ LIBRARIES = (
 
 def versions() -> dict[str, str | None]:
     """The versions of flitlab, of all libraries that it is built on, and of Python; None of what is not installed."""
-    found = {name: _version(name) for name in LIBRARIES}
-    return {"flitlab": flitlab.__version__, **found, "python": platform.python_version()}
+    libraries = {name: _version(name) for name in LIBRARIES}
+    return {"flitlab": flitlab.__version__, **libraries, "python": platform.python_version()}
 
 
 @cache
@@ -57,7 +57,7 @@ def processor() -> str:
     return next(named, "") or platform.processor() or platform.machine()
 
 
-def how_to_get(found: dict[str, Any], number: str | None) -> list[str]:
+def install_commands(source_record: dict[str, Any], number: str | None) -> list[str]:
     """The commands that install the flitlab of a run. found: as :func:`source` gave it. number: its version.
 
     >>> how_to_get({}, "0.1.0")
@@ -65,12 +65,12 @@ def how_to_get(found: dict[str, Any], number: str | None) -> list[str]:
     >>> how_to_get({"commit": "1f3f44f", "modified": True, "repository": None}, "0.1.0")
     ['# flitlab 0.1.0, commit 1f3f44f with changes that are in no commit', 'git checkout 1f3f44f && pip install .']
     """
-    commit, repository = found.get("commit"), found.get("repository")
+    commit, repository = source_record.get("commit"), source_record.get("repository")
     if not commit:
         return [
             f"pip install flitlab=={number}" if number else "# flitlab from its source, of a version that is not known"
         ]
-    changes = " with changes that are in no commit" if found.get("modified") else ""
+    changes = " with changes that are in no commit" if source_record.get("modified") else ""
     get = f"git clone {repository} flitlab && cd flitlab && " if repository else ""
     return [f"# flitlab {number}, commit {commit}{changes}", f"{get}git checkout {commit} && pip install ."]
 
