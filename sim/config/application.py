@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``experiment: application``: a program, where its ranks run, and what its messages are cut into."""
+"""``experiment: application``: the program, the hosts of its ranks, and the packets of its messages."""
 
 from fractions import Fraction
 from typing import Any
@@ -18,23 +18,23 @@ from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.schema import MessagesConfig
 
 PROGRAM_LOAD = 1.0
-"""``load`` of a program, which sends when it has something to send."""
+"""``load`` of a program: it sends as its operations become ready."""
 
 EXPERIMENT_KEYS = {
     "application": ("application", "placement"), "collective": ("collective",),
     "application or collective": ("messages",),
 }  # fmt: skip
-"""Experiment -> keys that no other one knows."""
+"""Experiment -> top-level keys that only it has."""
 
 NOT_FOR_PROGRAMS = ("traffic", "loads", "relative", "search", "metrics")
-"""Keys that mean nothing where hosts run programs."""
+"""Top-level keys without a meaning where hosts run programs."""
 
 MAX_TICKS = 2**62
-"""Ticks, or products of them, that still fit into an integer of 64 bits."""
+"""Ticks, and products of ticks, that fit into a 64-bit integer."""
 
 
 def reject_misplaced_keys(draft: Draft) -> None:
-    """Refuses what means nothing to the experiment, because it is, or is not, that of applications."""
+    """Reject keys and switching modes that the experiment does not have."""
     discipline = draft.discipline
     if draft.runs_program:
         for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
@@ -57,9 +57,13 @@ def _why_not(key: str, experiment: str) -> str:
 
 
 def messages_of(draft: Draft, tick_ns: float | None, full_packets: bool) -> Messages | None:
-    """What all messages have in common, in ticks and flits; None, once that is refused, where it is not known.
+    """Packet format, overhead and protocol of all messages, in ticks and flits; None once rejected.
 
-    whole: every packet of a message is full.
+    Parameters
+    ----------
+    draft: the configuration.
+    tick_ns: nanoseconds of a tick; None, if unknown, is rejected.
+    full_packets: whether the last packet of a message is padded to full length.
     """
     messages = draft.config.messages
     if tick_ns is None:
@@ -77,7 +81,7 @@ def messages_of(draft: Draft, tick_ns: float | None, full_packets: bool) -> Mess
 
 
 def reject_flit_keys(draft: Draft) -> None:
-    """Refuses keys of ``messages:`` where flows carry them: packets are what ``switching:`` says."""
+    """Reject the flit keys of ``messages:`` where flows carry messages: ``switching:`` defines their packets."""
     mode = draft.discipline.mode if draft.discipline is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
         if draft.has_value_at(key):
@@ -85,17 +89,24 @@ def reject_flit_keys(draft: Draft) -> None:
 
 
 def rendezvous_of(messages: MessagesConfig) -> int:
-    """Bytes above which a message waits for its receiver."""
+    """Bytes of the largest message that is sent eagerly, without waiting for its receiver."""
     return MAX_TICKS if messages.rendezvous_bytes is None else messages.rendezvous_bytes
 
 
 def _ticks(ns: float, tick: Fraction) -> int:
-    """Whole ticks of so many nanoseconds that ``ns`` takes, rounded up; of decimal numbers as they are written."""
+    """Nanoseconds in whole ticks, rounded up, exact for the decimal numbers of the configuration."""
     return -(-Fraction(repr(float(ns))) // tick)
 
 
 def validate_program(draft: Draft, program: Program, topology: Topology, messages: Messages | None) -> None:
-    """Refuses a program that cannot run on the hosts of a network."""
+    """Reject a program with more ranks than hosts, or with calculations that are too long.
+
+    Parameters
+    ----------
+    draft: the configuration.
+    program, topology: what runs where.
+    messages: None in modes that carry flows.
+    """
     if program.ranks > topology.hosts:
         problem = f"{program.ranks} ranks are more than the {topology.hosts} hosts; every rank needs one of its own"
         draft.reject("application.ranks", problem)
@@ -103,7 +114,15 @@ def validate_program(draft: Draft, program: Program, topology: Topology, message
 
 
 def validate_calculations(draft: Draft, program: Program, messages: Messages | None, place: KeyPath) -> None:
-    """Refuses a program, given at a place, that calculates for longer than ticks can be counted."""
+    """Reject a program with a calculation that exceeds the range of ticks.
+
+    Parameters
+    ----------
+    draft: the configuration.
+    program: checked in blocks of operations.
+    messages: define the tick; None in modes that carry flows.
+    place: the path of the program.
+    """
     times = (program.amount[part][program.kind[part] == CALC] for part in program.blocks())
     longest = max((int(some.max(initial=0)) for some in times), default=0)
     if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= MAX_TICKS:
@@ -112,7 +131,14 @@ def validate_calculations(draft: Draft, program: Program, messages: Messages | N
 
 
 def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
-    """The bytes of all messages as a demand between hosts, scaled to the hose; nothing, if no host sends to another."""
+    """The bytes of all messages as a demand matrix of hosts, scaled to the hose model; empty if no host sends.
+
+    Parameters
+    ----------
+    program: its send operations.
+    host: int64 [ranks], the host of each rank.
+    topology: the hosts.
+    """
     shape = (topology.hosts, topology.hosts)
     demand = scipy.sparse.csr_array(shape)
     for send in program.sends():
@@ -127,6 +153,6 @@ def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
 
 
 def plain_messages(config: MessagesConfig, flows: bool) -> dict[str, Any]:
-    """``messages:`` with all defaults. flows: whether these carry them."""
+    """``messages:`` with all defaults. flows: whether flows carry the messages."""
     of_flows = {"rendezvous_bytes", "overhead_ns", "buffered", "confirmed"}
     return config.model_dump(mode="json", include=of_flows if flows else None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenarios that a loss budget measures: a switch as configured, and as it would be with something changed.
+"""The scenarios that a loss budget measures: the switch as configured, and with one thing changed.
 
-A change is written as ``--set`` takes it, so that whoever reads a budget can run any part of it. What cannot be built
-is left out, with the first thing that the configuration refuses of it for a reason.
+A change has the syntax of ``--set``, so each level of a budget can be run by itself. A scenario that cannot be built is
+omitted; its note has the first error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ from flitlab.sim.config.window import WINDOW_KEYS, with_packet_times
 from flitlab.sim.measure.windows import longest_probe
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
-"""Ceilings that are the upper rungs, from the highest."""
+"""Ceilings that are the upper levels, from the highest."""
 
 MEASURED = ("ideal", "endless", "roomy", "switch")
-"""Rungs that are simulated, from the highest.
+"""Levels that are simulated, from the highest.
 
-ideal: the same routes through output queues without limit. endless: the switch with every VC of an input read at once
-and buffers that never fill. roomy: the same with its own buffers. switch: as configured.
+ideal: the same routes, output queues without limit. endless: the switch with unlimited buffers and a crossbar without
+limit. roomy: its own buffers, a crossbar without limit. switch: as configured.
 """
 
 DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no room and cross no crossbar"
 
 MAX_BUFFERED_PACKETS = 1 << 24
-"""Packets that all buffers without limit may hold together: some 400 MB before any of them is used."""
+"""Packets that all unlimited buffers together may hold: about 400 MB before first use."""
 
 CROSSBAR_TAKES_NOTHING = "this switch is so already: its crossbar takes nothing"
 
@@ -42,7 +42,7 @@ BUDGET_PACKET_TIMES = 6000
 """Packet times of the shortest probe of a budget, warm-up included."""
 
 MAX_BUFFER_DIVISOR = 32
-"""Buffers hold at least this part of what a channel can carry in a run, or they are not without limit.
+"""Unlimited buffers hold at least the traffic of a channel during a run, divided by this.
 
 So an overload of up to 3 % does not fill them before the run ends.
 """
@@ -50,8 +50,14 @@ So an overload of up to 3 % does not fill them before the run ends.
 
 @dataclass(frozen=True, eq=False)
 class BudgetScenario:
-    """A scenario of a budget. built: None where it is left out. set: what makes it. note: why it is left out, or how
-    it is made."""
+    """A scenario of a budget.
+
+    Parameters
+    ----------
+    built: None if it is omitted.
+    set: the changes, as ``--set`` takes them.
+    note: why it is omitted, or a remark.
+    """
 
     built: Built | None
     set: tuple[str, ...] = ()
@@ -60,10 +66,15 @@ class BudgetScenario:
 
 @dataclass(frozen=True)
 class BudgetScenarios:
-    """All scenarios of a budget. rungs: by name, of :data:`MEASURED`. changes: sensitivities by name. measure: how.
+    """All scenarios of a budget.
 
-    times: packet times of the shortest run; None where ``measure`` says how long it is. ticks: of the longest run,
-    warm-up and windows.
+    Parameters
+    ----------
+    levels: by name, see :data:`MEASURED`.
+    changes: sensitivities by name.
+    measure: how all of them are measured.
+    times: packet times of the shortest run; None where ``measure`` has its length.
+    ticks: of the longest run, warm-up included.
     """
 
     levels: Mapping[str, BudgetScenario]
@@ -74,21 +85,28 @@ class BudgetScenarios:
 
 
 def max_run_ticks(measure: MeasureConfig, longest: int) -> int:
-    """Ticks that a probe lasts at most; a warm-up that is found takes as long as the window, if need be.
+    """Ticks of the longest probe. An automatic warm-up takes at most as long as the window.
 
-    longest: its longest window, as a multiple of the first.
+    longest: the longest window, as a multiple of the first.
     """
     return longest_probe(measure.ticks if measure.warmup == "auto" else measure.warmup, measure.ticks, longest)
 
 
 def has_budget(draft: Draft) -> bool:
-    """Whether a configuration asks for budgets, and its scenario can have one: packets are simulated in it."""
+    """Whether a configuration requests budgets, and its scenario simulates packets."""
     is_requested = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
     return is_requested and getattr(draft.discipline, "counts", None) == PACKETS
 
 
 def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -> BudgetScenarios:
-    """What the budget of a scenario measures. node: its configuration."""
+    """The scenarios that the budget of a scenario measures.
+
+    Parameters
+    ----------
+    builder: builds the changed configurations.
+    draft, node: the configuration.
+    built: the scenario as configured.
+    """
     scenario = built.scenario
     assert scenario is not None
     times = window(draft)
@@ -111,7 +129,7 @@ def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -
 
 
 def window(draft: Draft) -> int | None:
-    """Packet times of a run, warm-up included; None where ``measure`` says how long it is."""
+    """Packet times of a run, warm-up included; None where ``measure`` has its length."""
     packet_times = draft.config.budget.window
     if packet_times is None and any(draft.has("measure", key) for key in WINDOW_KEYS):
         return None
@@ -119,7 +137,7 @@ def window(draft: Draft) -> int | None:
 
 
 def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> BudgetScenario:
-    """The scenario of a configuration with something changed, or why there is none."""
+    """The scenario of a changed configuration, or the first error."""
     errors: list[Diagnostic] = []
     for change in sets:
         node = apply_set(node, change, errors)
@@ -130,7 +148,7 @@ def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) ->
 
 
 def _first_error(errors: Sequence[Diagnostic]) -> str:
-    """The first mistake, as a clause."""
+    """The first error, as a clause."""
     if not errors:
         return "cannot be built"
     first = errors[0]
@@ -139,9 +157,9 @@ def _first_error(errors: Sequence[Diagnostic]) -> str:
 
 
 def _endless(roomy: BudgetScenario, ticks: int) -> BudgetScenario:
-    """A switch with buffers that never fill: each holds all that its channel can carry in a run of so many ticks.
+    """The switch with unlimited buffers: each holds all that its channel can carry in a run.
 
-    Where that takes too much memory they hold a part of it, but never less than :data:`LEAST` says.
+    Where that takes too much memory, they hold the part that :data:`MAX_BUFFER_DIVISOR` allows.
     """
     if roomy.built is None or roomy.built.scenario is None:
         return roomy
@@ -162,7 +180,7 @@ def _endless(roomy: BudgetScenario, ticks: int) -> BudgetScenario:
 
 
 def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The sensitivities asked for: name and what is changed."""
+    """The configured sensitivities: name and changes."""
     switching, shortest = scenario.switching, min(scenario.source.flits)
     vcs, buffer_flits = (switching.vcs, switching.buffer_flits) if isinstance(switching, Buffered) else (1, shortest)
     twice, four = f"switching.vcs={2 * vcs}", f"switching.buffer_flits={4 * buffer_flits}"
@@ -177,7 +195,7 @@ def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str,
 
 
 def _note_if_unchanged(roomy: BudgetScenario, scenario: Scenario) -> BudgetScenario:
-    """A roomy switch, which says so where the switch is one already."""
+    """The ``roomy`` level, with a note if it equals the switch as configured."""
     so = (
         roomy.built is not None
         and roomy.built.scenario is not None
@@ -191,7 +209,7 @@ def _has_same_content(one: Scenario, other: Scenario) -> bool:
 
 
 def _effective_change(variant: BudgetScenario, scenario: Scenario) -> BudgetScenario:
-    """A change that changes something, or none with that reason."""
+    """A change, omitted with a note if it leaves the scenario as it is."""
     if variant.built is None or variant.built.scenario is None:
         return variant
     if not _has_same_content(variant.built.scenario, scenario):

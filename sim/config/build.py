@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the parts of a scenario together and checks what one asks of the other."""
+"""Builds scenarios from their components and checks the components against each other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ from flitlab.sim.config.limits import is_run_too_long, is_simulation_too_large
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.timeline import plain_timeline, timeline_of, timeline_of_ceilings
 from flitlab.sim.config.window import measure_of_search
-from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
+from flitlab.sim.engines import disciplines as disciplines  # registers the engines of all switching modes
 from flitlab.sim.engines.table import check_runs
 
 _OfProgram = Scenario[Discipline, Workload]
@@ -62,13 +62,19 @@ _OfProgram = Scenario[Discipline, Workload]
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A scenario with what a user may want to know of how it came about.
+    """A scenario, and what is known about it from its construction.
 
-    again: gives the topology; it is not kept, as there may be thousands to be measured. metrics: what is to be
-    measured. instance: None for the experiment ``metrics``. scenario: None where nothing is simulated. certificate: why
-    the VC policy cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
-    collective: of the experiment of that name. jobs: of a list of applications. timeline: what happens to the network,
-    None where nothing does.
+    Parameters
+    ----------
+    build_topology: builds the topology, which is not kept: a study may measure thousands.
+    metrics: to be measured.
+    instance: None for the experiment ``metrics``.
+    scenario: None if nothing is simulated.
+    certificate: why the VC policy is free of deadlock, '' if nothing was certified.
+    resolved: the configuration with all defaults, plain.
+    collective: of the experiment ``collective``.
+    jobs: of a list of applications.
+    timeline: the events of the network; None if it is static.
     """
 
     build_topology: Callable[[], Topology]
@@ -89,7 +95,7 @@ class Builder:
         self.components = ComponentBuilder()
 
     def build(self, draft: Draft) -> Built | None:
-        """One scenario, or None once everything that is wrong is refused."""
+        """The scenario of a configuration; None, with errors added, if it is invalid."""
         components, metrics = self.components.build(draft), metrics_of(draft)
         if components.topology is None:
             return None
@@ -100,7 +106,7 @@ class Builder:
                 components.build_topology, metrics, None, None, "", {**components.plain, "metrics": metric_mappings}
             )
         if draft.switching is None or has_unsupported_background(draft, components.traffic):
-            return None  # what follows from its defaults would only confuse
+            return None  # errors that follow from defaults would mislead
         if draft.experiment == "load_sweep" or draft.runs_program:
             return self._simulated(draft, components, draft.switching)
         return _for_ceilings(draft, components, metrics, {"metrics": metric_mappings} if metric_mappings else {})
@@ -120,7 +126,7 @@ class Builder:
         return self._with_discipline(draft, components, spec, before)
 
     def _for_application(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
-        """With a program on the hosts and its traffic."""
+        """The scenario of a program on the hosts."""
         topology, application = components.topology, draft.spec("application")
         assert topology is not None
         messages = _messages(draft, components, spec)
@@ -148,7 +154,7 @@ class Builder:
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
     def _for_jobs(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
-        """With the program of several jobs on hosts of their own."""
+        """The scenario of several jobs on disjoint hosts."""
         assert components.topology is not None
         messages = _messages(draft, components, spec)
         jobs = jobs_of(draft, self.components, components.topology, messages)
@@ -164,7 +170,7 @@ class Builder:
         return None if built is None else replace(built, jobs=tuple(jobs), resolved={**built.resolved, **own})
 
     def _for_collective(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
-        """With the program that an algorithm makes of a collective."""
+        """The scenario of the program of a collective algorithm."""
         assert components.topology is not None
         question = question_of(draft, components.topology) if len(draft.errors) == before else None
         plan = question and plan_of(draft, *question, self.components.memoized)
@@ -191,7 +197,7 @@ class Builder:
     def _with_program(
         self, draft: Draft, components: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks"
     ) -> Built | None:
-        """The scenario of a program on the hosts; None once it is refused."""
+        """The scenario of placed ranks; None if it is invalid."""
         assert components.topology is not None
         source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
         traffic = traffic_of(ranks.program, ranks.host, components.topology)
@@ -206,7 +212,7 @@ class Builder:
     def _with_discipline(
         self, draft: Draft, components: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
     ) -> Built | None:
-        """The scenario of a discipline; None if anything was refused since there were ``before`` mistakes."""
+        """The scenario in its switching mode; None if there are more errors than ``before``."""
         topology, routes, traffic, source = (
             components.topology,
             components.routes,
@@ -247,7 +253,7 @@ class Builder:
     def _discipline(
         self, draft: Draft, components: Components, spec: SwitchingSpec, transport: TransportSpec | None, before: int
     ) -> tuple[Discipline | None, str]:
-        """The discipline in force, and why it cannot deadlock; None once it is refused, or where parts are missing."""
+        """The switching mode in force and its deadlock certificate; None if it is invalid or a component is missing."""
         topology, routes, source = components.topology, components.routes, components.source
         assert topology is not None
         if counts_flows(draft):
@@ -262,28 +268,28 @@ class Builder:
     def _certified(
         self, draft: Draft, spec: SwitchingSpec, setting: Setting, has_errors: bool
     ) -> tuple[Discipline | None, str]:
-        """The discipline in force, and why it cannot deadlock; None once it is refused.
+        """The switching mode in force and its deadlock certificate; None if it is invalid.
 
-        refused: whether something was already, so that building it need not succeed.
+        has_errors: whether errors were found before; then a failure to build is not reported.
         """
         try:
             discipline = spec.build(setting)
             refuse_other(discipline, Discipline)
             check_runs(discipline)
-        except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
+        except Exception as error:  # a third-party switching mode may raise anything
             if not has_errors:
                 reject_build_error(error, "switching", draft)
             return None, ""
         try:
             return discipline.certified(setting.topology, setting.routes, self._certify)
-        except Exception as error:  # and so may a routing
+        except Exception as error:  # a third-party routing, too
             in_switching = isinstance(error, SpecError) and error.key in type(spec).model_fields
             reject_build_error(error, "switching" if in_switching else "routing", draft)
             return None, ""
 
     def _certify(self, topology: Topology, routes: Routes, vcs: int, allowed: bool) -> Certified:
-        """As :func:`~flitlab.models.routing.certificate.certify` does, once for all scenarios that ask the same."""
-        # the routes themselves and not their hash, for which 800 MB would be read at 10,000 switches
+        """The result of :func:`~flitlab.models.routing.certificate.certify`, computed once for equal arguments."""
+        # the routes and not their hash, which reads 800 MB at 10,000 switches
         key = ("certificate", topology.content_hash, routes, vcs, allowed)
         certificate: Certified | BaseException = self.components.memoized(
             key, lambda: certify(topology, routes, vcs, allowed)
@@ -294,7 +300,7 @@ class Builder:
 
 
 def _messages(draft: Draft, components: Components, spec: SwitchingSpec) -> Messages | None:
-    """What all messages have in common; None where flows carry them, or once that is refused."""
+    """The format of all messages; None where flows carry them, or if it is invalid."""
     if counts_flows(draft):
         reject_flit_keys(draft)
         return None
@@ -304,7 +310,7 @@ def _messages(draft: Draft, components: Components, spec: SwitchingSpec) -> Mess
 
 @dataclass(frozen=True)
 class _Ranks:
-    """A program, the host of each rank, notes on them, and its messages; None where the discipline cuts them."""
+    """A placed program: host of each rank, notes, and messages (None where the switching mode segments them)."""
 
     program: Program
     host: Any
@@ -339,7 +345,7 @@ def _setting(
 def _for_ceilings(
     draft: Draft, components: Components, metrics: list[MetricSpec], metric_keys: dict[str, Any]
 ) -> Built | None:
-    """Without a routing, the ceilings that would need one are omitted, with that reason."""
+    """A scenario for ceilings only; without a routing, those that require one are omitted."""
     if components.topology is None or components.traffic is None or components.source is None:
         return None
     instance = Instance(components.topology, components.traffic, components.routes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes with file and line, made of the errors of pydantic and of components."""
+"""Validation against the models: errors of pydantic and of components become diagnostics with file and line."""
 
 import json
 import re
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequence[str]) -> None:
-    """Refuses a key that is none of the choices, but perhaps has its place elsewhere."""
+    """Reject a key that is none of the choices; names the place where such a key exists."""
     key = str(path[-1])
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
         document.reject(path, not_for(document.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
@@ -33,7 +33,7 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
 
 
 def not_for(mode: str, modes: Sequence[str]) -> str:
-    """What is said of a key that only other disciplines have.
+    """The problem of a key that only other switching modes have.
 
     >>> not_for("vct", ["datagram"]), not_for("flow", ["vct", "wormhole"])
     ('is not for mode vct, but for mode datagram', 'is not for mode flow, but for modes vct and wormhole')
@@ -45,10 +45,17 @@ def not_for(mode: str, modes: Sequence[str]) -> str:
 def validated(
     model: type[Model], document: ConfigDocument, place: KeyPath, value: Any, keys: Sequence[str] = ()
 ) -> Model | None:
-    """What is given at a place as a model, or None once what is wrong with it is refused.
+    """A value of the configuration as a model; None, with errors added to the document, if it is invalid.
 
     Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
-    keys: further keys that belong there, for the choices of a misspelt one.
+
+    Parameters
+    ----------
+    model: the pydantic model.
+    document: collects the errors.
+    place: the path of the value.
+    value: plain dicts, lists and scalars.
+    keys: further keys that are valid there, for the choices of a misspelt one.
     """
     try:
         return model.model_validate_json(json.dumps(value), strict=True)
@@ -57,7 +64,7 @@ def validated(
             _reject_schema_error(one, model, document, place, keys)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of a stranger's own validator
+    except BaseException as error:  # a third-party validator may raise anything
         document.reject(place, f"could not be checked: {crash(error)}")
     return None
 
@@ -93,11 +100,11 @@ OURS = {
     "a valid dictionary": "a mapping", "an object": "a mapping", "valid array": "list",
     "a valid boolean": "true or false",
 }  # fmt: skip
-"""What pydantic calls a thing -> what we call it."""
+"""Type names of pydantic -> those of our messages."""
 
 
 def _in_our_words(message: str) -> str:
-    """What pydantic says of a value, as our other messages say it."""
+    """A message of pydantic in the words of our other messages."""
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", message)
     message = re.sub("^Input is not a valid path.*", "must be a path", message)
     for theirs, ours in (
@@ -111,9 +118,9 @@ def _in_our_words(message: str) -> str:
 
 
 def _inner(loc: KeyPath, document: ConfigDocument, place: KeyPath) -> KeyPath:
-    """Where pydantic's error is in the mapping at ``place``, without the parts that name a form of the key.
+    """The path of a pydantic error below ``place``, without the tags of union members.
 
-    Those are in angle brackets (flitlab.sim.config.schema); but the file may have keys of such names.
+    Tags are in angle brackets (flitlab.sim.config.schema). A key of the file may have such a name, too.
     """
     inner: KeyPath = ()
     for part in loc:
@@ -123,12 +130,18 @@ def _inner(loc: KeyPath, document: ConfigDocument, place: KeyPath) -> KeyPath:
 
 
 def spec_of(category: str, document: ConfigDocument, place: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
-    """The spec of the component of a category that is given at a place, or None once what is wrong with it is refused.
+    """The specification of a component; None, with errors added to the document, if it is invalid.
 
-    without: keys of the mapping that are not the component's.
+    Parameters
+    ----------
+    category: of the registry, for example ``topology``.
+    document: collects the errors.
+    place: the path of the mapping.
+    mapping: the keys of the component, as plain values.
+    without: keys of the mapping that do not belong to the component.
     """
     if not isinstance(mapping, dict):
-        return None  # the schema says what is wrong with that
+        return None  # rejected by the schema
     key = kind_key(category)
     kind = mapping.get(key, DEFAULT_KINDS.get(category))
     if not isinstance(kind, str):
@@ -145,7 +158,14 @@ def spec_of(category: str, document: ConfigDocument, place: KeyPath, mapping: An
 
 
 def reject_build_error(error: BaseException, section: str | KeyPath, document: ConfigDocument) -> None:
-    """Refuses what made a component, which stands in a section or at a place, raise an exception while it was built."""
+    """Reject a component whose construction raised an exception.
+
+    Parameters
+    ----------
+    error: the exception; its ``key`` and ``choices`` are used if it is a ``SpecError``.
+    section: the section, or the path, of the component.
+    document: collects the errors.
+    """
     place: KeyPath = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
         path = (*place, *parse_path(error.key)) if error.key else place
@@ -163,7 +183,7 @@ def reject_build_error(error: BaseException, section: str | KeyPath, document: C
 
 
 def crash(error: BaseException) -> str:
-    """An unexpected exception in one line: its type, message and place."""
+    """An unexpected exception in one line: type, message, file and line."""
     traceback = error.__traceback__
     place = ""
     while traceback is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``experiment: collective``: a collective of given size, and the algorithm that carries it out."""
+"""``experiment: collective``: a collective, its size, and its algorithm."""
 
 from dataclasses import dataclass, replace
 
@@ -19,20 +19,20 @@ from flitlab.sim.config.overrides import is_sweep
 from flitlab.sim.config.section import as_component
 
 EVERY = "all"
-"""In place of an algorithm: all that the collective has and that can be used on the network."""
+"""Value of ``algorithm`` for all algorithms of the collective that the network supports."""
 
 FIRST_ALGORITHM: tuple[KeyPath, ...] = (("sweep", 0, "kind"), ("sweep", 0), ("kind",))
-"""Where the name of the first algorithm may stand below ``collective.algorithm``."""
+"""Paths below ``collective.algorithm`` at which the first algorithm may be named."""
 
 SPACED = {"from", "to", "per_decade"}
-"""Keys of sizes that grow by a factor."""
+"""Keys of a geometric range of sizes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Collective:
-    """What a scenario of the experiment ``collective`` asks, and what its algorithm has to say of itself.
+    """A collective of a scenario, and the summary of its algorithm.
 
-    algorithm: its name. plan: without its program.
+    algorithm: its name. plan: without the program.
     """
 
     question: Question
@@ -41,7 +41,7 @@ class Collective:
 
 
 def expand_algorithms(root: Node) -> Node:
-    """A configuration in which sizes that grow by a factor, and ``algorithm: all``, are sweeps."""
+    """A configuration with geometric ranges of sizes, and ``algorithm: all``, expanded to sweeps."""
     cases = root.get("cases")
     root = _expand_section(root, root)
     if cases is None or not cases.is_list:
@@ -64,7 +64,7 @@ def _expand_section(node: Node, root: Node) -> Node:
 
 
 def _expand_all(algorithm: Node, kind: Node | None) -> Node:
-    """A sweep with ``all`` replaced by the algorithms of a collective, or of all those of a sweep."""
+    """A sweep in which ``all`` is replaced by the algorithms that all swept collectives have."""
     options = algorithm.value["sweep"] if is_sweep(algorithm) else algorithm.with_value([algorithm])
     if not options.is_list or all(option.value != EVERY for option in options.value):
         return algorithm
@@ -81,15 +81,15 @@ def _expand_all(algorithm: Node, kind: Node | None) -> Node:
 
 
 def _needs_no_keys(algorithm: str) -> bool:
-    """Whether an algorithm is known by its name alone."""
+    """Whether an algorithm requires no key but its name."""
     fields = spec_class("algorithm", algorithm).model_fields
     return not any(field.is_required() for name, field in fields.items() if name != "kind")
 
 
 def ranked(draft: Draft, topology: Topology) -> Topology:
-    """The topology with a host for every rank: as it is, or, for ``ranks: switches``, one on each switch with hosts.
+    """The topology with one host per rank: unchanged, or, for ``ranks: switches``, one on each switch with hosts.
 
-    The channels of such a host carry as much as all those of any switch, so that they bind nothing.
+    The channels of such a host are as wide as all channels of the widest switch, so they never limit.
     """
     config = draft.config.collective
     if config is None or config.ranks == "hosts":
@@ -104,7 +104,7 @@ def ranked(draft: Draft, topology: Topology) -> Topology:
 
 
 def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | None:
-    """The question of a scenario and its algorithm; None once what is wrong with them is refused."""
+    """The collective of a scenario and the specification of its algorithm; None if they are invalid."""
     config = draft.config.collective
     if config is None:
         return None
@@ -125,9 +125,14 @@ def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSp
 
 
 def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -> Plan | None:
-    """The plan of an algorithm; None once it is refused, or left out because it is optional and has none.
+    """The plan of an algorithm; None if it is invalid, or optional and not applicable.
 
-    once: what is made for one scenario, and serves others too.
+    Parameters
+    ----------
+    draft: the configuration.
+    question: the collective on the network.
+    spec: the algorithm.
+    once: caches what several scenarios share.
     """
     try:
         return spec.build(question, once)
@@ -140,15 +145,15 @@ def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
             draft.reject(place, str(error), getattr(error, "choices", ()))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # an algorithm may be a stranger's: whatever it raises is reported
+    except BaseException as error:  # a third-party algorithm may raise anything
         draft.reject("collective.algorithm", f"could not be built: {crash(error)}")
     return None
 
 
 def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None) -> None:
-    """Rejects a study without a scenario: every algorithm that it lists is optional and left out, as its warnings say.
+    """Reject a study in which every algorithm is optional and not applicable, with the reasons.
 
-    config: the section of the last scenario that was tried.
+    config: the section of the last scenario.
     """
     left_out = [warning.problem.removeprefix("warning: ") for warning in document.warnings]
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
@@ -158,7 +163,7 @@ def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None
 
 
 def with_eager_messages(draft: Draft) -> None:
-    """Lets all messages be eager, unless the configuration says otherwise."""
+    """Send all messages eagerly, unless the configuration sets ``rendezvous_bytes``."""
     messages = draft.config.messages
     if "rendezvous_bytes" not in messages.model_fields_set:
         eager = messages.model_copy(update={"rendezvous_bytes": None})
@@ -166,5 +171,5 @@ def with_eager_messages(draft: Draft) -> None:
 
 
 def without_program(question: Question, spec: AlgorithmSpec, plan: Plan) -> Collective:
-    """What results need of a plan."""
+    """A collective without the program of its plan, for results."""
     return Collective(question, spec.kind, replace(plan, program=None))  # type: ignore[arg-type]

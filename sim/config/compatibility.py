@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one part of a scenario that is to be simulated asks of the others."""
+"""Checks of the sections of a scenario against each other."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from flitlab.sim.config.timeline import place_of_event
 
 
 def reject_keys_of_other_modes(draft: Draft, spec: SwitchingSpec) -> None:
-    """Refuses keys outside of ``switching:`` that only other disciplines have."""
+    """Reject keys outside of ``switching:`` that only other switching modes have."""
     modes_by_key: dict[str, list[str]] = {}
     for mode in names("switching"):
         other: Any = spec_class("switching", mode)
@@ -37,19 +37,22 @@ def reject_keys_of_other_modes(draft: Draft, spec: SwitchingSpec) -> None:
 
 
 def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
-    """Whether there is a background where nothing is asked for at a load of its own, or where flows are endless."""
+    """Whether a fixed background is rejected: not for flows, nor for experiments that only scale whole demands."""
     if traffic is None or traffic.background is None:
         return False
     user = f"experiment {draft.experiment}" if draft.experiment in ("relative", "search") else ""
     if counts_flows(draft) and draft.experiment == "load_sweep" and draft.switching is not None:
         user = f"switching.mode {draft.switching.mode}"
     if user:
-        draft.reject("traffic.background", f"is not for {user}, which knows only demands that grow as a whole")
+        draft.reject("traffic.background", f"is not for {user}, which scales only whole demands")
     return bool(user)
 
 
 def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
-    """Only a matrix beyond the hose, or a background, can ask for more than hosts can create."""
+    """Reject loads at which a host would have to create more than arrivals allow.
+
+    Only a matrix outside the hose model, or a background, can reach that.
+    """
     if counts_flows(draft):
         return
     load = max(draft.config.load_list, default=0.0)
@@ -61,21 +64,22 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
 def validate_start(
     draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
 ) -> None:
-    """Rejects a scenario that no run can begin with. timeline: None where the network stays as it is."""
+    """Reject a scenario that no run can start with. timeline: None for a static network."""
     load, seed = max(draft.config.load_list, default=LONG_LIVED_LOAD), draft.config.seeds[0]
     changes = () if timeline is None else (timeline,)
     try:
         discipline.check(instance, work, load, seed, *changes)
     except SpecError as error:
         draft.reject(place_of_event(draft, error.key or "switching"), str(error), error.choices)
-    except Exception as error:  # a transport may be a stranger's: whatever it raises is reported
+    except Exception as error:  # a third-party transport may raise anything
         reject_build_error(error, "transport" if counts_flows(draft) else "switching", draft)
 
 
 def validate_demand(draft: Draft, instance: Instance, ceilings: Sequence[CeilingSpec]) -> None:
-    """Rejects numbers and demands of which no ceiling is certified: too far apart, or between parts of the network.
+    """Reject capacities and demands for which no ceiling can be certified.
 
-    With a fixed background most ceilings are omitted, and a program may send nothing at all.
+    Numbers may be too far apart, or a demand may have no path. Omitted where nothing is certified anyway: with a fixed
+    background, or for a program that sends nothing.
     """
     if not ceilings or instance.traffic.background is not None or not instance.traffic.rate.any():
         return

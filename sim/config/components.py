@@ -35,19 +35,23 @@ from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.section import as_component
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
-"""Keys of ``traffic:`` that say how packets arrive, not whereto."""
+"""Keys of ``traffic:`` about arrivals and lengths, not about the pattern."""
 
 MAX_CACHED_CHANNELS = 20_000_000
-"""Channels of the topologies that are remembered: about a gigabyte."""
+"""Channels of all cached topologies: about a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """What a configuration names, built; None where it names nothing or has a mistake.
+    """The components of a scenario; None for those that are absent or invalid.
 
-    again: builds the topology once more, or remembers it. plain: the mappings under ``topology``, ``routing``
-    and ``traffic`` with their defaults. routing: the specification that ``routes`` follow from. replan: finds them in
-    what is left of the topology, None where the specification can build them without a demand.
+    Parameters
+    ----------
+    topology, routes, traffic, source: as built.
+    build_topology: builds the topology again, or returns the cached one.
+    plain: the mappings under ``topology``, ``routing`` and ``traffic`` with their defaults.
+    routing: the specification of ``routes``.
+    replan: computes the routes in a reduced topology; None if the specification builds them without a demand.
     """
 
     topology: Topology | None
@@ -62,19 +66,21 @@ class Components:
 
 @dataclass
 class ComponentBuilder:
-    """Builds the parts of scenarios."""
+    """Builds the components of scenarios, with a cache."""
 
     _cache: dict[Hashable, Any] = field(default_factory=dict)
     _warnings: dict[Hashable, list[SpecWarning]] = field(default_factory=dict)
 
     def build(self, draft: Draft) -> Components:
-        """The parts of one scenario; what is wrong with them is refused."""
+        """The components of one scenario; errors are added to the draft."""
         spec = draft.spec("topology")
         topology: Topology | None = self._component("topology", spec, (), draft)
         build_topology = partial(self._build_result, "topology", spec, ())
         if topology is not None:
             if topology.notes.get("capacity_missing") == "all":
-                draft.warn("topology.capacity_from", "is at no edge of a file: `missing` is the capacity of all")
+                draft.warn(
+                    "topology.capacity_from", "is an attribute of no edge in the file: all have the capacity `missing`"
+                )
             topology = ranked(draft, topology)
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
@@ -94,7 +100,15 @@ class ComponentBuilder:
         return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
 
     def program(self, draft: Draft, spec: Any, hosts: int, place: KeyPath = ("application",)) -> Program | None:
-        """The program of a specification, given at a place, on so many hosts; None once it is refused."""
+        """The program of a specification; None, with errors added, if it is invalid.
+
+        Parameters
+        ----------
+        draft: the configuration.
+        spec: of the program.
+        hosts: available to it.
+        place: path of the specification.
+        """
         program = self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts))
         checked: Program | None = _or_reject(program, place, draft)
         return checked
@@ -107,9 +121,12 @@ class ComponentBuilder:
         hosts: int,
         place: KeyPath = ("application",),
     ) -> Program | None:
-        """The program with the algorithms that are best where it has those of a library; None if it asks for none.
+        """The program with the best algorithms in place of the library's; None if it requests none.
 
-        spec, hosts, place: as of :meth:`program`. scenario: of the program as a library would have it.
+        Parameters
+        ----------
+        draft, spec, hosts, place: as for :meth:`program`.
+        scenario: of the program with the library's algorithms.
         """
         if not spec.asks_for_best:
             return None
@@ -122,9 +139,14 @@ class ComponentBuilder:
         return program
 
     def order(self, draft: Draft, program: Program, rendezvous: int, place: KeyPath = ("application",)) -> None:
-        """Refuses a program, given at a place, that waits for itself.
+        """Reject a program whose operations wait for each other in a cycle.
 
-        rendezvous: a message of more bytes waits for its receive.
+        Parameters
+        ----------
+        draft: the configuration.
+        program: checked once for equal arguments.
+        rendezvous: larger messages, in bytes, wait for their receive.
+        place: path of the program.
         """
         key = ("order", program.content_hash, rendezvous)
         _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), place, draft)
@@ -132,7 +154,16 @@ class ComponentBuilder:
     def placement(
         self, draft: Draft, spec: Any, topology: Topology, program: Program, place: KeyPath, free: Ints
     ) -> tuple[Ints, dict[str, Any]] | None:
-        """The host of each rank, of those that are free, and notes on them; None once the placement is refused."""
+        """The host of each rank, and notes; None, with errors added, if the placement is invalid.
+
+        Parameters
+        ----------
+        draft: the configuration.
+        spec: of the placement.
+        topology, program: what is placed where.
+        place: path of the specification.
+        free: int64, the hosts that are available.
+        """
         key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
         host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), place, draft)
         if host is None:
@@ -141,7 +172,7 @@ class ComponentBuilder:
         return None if notes is None else (host, notes)
 
     def memoized(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` returned, or the exception it raised, when it was first asked for."""
+        """The result of the first call of ``make`` for a key, or the exception that it raised."""
         if key not in self._cache:
             with recorded_warnings() as warnings:
                 try:
@@ -155,7 +186,7 @@ class ComponentBuilder:
         return self._cache[key]
 
     def _evict_topologies(self) -> None:
-        """Forgets the oldest topologies where many are measured one after the other."""
+        """Drop the oldest topologies where a study measures many, one after another."""
         cached = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
         channels = sum(topology.channels for _, topology in cached)
         for key, topology in cached[:-1]:
@@ -165,7 +196,7 @@ class ComponentBuilder:
             channels -= topology.channels
 
     def _component(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: ConfigDocument) -> Any:
-        """The component on a topology (on nothing, if it is one), or None once it is refused."""
+        """The component built on others (``on``); None, with errors added, if it is invalid."""
         if spec is None:
             return None
         result = self._build_result(name, spec, on)
@@ -173,12 +204,12 @@ class ComponentBuilder:
         return _or_reject(result, name, draft)
 
     def _warn(self, key: Hashable, name: str, draft: ConfigDocument) -> None:
-        """Show the warnings of what is known by a key at a component's place."""
+        """Add the warnings of a cached component at its section."""
         for warning in self._warnings[key]:
             draft.warn((name, *parse_path(warning.key or "")), str(warning))
 
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
-        """The routes, or None once they are refused, or where they would be made for traffic that is."""
+        """The routes; None if they are invalid, or planned for a traffic that is invalid."""
         if not to_plan(spec):
             return self._component("routing", spec, (topology,), draft)
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
@@ -186,7 +217,7 @@ class ComponentBuilder:
         return _or_reject(self._planned(spec, topology, traffic, draft), "routing", draft)
 
     def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
-        """The routes for the same demand in what is left of a topology. Raises ``SpecError``."""
+        """The routes for the same demand in a reduced topology. Raises ``SpecError``."""
         result = self._planned(spec, left, None if traffic is None else moved(traffic, left))
         if isinstance(result, BaseException):
             raise result
@@ -196,9 +227,9 @@ class ComponentBuilder:
     def _planned(
         self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: ConfigDocument | None = None
     ) -> Any:
-        """The routes of a routing that is made for a demand, or the exception that it raises.
+        """The routes of a routing that is planned for a demand, or the exception that it raises.
 
-        draft: shows the warnings of the routing; None: they are known already.
+        draft: gets the warnings of the routing; None if it has them already.
         """
         from flitlab.fluid.weights import planned_routes
 
@@ -213,12 +244,12 @@ class ComponentBuilder:
         return routes
 
     def _build_result(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
-        """What a component is built to, or the exception it raises."""
+        """The component of a specification, or the exception that it raises."""
         return self.memoized(_build_key(name, spec, on), lambda: spec.build(*on))
 
 
 def _build_key(name: str, spec: Spec, on: tuple[Any, ...]) -> Hashable:
-    """What the result of building a component depends on."""
+    """The arguments that determine a component."""
     return name, *(part.content_hash for part in on), _key(spec)
 
 
@@ -227,7 +258,7 @@ def _key(spec: Spec) -> Hashable:
 
 
 def _or_reject(result: Any, name: str | KeyPath, draft: ConfigDocument) -> Any:
-    """What was made, or None once the exception that was raised instead is refused."""
+    """A result; None, with an error added, if it is an exception."""
     if isinstance(result, BaseException):
         reject_build_error(result, name, draft)
         return None
@@ -235,7 +266,7 @@ def _or_reject(result: Any, name: str | KeyPath, draft: ConfigDocument) -> Any:
 
 
 def plain_of(spec: Spec | None) -> dict[str, Any]:
-    """A component with its defaults, but for those that mean less once given: a file may hold hosts of its own."""
+    """The keys of a component with defaults, except for optional keys of topologies: a file may define hosts itself."""
     if spec is None:
         return {}
     optional = set(TopologySpec.model_fields) - {"kind"} if isinstance(spec, TopologySpec) else set()
@@ -244,7 +275,7 @@ def plain_of(spec: Spec | None) -> dict[str, Any]:
 
 
 def metrics_of(draft: Draft) -> list[MetricSpec]:
-    """The entries of ``metrics:``; what is wrong with them is refused."""
+    """The valid entries of ``metrics:``; errors of others are added."""
     listed = draft.mapping("metrics")
     specs: dict[str, MetricSpec] = {}
     for i in range(len(listed) if isinstance(listed, list) else 0):
@@ -259,7 +290,7 @@ def metrics_of(draft: Draft) -> list[MetricSpec]:
 
 
 def _with_source_routes(draft: Draft, routing: Any) -> Any:
-    """Where flows draw their paths and nothing else is said, those of equal cost are drawn at the source."""
+    """The routing; if flows draw paths, ECMP draws them at the source unless ``routed`` is set."""
     draws = draft.discipline is not None and draft.discipline.draws_paths
     if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
         return routing
@@ -267,7 +298,7 @@ def _with_source_routes(draft: Draft, routing: Any) -> Any:
 
 
 def _with_hop_ticks(draft: Draft, routing: Any) -> Any:
-    """Where paths are measured by the latency of channels, with the ticks of a hop in the switching mode."""
+    """The routing; if weights are latencies, with the ticks of a hop in the switching mode."""
     if not isinstance(routing, WeightedSpec) or routing.weight != LATENCY or routing.hop_ticks is not None:
         return routing
     if not isinstance(draft.switching, TimedSpec):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of one scenario while it is understood."""
+"""The configuration of one scenario, validated section by section."""
 
 from functools import cached_property
 from pathlib import Path
@@ -18,23 +18,27 @@ from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 BUDGET = "budget"
-"""The experiment that ``simrun budget`` makes of a configuration: budgets and no loads. It is the name of their figure.
-"""
+"""The experiment of ``simrun budget``: budgets without loads. Also the name of the figure."""
 
 PROGRAMS = ("application", "collective")
 """Experiments in which hosts run a program."""
 
 PATHS = ("path", "constants")
-"""Keys of components whose texts are names of files."""
+"""Keys of components whose values are file names."""
 
 
 class Draft(ConfigDocument):
-    """The configuration of one scenario with what it says: the one thing that checks and builders look at.
+    """The configuration of one scenario, for checks and for building.
 
-    It is read when it is made, and what is wrong with its sections and with ``switching:`` is among its mistakes then.
-    config: as far as it could be read; a section with a mistake has its defaults. wrong: the sections that have one.
-    switching: the keys of the discipline; None where they have a mistake. experiment: what is asked of the scenario.
-    base: folder that paths are relative to.
+    The sections and ``switching:`` are validated at construction; their errors are added then.
+
+    Attributes
+    ----------
+    config: the valid sections; a section with an error has its defaults.
+    invalid_sections: the sections with errors.
+    switching: the specification of the switching mode; None if it has errors.
+    experiment: the experiment to run.
+    base: the folder that paths are relative to.
     """
 
     def __init__(
@@ -61,17 +65,17 @@ class Draft(ConfigDocument):
 
     @property
     def runs_program(self) -> bool:
-        """Whether its hosts run a program, instead of drawing packets."""
+        """Whether hosts run a program, instead of drawing packets."""
         return self.experiment in PROGRAMS
 
     def has_value(self, key: str) -> bool:
-        """Whether a key at the top of the configuration has a value, right or wrong."""
+        """Whether a top-level key has a value, valid or not."""
         return key in self.invalid_sections or self.config.gives(key)
 
     def has_value_at(self, place: str) -> bool:
-        """Whether the key at a place has a value, right or wrong at the top: ``transport``, ``traffic.sizes``.
+        """Whether a key has a value: ``transport`` (valid or not), ``traffic.sizes`` (valid).
 
-        place: a key at the top, or of a section, that belongs to no component of a kind.
+        place: a top-level key, or a key of a section that does not belong to a component.
         """
         section, _, key = place.partition(".")
         if not key:
@@ -81,7 +85,7 @@ class Draft(ConfigDocument):
 
     @property
     def discipline(self) -> type[Discipline] | None:
-        """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
+        """The switching mode, also if its keys have errors; None if the mode is unknown."""
         try:
             model = spec_class("switching", self.config.switching.get("mode", DEFAULT_KINDS["switching"]))
         except (UnknownKindError, TypeError):
@@ -90,29 +94,29 @@ class Draft(ConfigDocument):
         return model.discipline
 
     def spec(self, category: str) -> Any:
-        """The keys of the component that stands under its category, such as ``topology``, checked.
+        """The specification of the component in the section of its category, such as ``topology``.
 
-        None once what is wrong with them is refused.
+        None, with errors added, if it is invalid.
         """
         shared = SECTIONS[category]
         return spec_of(category, self, (category,), self.mapping(category), keys_of(shared) if shared else ())
 
     def mapping(self, *place: str | int) -> Any:
-        """What is written at a place, as plain values with absolute names of files; None where nothing is."""
+        """The value at a path, as plain values with absolute file names; None if the path does not exist."""
         return _absolute(self.at(*place), self.base)
 
     @cached_property
     def source(self) -> SourceConfig | None:
-        """The keys of ``traffic:`` that say how packets arrive, not whereto; None where there is no such mapping."""
+        """The keys of ``traffic:`` about arrivals and lengths, not about the pattern; None without a mapping."""
         return self._section_keys(SourceConfig, "traffic")
 
     @cached_property
     def path_draw(self) -> str:
-        """The value of ``routing.path_draw``, given or by default: how flows draw paths from those of the routing."""
+        """``routing.path_draw``, or its default: how flows draw paths from those of the routing."""
         return (self._section_keys(PathConfig, "routing") or PathConfig()).path_draw
 
     def _section_keys(self, model: type[Model], section: str) -> Model | None:
-        """The keys of a mapping that are not its component's; None where there is no such mapping."""
+        """The keys of a section that do not belong to its component; None without a mapping."""
         mapping = self.mapping(section)
         if not isinstance(mapping, dict):
             return None
@@ -120,12 +124,12 @@ class Draft(ConfigDocument):
 
 
 def experiment_run(experiment: str) -> str:
-    """The name of the experiment that is carried out: for those that place their loads, a load sweep."""
+    """The experiment that is run: a load sweep for those that search for their loads."""
     return "load_sweep" if experiment in ("saturation", BUDGET) else experiment
 
 
 def _config(document: ConfigDocument) -> tuple[Config, frozenset[str]]:
-    """What is written, without the sections that have mistakes; and these, once the mistakes are refused."""
+    """The valid sections, and the names of the sections with errors, which are added to the document."""
     before = len(document.errors)
     config = validated(Config, document, (), document.at(), keys=("cases",))
     if config is not None:

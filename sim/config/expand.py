@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases and sweeps: from one configuration to the configurations of its scenarios."""
+"""Expands cases and sweeps: from one configuration to one per scenario."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ SCENARIO_KEYS = (
 """Top-level keys that may differ between scenarios."""
 
 CASE_KEYS = ("label", "keys")
-"""Keys of ``cases[]`` that say what a scenario is called, in text and in columns of tables."""
+"""Keys of ``cases[]`` that name a scenario, in text and in columns of tables."""
 
 MAX_SCENARIOS = 20_000
 
@@ -50,7 +50,11 @@ MAX_SCENARIOS = 20_000
 class Variant:
     """The configuration of one scenario.
 
-    label: short and unique. keys: column of results.csv -> value, for the case label and the swept keys.
+    Parameters
+    ----------
+    label: short and unique.
+    keys: column of results.csv -> value, for the case and the swept keys.
+    node: the configuration.
     """
 
     label: str
@@ -59,9 +63,13 @@ class Variant:
 
 
 def expand(root: Node, name: str, errors: list[Diagnostic]) -> list[Variant]:
-    """All scenarios: every case, and in it the product of all sweeps in the order of the file.
+    """All scenarios: for each case, the product of all sweeps in the order of the file.
 
-    name: the label of the scenario where there is only one. What is wrong is added to ``errors``.
+    Parameters
+    ----------
+    root: the whole configuration.
+    name: label of the scenario if there is only one.
+    errors: gets all errors.
     """
     options: list[tuple[str | None, dict[str, Any], dict[KeyPath, Any], Node]] = []
     root = _without_common_sweeps(root, errors)
@@ -84,20 +92,18 @@ def expand(root: Node, name: str, errors: list[Diagnostic]) -> list[Variant]:
 
 
 def _in_topology(node: Node, errors: list[Diagnostic]) -> Node:
-    """A configuration whose ``capacity_of`` stands in ``topology``, which it is a key of wherever it is written."""
+    """A configuration with a top-level ``capacity_of`` moved into ``topology``."""
     capacity_of, topology = node.get("capacity_of"), node.get("topology")
     if capacity_of is None or capacity_of.value is None or topology is None or not topology.is_map:
         return node
     if topology.get("capacity_of") is not None:
-        errors.append(
-            Diagnostic(capacity_of.where, "capacity_of", "", "is given in topology, too: leave one of them out")
-        )
+        errors.append(Diagnostic(capacity_of.where, "capacity_of", "", "is also in topology: remove one of the two"))
     rest = {key: value for key, value in node.value.items() if key != "capacity_of"}
     return node.with_value({**rest, "topology": topology.with_value({**topology.value, "capacity_of": capacity_of})})
 
 
 def _without_common_sweeps(root: Node, errors: list[Diagnostic]) -> Node:
-    """Refuses sweeps of the keys that all scenarios share."""
+    """Reject sweeps of keys that all scenarios share."""
     swept = [key for key, value in root.value.items() if key not in SCENARIO_KEYS and is_sweep(value)]
     for key in swept:
         if key in keys_of(Config):
@@ -109,7 +115,7 @@ def _without_common_sweeps(root: Node, errors: list[Diagnostic]) -> Node:
 
 
 def _cases(root: Node, errors: list[Diagnostic]) -> Iterator[tuple[str | None, dict[str, Any], Node]]:
-    """(label, keys, the configuration with the overrides of the case), or the configuration itself."""
+    """(label, keys, configuration) of each case, or of the configuration itself."""
     cases = root.get("cases")
     base = root.with_value({key: value for key, value in root.value.items() if key != "cases"})
     if cases is None or cases.value is None:
@@ -146,7 +152,7 @@ def _cases(root: Node, errors: list[Diagnostic]) -> Iterator[tuple[str | None, d
 
 
 def _keys(case: Node, label: str, place: str, errors: list[Diagnostic]) -> dict[str, Any]:
-    """The columns of a case and their values, which are its label alone unless it gives others."""
+    """The columns of a case and their values; by default only its label."""
     columns = case.get("keys")
     if columns is None:
         return {"case": label}
@@ -161,7 +167,7 @@ def _keys(case: Node, label: str, place: str, errors: list[Diagnostic]) -> dict[
 
 
 def _options(node: Node, path: KeyPath, errors: list[Diagnostic]) -> list[tuple[Node, dict[KeyPath, Any]]]:
-    """A node with its sweeps resolved in every way, and what was picked where."""
+    """All combinations of the sweeps in a node, each with the swept values by path."""
     if is_sweep(node):
         return _sweep(node, path, errors)
     if node.is_map:
@@ -214,9 +220,9 @@ def _sweep(node: Node, path: KeyPath, errors: list[Diagnostic]) -> list[tuple[No
 
 
 def _range(options: Node) -> Node:
-    """The list that ``{from, to, step}`` stands for, both ends included; anything else as it is.
+    """The values of ``{from, to, step}``, ends included; any other node unchanged.
 
-    Raises ``ValueError`` where it stands for none, or for one that is too long.
+    Raises ``ValueError`` for an invalid range, or one that is too long.
     """
     if options.is_map and set(options.value) == {"from", "to", "per_decade"}:
         return _spaced(options)
@@ -238,9 +244,9 @@ def _range(options: Node) -> Node:
 
 
 def _spaced(options: Node) -> Node:
-    """The list that ``{from, to, per_decade}`` stands for: values that grow by a factor, both ends included.
+    """The values of ``{from, to, per_decade}``, in geometric steps, ends included.
 
-    Raises ``ValueError`` where it stands for none, or for one that is too long.
+    Raises ``ValueError`` for an invalid range, or one that is too long.
     """
     first, last, per_decade = (whole(options.value[key].value) for key in ("from", "to", "per_decade"))
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (first, last, per_decade)):
@@ -257,7 +263,7 @@ def _spaced(options: Node) -> Node:
 
 
 def option_labels(options: Sequence[Any]) -> list[Any]:
-    """What names each option of a sweep: the value of a scalar; of a mapping its kind and what else differs.
+    """The label of each option of a sweep: a scalar's value; a mapping's kind and the keys that differ.
 
     >>> option_labels([6, 8])
     [6, 8]
@@ -285,7 +291,7 @@ def _is_plain_sweep(value: Any) -> bool:
 
 
 def _short_names(paths: Sequence[KeyPath]) -> dict[KeyPath, str]:
-    """The last part of each path where no other path ends so, else the whole path."""
+    """The last key of each path if that is unique, else the whole path."""
     last = [path[-1] for path in paths]
     return {
         path: str(path[-1]) if last.count(path[-1]) == 1 and isinstance(path[-1], str) else key_path(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of the experiments that ask for more than a ceiling of a scenario."""
+"""The sections of the experiments: searches, budgets, collectives, comparisons."""
 
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -30,8 +30,8 @@ class SaturationConfig(Section):
     ``flitlab.sim.experiment.saturation``.
 
     tolerance: relative width of the bracket at which the search ends. longest: the longest window of a probe, as a
-    multiple of ``measure.ticks``; windows are lengthened as far as a verdict needs it, and a bracket that is wider than
-    the tolerance is what they can tell.
+    multiple of ``measure.ticks``; windows are lengthened until the verdict is clear. The bracket stays wider than the
+    tolerance if the longest window cannot resolve it.
     """
 
     tolerance: Annotated[float, Field(ge=1e-3, lt=1)] = 0.01
@@ -39,9 +39,9 @@ class SaturationConfig(Section):
 
 
 class AdaptiveConfig(Section):
-    """``loads.adaptive:`` loads along the curve, more where latency bends; see ``flitlab.sim.experiment.saturation``.
+    """``loads.adaptive:`` loads along the curve, denser where latency rises; see ``flitlab.sim.experiment.saturation``.
 
-    points: loads of the curve, up to the first that is past saturation.
+    points: loads of the curve, up to the first one beyond saturation.
     """
 
     points: Annotated[int, BeforeValidator(whole), Field(ge=4, le=1000)] = 10
@@ -49,18 +49,16 @@ class AdaptiveConfig(Section):
 
 Change = Literal["vcs", "buffers", "vcs_and_buffers", "speedup", "oldest", "packets", "rising"]
 CHANGES: tuple[Change, ...] = get_args(Change)
-"""What a budget changes one at a time, to see what the stable load would gain by it."""
+"""Changes of the switch whose effect on the saturation point a budget measures, one at a time."""
 
 
 class BudgetConfig(Section):
-    """``budget:`` how loss budgets are made, which the figure ``budget`` asks for; see
-    ``flitlab.sim.experiment.budget``.
+    """``budget:`` how the loss budgets of the figure ``budget`` are measured; see ``flitlab.sim.experiment.budget``.
 
-    tolerance: width of the bracket of a stable load at which the search ends, as a part of the least ceiling of the
-    routing. sensitivities: what is changed one at a time; [] for none. window: packet times of a run, at least 45,000
-    ticks, a third of which is warm-up; by default as ``measure`` says, and 6,000 where that says nothing of it.
-    longest: the longest window of a probe, as a multiple of the first. of: labels of the scenarios that have a budget,
-    by default all.
+    tolerance: width of the final bracket of a load, relative to the lowest ceiling of the routing. sensitivities:
+    changes that are measured one at a time; [] for none. window: packet times of a run, at least 45,000 ticks, a third
+    of which is warm-up; by default the times of ``measure``, or 6,000 packet times. longest: the longest window of a
+    probe, as a multiple of the first. of: labels of the scenarios that have a budget, by default all.
     """
 
     of: Annotated[list[str], AfterValidator(require_distinct)] | None = None
@@ -74,11 +72,10 @@ class BudgetConfig(Section):
 class CollectiveConfig(Section):
     """``collective:`` of the experiment of that name; see docs/collectives.md.
 
-    ranks: every host, or every switch that has some. size_bytes: S as NCCL's tests have it: of an all-gather what a
-    rank has in the end, of a reduce-scatter what it has at first, of an all-to-all all that it sends, its own part
-    included, else the vector of a rank. root: of those that have one. gflops: at which ranks reduce doubles, by
-    default at no cost. algorithm: its name, or a mapping with its keys; by default that which an MPI library would
-    choose.
+    ranks: every host, or every switch with hosts. size_bytes: S as NCCL's tests define it: the output of a rank for
+    all-gather, its input for reduce-scatter, all that it sends, its own part included, for all-to-all, else the vector
+    of a rank. root: of rooted collectives. gflops: rate at which ranks reduce doubles; by default reduction is free.
+    algorithm: its name, or a mapping with its keys; by default the choice of an MPI library.
     """
 
     kind: CollectiveName
@@ -90,11 +87,11 @@ class CollectiveConfig(Section):
 
 
 class RelativeConfig(Section):
-    """``relative:`` throughput divided by that of random graphs of the same equipment; see
+    """``relative:`` throughput relative to random graphs of the same equipment; see
     ``flitlab.sim.experiment.relative``.
 
-    draws: random graphs, at least two (the confidence interval needs them). by: the ceiling that is compared; with a
-    routing, mcf_paths and mmf are over its ways on the random graphs too.
+    draws: random graphs, at least two for the confidence interval. by: the ceiling that is compared; with a routing,
+    mcf_paths and mmf use its paths on the random graphs, too.
     """
 
     to: Literal["same_equipment"] = "same_equipment"
@@ -106,9 +103,9 @@ class SearchConfig(Section):
     """``search:`` the largest value of an integer key at which theta reaches ``until``; see
     ``flitlab.sim.experiment.search``.
 
-    vary: a key of the topology (``hosts_total``), or its path (``topology.n``, ``traffic.by``). from, to: bounds of
-    the search; by default 1 and what doubling finds. draws: seeds tried at each value. verify: more seeds, tried at
-    the value found. share: of the seeds tried at a value, how many must reach ``until``. tolerance: relative, on theta.
+    vary: a key of the topology (``hosts_total``), or its path (``topology.n``, ``traffic.by``). from, to: bounds of the
+    search; by default 1, and as far as doubling leads. draws: seeds tried at each value. verify: further seeds at the
+    result. share: of the seeds of a value, those that must reach ``until``. tolerance: relative, on theta.
     """
 
     vary: Annotated[str, Field(min_length=1)]

@@ -8,13 +8,18 @@ from flitlab.sim.config.errors import Diagnostic, key_path
 from flitlab.sim.config.load import KeyPath, Node
 
 KEY = "glob"
-"""The one key of a mapping that stands for all files whose names fit."""
+"""The key of a mapping that stands for all matching files."""
 
 
 def with_files(node: Node, base: Path, errors: list[Diagnostic], path: KeyPath = ()) -> Node:
-    """A configuration in which every ``{glob: ...}`` under a key ``path`` is a sweep over the files, in their order.
+    """A configuration with every ``{glob: ...}`` under a key ``path`` expanded to a sweep over the matching files.
 
-    base: the folder that names are relative to. A pattern that fits nothing is added to the mistakes.
+    Parameters
+    ----------
+    node: the configuration.
+    base: the folder that patterns are relative to.
+    errors: gets patterns without a match.
+    path: of the node.
     """
     if node.is_list:
         return node.with_value([with_files(one, base, errors, (*path, i)) for i, one in enumerate(node.value)])
@@ -39,5 +44,5 @@ def _files(node: Node, base: Path, errors: list[Diagnostic], path: KeyPath) -> N
     matches = sorted(glob(pattern.value, root_dir=base, recursive=True))
     files = [name for name in matches if (base / name).is_file()]
     if not files:
-        return reject(f"no file in {base} has such a name")
+        return reject(f"matches no file in {base}")
     return node.with_value({"sweep": node.with_value([pattern.with_value(name) for name in files])})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several jobs: a list under ``application:``, of programs that share the hosts and the network."""
+"""Several jobs: a list under ``application:`` of programs that share hosts and network."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,10 +36,10 @@ def _one_line(text: str) -> str:
 
 
 class JobConfig(Section):
-    """The keys of a job that are not its program's.
+    """The keys of a job besides those of its program.
 
-    name: by default the program's kind. placement: by default that at the top of the configuration. start_us: when the
-    job arrives, in microseconds.
+    name: by default the kind of the program. placement: by default the top-level one. start_us: arrival time in
+    microseconds.
     """
 
     name: Annotated[str, AfterValidator(_one_line)] | None = None
@@ -48,16 +48,25 @@ class JobConfig(Section):
 
     @property
     def start_ns(self) -> int:
-        """When the job arrives, in whole nanoseconds."""
+        """Arrival time in whole nanoseconds."""
         return round(1000 * self.start_us)
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A program among others, on hosts of its own.
+    """A program on hosts of its own, beside other jobs.
 
-    place: of its entry. spec: of its program. program: with its arrival. first: the number of its first rank among
-    those of all jobs. host: int64 [ranks]. notes: on its placement. plain: its entry with all defaults.
+    Parameters
+    ----------
+    place: path of its entry.
+    name: unique.
+    spec: of the program.
+    start_ns: arrival time.
+    program: with the arrival.
+    first: its first rank in the program of all jobs.
+    host: int64 [ranks], the host of each rank.
+    notes: on the placement.
+    plain: the entry with all defaults.
     """
 
     place: KeyPath
@@ -72,18 +81,18 @@ class Job:
 
     @property
     def kind(self) -> str:
-        """What its program is."""
+        """The kind of the program."""
         return str(self.spec.kind)
 
     @property
     def ranks(self) -> slice:
-        """The place of its ranks among those of all jobs."""
+        """Ranks of the job in the program of all jobs."""
         return slice(self.first, self.first + self.program.ranks)
 
 
 @dataclass(frozen=True, eq=False)
 class _UnplacedJob:
-    """A job whose program is built. place: of its entry. spec: of its program."""
+    """A job with its program, before placement. place: path of its entry. spec: of the program."""
 
     place: KeyPath
     config: JobConfig
@@ -96,7 +105,15 @@ class _UnplacedJob:
 
 
 def jobs_of(draft: Draft, components: ComponentBuilder, topology: Topology, messages: Messages | None) -> list[Job]:
-    """The jobs of a configuration, in its order; none once anything is refused. messages: None in flows."""
+    """The jobs in the order of the configuration; an empty list, with errors added, if one is invalid.
+
+    Parameters
+    ----------
+    draft: the configuration.
+    parts: builds and caches programs and placements.
+    topology: the hosts.
+    messages: None in modes that carry flows.
+    """
     before = len(draft.errors)
     unplaced = list(_unplaced_jobs(draft, components, topology, messages))
     _reject_duplicate_names(draft, unplaced)
@@ -110,13 +127,13 @@ def jobs_of(draft: Draft, components: ComponentBuilder, topology: Topology, mess
 
 
 def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
-    """The program of all jobs, the host of each of its ranks, and notes on their placements."""
+    """The program of all jobs, int64 [ranks] the host of each rank, and notes on the placements."""
     notes = {job.name: job.notes for job in jobs if job.notes}
     return together({job.name: job.program for job in jobs}), np.concatenate([job.host for job in jobs]), notes
 
 
 def isolated(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Discipline, Workload]:
-    """A scenario of several jobs without the others: the same ranks on the same hosts, which arrive when they do."""
+    """The scenario of one job without the others: same ranks, hosts and arrival."""
     work = replace(scenario.work, program=job.program, host=job.host, notes=job.notes)
     traffic = traffic_of(job.program, job.host, scenario.topology)
     return replace(scenario, instance=Instance(scenario.topology, traffic, scenario.routes), work=work)
@@ -125,7 +142,7 @@ def isolated(scenario: Scenario[Discipline, Workload], job: Job) -> Scenario[Dis
 def tuned_jobs(
     draft: Draft, components: ComponentBuilder, jobs: Sequence[Job], scenario: Scenario[Discipline, Workload]
 ) -> list[Job]:
-    """The jobs, those that ask for the best algorithms with those that are best for each alone on its hosts."""
+    """The jobs; those with ``best`` algorithms get the best ones for the isolated job."""
     tuned = []
     for job in jobs:
         program = components.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.place)
@@ -136,12 +153,12 @@ def tuned_jobs(
 def _unplaced_jobs(
     draft: Draft, components: ComponentBuilder, topology: Topology, messages: Messages | None
 ) -> Iterator[_UnplacedJob]:
-    """The jobs that are well-formed; what is wrong with others is refused. Without ``ranks`` one has the hosts left."""
+    """The valid jobs; errors of others are added. A job without ``ranks`` gets all hosts that are free."""
     free_hosts = topology.hosts
     for i, mapping in enumerate(draft.mapping("application")):
         place = ("application", i)
         if not isinstance(mapping, dict):
-            continue  # the schema says what is wrong with that
+            continue  # rejected by the schema
         own = keys_of(JobConfig)
         config = validated(JobConfig, draft, place, {key: mapping[key] for key in own if key in mapping})
         spec = spec_of("application", draft, place, mapping, own)
@@ -170,9 +187,9 @@ def _reject_duplicate_names(draft: Draft, jobs: Sequence[_UnplacedJob]) -> None:
 def _place_jobs(
     draft: Draft, components: ComponentBuilder, topology: Topology, unplaced: Sequence[_UnplacedJob]
 ) -> list[Job]:
-    """The jobs on hosts; jobs that name their hosts come first. None of them if a placement is rejected.
+    """The jobs on their hosts, those with named hosts first; an empty list if a placement is invalid.
 
-    A placement that is no mapping is among the mistakes of the schema already, so its job has no specification here.
+    The schema has rejected a placement that is no mapping, so its job has no specification here.
     """
     before = len(draft.errors)
     specs = [_placement(draft, job) for job in unplaced]
@@ -210,7 +227,7 @@ def _place_jobs(
 
 
 def _placement(draft: Draft, job: _UnplacedJob) -> tuple[KeyPath, Any]:
-    """Where the placement of a job stands, and its keys; None once they are refused."""
+    """(path, specification) of the placement of a job; None if it is invalid."""
     has_own = job.config.placement is not None
     place: KeyPath = (*job.place, "placement") if has_own else ("placement",)
     if not has_own and not draft.has_value("placement"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON schema of configurations, by which editors complete and check them.
+"""The JSON schema of configurations, for completion and checks in editors.
 
-It follows from the models with which configurations are checked. What no schema can say (whether such a graph exists,
-what one part asks of another) is left to ``simrun check``.
+It is derived from the models that validate configurations. What a schema cannot express (whether a graph exists, or
+sections fit together) is checked by ``simrun check``.
 """
 
 import re
@@ -19,21 +19,21 @@ from flitlab.sim.config.units import SHARE, quantity_of
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 NAMED = {"metrics": "metric", "ceilings": "ceiling"}
-"""Lists of components, of which each may be a name alone -> their category."""
+"""Key of a list whose entries may be bare names -> category of the entries."""
 
 OWN_TEXTS = ("published", "chosen", "outputs", "plugins", "name")
-"""Keys at the top under which nothing has a unit, and nothing is swept."""
+"""Top-level keys below which there are no units and no sweeps."""
 
 LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-"""What pydantic calls the limits of a number behind a validator -> what a schema calls them."""
+"""Limits in the words of pydantic -> in the words of JSON schema."""
 
 PARTIAL_SECTIONS = ("CollectiveConfig", "SearchConfig")
-"""Sections that need keys, but not in a case or beside cases."""
+"""Sections whose required keys may be split between the top level and cases."""
 
 GLOB = {
     "type": "object", "properties": {"glob": {"type": "string"}}, "required": ["glob"], "additionalProperties": False
 }  # fmt: skip
-"""All files whose names fit, in place of the path of one."""
+"""All matching files, in place of one path."""
 
 SWEEP = {"$ref": "#/$defs/sweep"}
 
@@ -41,7 +41,7 @@ Schema = dict[str, Any]
 
 
 def json_schema() -> Schema:
-    """The schema of a whole configuration: all kinds that are registered, each with its keys, units and sweeps."""
+    """The schema of a configuration: all registered kinds with keys, units and sweeps."""
     definitions, config = _components(), _tidy(Config.model_json_schema(by_alias=True))
     definitions |= config.pop("$defs", {})
     algorithm = definitions["CollectiveConfig"]["properties"]
@@ -52,7 +52,7 @@ def json_schema() -> Schema:
     for name in PARTIAL_SECTIONS:
         definitions[f"part.{name}"] = {key: value for key, value in definitions[name].items() if key != "required"}
     definitions |= {"sweep": _swept(True), "spaced": _range("per_decade")}
-    # with cases, which may complete what stands beside them
+    # with cases, which may complete the top-level sections
     partial = {name: _section(name, value, "part.") for name, value in config["properties"].items()}
     complete = partial | {name: _section(name, value, "") for name, value in config["properties"].items()}
     columns = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
@@ -68,12 +68,15 @@ def json_schema() -> Schema:
 
 
 def _closed(properties: Schema) -> Schema:
-    """A mapping with no other keys."""
+    """A mapping without other keys."""
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _section(name: str, value: Schema, part: str) -> Schema:
-    """A key at the top, or of a case. part: how the definition of a component begins that may not be whole."""
+    """The schema of a top-level key, or of a key of a case.
+
+    part: prefix of the definition of a component that may be incomplete.
+    """
     if name in SECTIONS:
         component = {"$ref": f"#/$defs/{part}{name}"}
         return {"anyOf": [component, _swept(component), *([_jobs()] if name == "application" else [])]}
@@ -85,13 +88,13 @@ def _section(name: str, value: Schema, part: str) -> Schema:
 
 
 def _jobs() -> Schema:
-    """Several programs at once, of which each has keys of its own beside those of its kind."""
+    """A list of programs, each with its own keys and those of its kind."""
     job = {"type": "object", "properties": {"kind": {"enum": names("application")}}, "required": ["kind"]}
     return {"type": "array", "minItems": 1, "items": job}
 
 
 def _referring(value: Any, part: str) -> Any:
-    """A schema that refers to what may not be whole, where there is such a definition."""
+    """A schema with references to definitions of sections that may be incomplete."""
     if isinstance(value, list):
         return [_referring(one, part) for one in value]
     if not isinstance(value, dict):
@@ -123,7 +126,7 @@ def _components() -> Schema:
 
 
 def _shared(category: str) -> Schema:
-    """The keys that all components of a category have besides."""
+    """The keys that all components of a category share."""
     if category == "ceiling":
         return {"properties": {key: {"const": value} for key, value in COMMON.items()}}
     more = SECTIONS.get(category)
@@ -131,7 +134,7 @@ def _shared(category: str) -> Schema:
 
 
 def _any_of_kinds(category: str, kinds: dict[str, list[str]], part: bool = False) -> Schema:
-    """A component of any kind, with the keys of that kind. kinds: with the keys that they need, if it is no part."""
+    """A component of any kind. kinds: required keys of each. part: whether it may be incomplete."""
     key, default = kind_key(category), DEFAULT_KINDS.get(category)
 
     def then(kind: str) -> Schema:
@@ -146,12 +149,12 @@ def _any_of_kinds(category: str, kinds: dict[str, list[str]], part: bool = False
 
 
 def _named(category: str, *more: str) -> Schema:
-    """A component, or its name alone."""
+    """A component, or its bare name."""
     return {"anyOf": [{"enum": [*names(category), *more]}, {"$ref": f"#/$defs/{category}"}]}
 
 
 def _needs() -> list[Schema]:
-    """What experiments cannot do without, but for loads, which some find themselves."""
+    """The keys that experiments require, except for loads, which some search for."""
     default = {"if": {"not": {"required": ["experiment"]}}, "then": {"required": ["topology", "routing", "traffic"]}}
     return [default] + [
         {
@@ -163,7 +166,7 @@ def _needs() -> list[Schema]:
 
 
 def _tidy(schema: Any) -> Any:
-    """A schema of pydantic's without titles, and with unions of which several parts may fit."""
+    """A pydantic schema without titles, with unions whose members may overlap."""
     if isinstance(schema, list):
         return [_tidy(one) for one in schema]
     if not isinstance(schema, dict):
@@ -186,19 +189,19 @@ def _tidy(schema: Any) -> Any:
 
 
 def _distinct(parts: list[Any]) -> list[Any]:
-    """The parts of a union, but for those that a wrong form is read as, so that pydantic names the right one."""
+    """The members of a union, without those that only serve pydantic to report a wrong form."""
     limited = {part.get("type") for part in parts if len(part) > 1}
     distinct = [part for part in parts if len(part) > 1 or part.get("type") not in limited]
     return [part for i, part in enumerate(distinct) if part not in distinct[:i]]
 
 
 def _first_paragraph(text: str) -> str:
-    """The first paragraph of a docstring on one line, without its marks."""
+    """The first paragraph of a docstring on one line, without markup."""
     return re.sub(r":\w+:`~?([^`]*)`", r"\1", " ".join(text.split("\n\n")[0].split())).replace("``", "`")
 
 
 def _with_units(schema: Schema, swept: bool) -> None:
-    """Lets numbers have units, and every key of a mapping be swept."""
+    """Allow units in numbers, and a sweep of every key."""
     for name, value in schema.get("properties", {}).items():
         if "const" not in value:
             with_units = _numbers(value, name, "measure" if name == "window" else "")
@@ -208,7 +211,7 @@ def _with_units(schema: Schema, swept: bool) -> None:
 
 
 def _numbers(schema: Any, name: str, section: str) -> Any:
-    """A schema of a key's value, numbers in which may have units."""
+    """The schema of the value of a key, with units allowed in numbers."""
     if isinstance(schema, list):
         return [_numbers(one, name, section) for one in schema]
     if not isinstance(schema, dict):
@@ -221,13 +224,13 @@ def _numbers(schema: Any, name: str, section: str) -> Any:
 
 
 def _swept(option: Any) -> Schema:
-    """A sweep over such values: a list of them, or a range of numbers."""
+    """A sweep: a list of values, or a range of numbers."""
     listed = {"type": "array", "minItems": 1, "items": option}
     schema = _closed({"sweep": {"anyOf": [listed, _range("step"), _range("per_decade")]}})
     return schema | {"required": ["sweep"]}
 
 
 def _range(step: str) -> Schema:
-    """Both ends of a range, and how it goes on."""
+    """A range: both ends and the step."""
     keys = ("from", "to", step)
     return _closed({key: {"type": ["number", "string"]} for key in keys}) | {"required": list(keys)}

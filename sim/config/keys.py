@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys a configuration may have, and where: read off the models that it is checked with."""
+"""The keys of a configuration and their places, derived from the models."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
@@ -15,19 +15,19 @@ SECTIONS: dict[str, type[BaseModel] | None] = {
     "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,
     "placement": None, "switching": None,
 }  # fmt: skip
-"""Section whose keys depend on its ``kind`` -> the keys that it has besides."""
+"""Section whose keys depend on its ``kind`` -> model of the keys that all kinds share."""
 
 MAX_PLACES = 4
-"""A key that is known in more places than this is no help to anybody."""
+"""A key with more places gets no hint."""
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a mapping."""
+    """The keys of the mapping that a model describes."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def models_at(model: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
-    """The models that describe the mapping at ``path``: one for each form that it may have."""
+    """The models of the mapping at ``path``, one for each form that it may have."""
     models = [model]
     for part in path:
         models = [inner for one in models for inner in _models(_annotation(one, part))] or models
@@ -46,9 +46,9 @@ def literals_at(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 
 def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
-    """Where a configuration might have a key of this name, ``switching.flit_ns``; none if that is in too many places.
+    """The places of a key, such as ``switching.flit_ns``; empty if there are too many.
 
-    kinds: section of :data:`SECTIONS` -> the kind of its component, as far as one is given.
+    kinds: section of :data:`SECTIONS` -> kind of its component.
     """
     paths = list(_places(key, Config, ""))
     for section, more in SECTIONS.items():
@@ -61,12 +61,12 @@ def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
 
 
 def modes_with(key: str) -> list[str]:
-    """The disciplines whose ``switching:`` has a key."""
+    """The switching modes whose ``switching:`` has a key."""
     return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]
 
 
 def _of_kinds(section: str, kind: Any) -> list[type[BaseModel]]:
-    """The models of a section: of the kind that is given, or of ``switching:`` those of all disciplines."""
+    """The models of a section: of the given kind; for ``switching:`` those of all modes."""
     if section == "switching":
         return [spec_class(section, mode) for mode in names(section)]
     try:
@@ -97,7 +97,7 @@ def _annotation(model: type[BaseModel], key: Any) -> Any:
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """Everything that an annotation is made of."""
+    """An annotation and all its arguments, recursively."""
     yield annotation
     for argument in get_args(annotation):
         yield from _leaves(argument)

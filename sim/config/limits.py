@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a configuration would take, asked before it is allocated.
+"""Limits of memory, run length and points, checked before anything is allocated.
 
-Estimates are of what grows with the sizes that a configuration may name, within a factor of two of what the compiled
-engine takes.
+Memory is estimated for what grows with the configured sizes, within a factor of two of the compiled engine.
 """
 
 import os
@@ -14,14 +13,14 @@ from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
 
 BYTES_PER_PACKET, BYTES_PER_TICK, BYTES_PER_PAIR = 56, 24, 8
-"""Bytes for each packet that a buffer may hold; each tick ahead that an engine looks; each pair of switches."""
+"""Bytes per packet of buffer capacity; per tick of the calendar; per pair of switches."""
 
 MAX_POINTS = 2_000_000
-"""A study of more points than this is refused: one takes about a kilobyte before it has run."""
+"""Points of the largest study; each takes about a kilobyte before it has run."""
 
 
 def machine_bytes() -> int:
-    """Memory of this machine; what this process may use of it, where that is less."""
+    """Memory of this machine, or the limit of this process if that is less."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**63
     try:
         import resource
@@ -33,7 +32,7 @@ def machine_bytes() -> int:
 
 
 def reject_too_large(draft: ConfigDocument, key: str, needed: int) -> bool:
-    """Whether so many bytes are more than there are; then the key that asks for them is refused."""
+    """Whether the needed bytes exceed the memory; then the key that causes it is rejected."""
     available = machine_bytes()
     if needed > available:
         draft.reject(key, f"would take about {_shown(needed)} of memory; there are {_shown(available)}")
@@ -41,12 +40,12 @@ def reject_too_large(draft: ConfigDocument, key: str, needed: int) -> bool:
 
 
 def is_routing_too_large(draft: ConfigDocument, topology: Topology) -> bool:
-    """Whether a table of next hops, an entry for each pair of switches, is too large."""
+    """Whether a next-hop table, one entry per pair of switches, exceeds the memory."""
     return reject_too_large(draft, "routing", BYTES_PER_PAIR * topology.switches**2)
 
 
 def is_simulation_too_large(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
-    """Whether an engine cannot hold the buffers, the longest delay or the batches of a point."""
+    """Whether buffers, calendar or batches of a point exceed the memory."""
     measure, ports = draft.config.measure, topology.channels + topology.hosts
     key, packets = discipline.room(topology, min(flits))
     buffers = reject_too_large(draft, key, BYTES_PER_PACKET * packets)
@@ -59,7 +58,7 @@ def is_simulation_too_large(draft: Draft, topology: Topology, discipline: Discip
 
 
 def is_run_too_long(draft: Draft) -> bool:
-    """Whether a point may last longer than engines count; a warm-up that is found takes as long as the window."""
+    """Whether a point may exceed the tick range. An automatic warm-up takes at most as long as the window."""
     measure = draft.config.measure
     warmup = measure.ticks if measure.warmup == "auto" else measure.warmup
     if warmup + measure.longest <= LONGEST_RUN:
@@ -73,7 +72,7 @@ def is_run_too_long(draft: Draft) -> bool:
 
 
 def has_too_many_points(document: ConfigDocument, points: int) -> bool:
-    """Whether a study has more points than anybody can wait for."""
+    """Whether a study exceeds :data:`MAX_POINTS`."""
     if points > MAX_POINTS:
         document.reject((), f"{points:,} points; at most {MAX_POINTS:,} are run (scenarios x loads x seeds)")
     return points > MAX_POINTS

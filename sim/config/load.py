@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML as this project reads it: the 1.2 core schema, no duplicate keys, every value with its line.
+"""YAML of this project: the 1.2 core schema, no duplicate keys, every value with its line.
 
-Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets
-where a value stood. So only its nodes are used; scalars are resolved here.
+PyYAML itself keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets lines.
+So only its nodes are used; scalars are resolved here.
 """
 
 import re
@@ -20,16 +20,16 @@ from flitlab.sim.config.compose import compose
 from flitlab.sim.config.errors import MAX_VALUE_LENGTH, ConfigError, Diagnostic, key_path, show
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands: keys and list indices from the top."""
+"""Path of a value: keys and list indices from the top."""
 
 MAX_FILE_BYTES = 20_000_000
-"""Bytes of the longest file that is read."""
+"""Longer files are rejected."""
 
 MAX_NODES = 200_000
-"""A file that unfolds (by aliases) to more values than this is refused."""
+"""Values, after expansion of aliases, of the largest file that is accepted."""
 
 _UNTAGGED = {f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map")}
-"""What the parser calls a value that has no tag."""
+"""Tags that the parser gives to values without a tag."""
 
 _SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
     (re.compile(r"(|~|null|Null|NULL)"), lambda text: None),
@@ -44,15 +44,18 @@ _SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
 
 
 _NON_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that terminals obey, and halves of others, that no file can hold: escapes can name them."""
+"""Control characters and lone surrogates: escapes can name them, but no text file can hold them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value with the place it was written at.
+    """A value with its file and line.
 
-    value: a dict of Nodes, a list of Nodes or a scalar. file: as the user named it. line: of the key
-    (in a mapping) or the value (in a list), None if it stands in no file.
+    Parameters
+    ----------
+    value: a dict of Nodes, a list of Nodes or a scalar.
+    file: as the user named it.
+    line: of the key (in a mapping) or of the value (in a list); None outside a file.
     """
 
     value: Any
@@ -61,7 +64,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """The place of a value as ``file:line``, or the file alone where no line is known."""
+        """``file:line``, or the file alone if the line is unknown."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
@@ -75,11 +78,11 @@ class Node:
         return isinstance(self.value, list)
 
     def with_value(self, value: Any) -> "Node":
-        """A node with another value at the place, file and line, of this one."""
+        """A node with another value and the same file and line."""
         return Node(value, self.file, self.line)
 
     def plain(self) -> Any:
-        """Dicts, lists and scalars without places."""
+        """The value as plain dicts, lists and scalars, without lines."""
         if self.is_map:
             return {key: node.plain() for key, node in self.value.items()}
         if self.is_list:
@@ -115,7 +118,7 @@ class Node:
 
 
 def wrap(value: Any, file: str, line: int | None = None) -> Node:
-    """Plain values as Nodes that all stand in one place."""
+    """Plain values as Nodes with a common file and line."""
     if isinstance(value, dict):
         value = {key: wrap(item, file, line) for key, item in value.items()}
     elif isinstance(value, list):
@@ -124,10 +127,17 @@ def wrap(value: Any, file: str, line: int | None = None) -> Node:
 
 
 def load_file(path: str | Path, errors: list[Diagnostic], text: str | None = None) -> Node:
-    """The mapping in a YAML file; in a text, where there is no file.
+    """The mapping in a YAML file.
 
-    What is wrong but lets one read on (duplicate keys, tags, NaN) is added to ``errors``.
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
+    Parameters
+    ----------
+    path: of the file; the name in messages if ``text`` is given.
+    errors: gets the errors that do not stop the parser: duplicate keys, tags, NaN.
+    text: the content, in place of that of the file.
+
+    Raises
+    ------
+    ConfigError: a file that cannot be read or parsed, is empty or holds no mapping.
     """
     node = load_text(read_text(path) if text is None else text, str(path), errors, lines=text is None)
     if node.value is None:
@@ -152,9 +162,18 @@ def read_text(path: str | Path) -> str:
 
 
 def load_text(text: str, file: str, errors: list[Diagnostic], lines: bool = True) -> Node:
-    """One YAML document as a Node (of None if empty); mistakes as in :func:`load_file`.
+    """One YAML document as a Node; a Node of None if it is empty.
 
-    lines: whether line numbers mean something to the user.
+    Parameters
+    ----------
+    text: the document.
+    file: name in messages.
+    errors: as for :func:`load_file`.
+    lines: whether messages give line numbers.
+
+    Raises
+    ------
+    ConfigError: a text that cannot be parsed.
     """
     reader = _Reader(file, lines, errors)
     with uncollected():
@@ -164,7 +183,7 @@ def load_text(text: str, file: str, errors: list[Diagnostic], lines: bool = True
 
 
 class _Reader:
-    """Converts composed YAML nodes, collecting what is wrong with them."""
+    """Converts composed YAML nodes and collects errors."""
 
     def __init__(self, file: str, lines: bool, errors: list[Diagnostic]):
         self.file = file
@@ -191,10 +210,16 @@ class _Reader:
         self.errors.append(Diagnostic(self.where(node.start_mark), key_path(path), value, problem))
 
     def convert(self, node: yaml.Node, place: yaml.Node, path: KeyPath, parents: tuple[yaml.Node, ...]) -> Node:
-        """place: the node whose line counts (the key in a mapping). parents: for aliases that bite their tail."""
+        """A composed node as a Node.
+
+        place: the node whose line is kept (the key in a mapping). parents: enclosing nodes, to detect aliases inside
+        their own anchor.
+        """
         self.count += 1
         if self.count > MAX_NODES:
-            raise ConfigError([Diagnostic(self.where(node.start_mark), "", "", "unfolds to too many values")])
+            raise ConfigError(
+                [Diagnostic(self.where(node.start_mark), "", "", f"expands to more than {MAX_NODES:,} values")]
+            )
         value: Any = None
         if node in parents:
             self.report_error(node, path, "", "an alias inside its own anchor")
@@ -219,7 +244,7 @@ class _Reader:
             elif not key:
                 self.report_error(key_node, path, "", "a key has no name")
             elif _NON_TEXT.search(key):
-                self.report_error(key_node, (*path, repr(key)), "", "is no text")
+                self.report_error(key_node, (*path, repr(key)), "", "is not text")
             elif key in nodes:
                 first = f" (first on line {nodes[key].line})" if self.lines else ""
                 self.report_error(key_node, (*path, key), "", f"duplicate key{first}")
@@ -229,7 +254,7 @@ class _Reader:
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         if non_text := _NON_TEXT.search(node.value):
-            self.report_error(node, path, "", f"holds {non_text[0]!r}, which is no text")
+            self.report_error(node, path, "", f"holds {non_text[0]!r}, which is not text")
             return None
         if node.style:
             return node.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``loads:`` of a configuration: given, or found as the run goes."""
+"""``loads:`` of a configuration: listed, or found by a search."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -13,7 +13,7 @@ from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
 
 MAX_LOADS = 10_000
-"""A range of more loads than this is refused."""
+"""Loads of the longest range."""
 
 
 class LoadRange(Section):
@@ -24,7 +24,7 @@ class LoadRange(Section):
     step: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
     def values(self) -> list[float]:
-        """from, from + step, ..., without drift."""
+        """from, from + step, ..., exact in decimal."""
         first, last, step = (Decimal(repr(value)) for value in (self.first, self.last, self.step))
         count = int((last - first) / step) + 1
         if first > last:
@@ -35,7 +35,7 @@ class LoadRange(Section):
 
 
 def _defaults(value: Any) -> Any:
-    """A section with nothing in it has its defaults."""
+    """An empty section has its defaults."""
     return {} if value is None else value
 
 
@@ -57,9 +57,9 @@ Loads = Annotated[
 
 
 class PlacedLoads(Section):
-    """``loads:`` that are found as the run goes, and those ``at`` which there is to be a point anyway.
+    """``loads:`` that a search finds as the run goes, and loads ``at`` which there is a point in any case.
 
-    Either ``saturation`` or ``adaptive``; with nothing under it, with its defaults.
+    Either ``saturation`` or ``adaptive``; an empty section has its defaults.
     """
 
     at: Loads = []
@@ -70,7 +70,7 @@ class PlacedLoads(Section):
     @classmethod
     def _no_range(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.keys() & {"from", "to", "step"}:
-            raise PydanticCustomError("range", "a range besides a search must be under at")
+            raise PydanticCustomError("range", "a range beside a search must be under at")
         return value
 
     @model_validator(mode="after")
@@ -81,7 +81,7 @@ class PlacedLoads(Section):
 
 
 SEARCH_KEYS = frozenset(PlacedLoads.model_fields)
-"""Keys of :class:`PlacedLoads`; a mapping with any of them is one, any other a range."""
+"""Keys of :class:`PlacedLoads`; a mapping without any of them is a range."""
 
 
 def _form(value: Any) -> str:
@@ -91,4 +91,4 @@ def _form(value: Any) -> str:
 AnyLoads = Annotated[
     Annotated[Loads, Tag("<fixed>")] | Annotated[PlacedLoads, Tag("<placed>")], Discriminator(_form)
 ]  # fmt: skip
-"""Loads that are given, or placed."""
+"""Loads that are listed, or found by a search."""

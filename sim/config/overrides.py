@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes to a configuration before it is read: deep merging, ``--set`` and ``quick:``."""
+"""Changes to a configuration before validation: deep merging, ``--set`` and ``quick:``."""
 
 import re
 from collections.abc import Collection
@@ -16,17 +16,17 @@ KIND_INDEPENDENT_KEYS = {
     "traffic": ("packet_flits", "arrivals", "burst"),
     "application": ("ranks", "gflops"),
 }
-"""Keys that do not belong to a kind, and so outlive a change of it."""
+"""Keys that do not belong to a kind, and survive a change of it."""
 
 DEFAULT_KINDS = {"switching": "vct"}
-"""Section -> its kind where none is given."""
+"""Section -> default kind."""
 
 
 def merge(base: Node, over: Node, name: str = "") -> Node:
-    """``over`` laid on ``base``: mappings key by key, anything else replaced.
+    """``over`` merged into ``base``: mappings key by key, anything else replaced.
 
-    A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`, ``switching:`` whose ``mode`` does but for
-    the keys of both disciplines; so is one that is, or becomes, a ``{sweep: ...}``, and so are loads of another form.
+    A mapping with another ``kind`` is replaced, except for :data:`KIND_INDEPENDENT_KEYS`; ``switching:`` with another
+    ``mode``, except for the keys of both modes. Sweeps, and loads of another form, are replaced.
     name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
@@ -46,7 +46,7 @@ def merge(base: Node, over: Node, name: str = "") -> Node:
 
 
 def _kept_keys(base: Node, kind: Any, name: str) -> Collection[str]:
-    """The keys of a mapping that belong to any kind, of ``switching:`` those that the other discipline has, too."""
+    """Keys of a mapping that survive a change of its kind; of ``switching:`` those that both modes have."""
     if name != "switching":
         return KIND_INDEPENDENT_KEYS.get(name, ())
     keys: Collection[str] = base.value
@@ -61,9 +61,9 @@ def is_sweep(node: Node) -> bool:
 
 
 def put(root: Node, path: KeyPath, value: Node) -> Node:
-    """``root`` with ``value`` at ``path``; missing mappings are made, in a sweep every option is changed.
+    """``root`` with ``value`` at ``path``; missing mappings are created, and all options of a sweep are changed.
 
-    Raises ``ValueError`` where the path runs through a scalar or past the end of a list.
+    Raises ``ValueError`` if the path runs through a scalar or past the end of a list.
     """
     if not path:
         return value
@@ -85,7 +85,7 @@ def put(root: Node, path: KeyPath, value: Node) -> Node:
 
 
 def parse_path(text: str) -> KeyPath:
-    """``cases[0].topology.n`` or ``cases.0.topology.n`` as its parts.
+    """The keys and indices of ``cases[0].topology.n`` or ``cases.0.topology.n``.
 
     >>> parse_path("cases[0].topology.n")
     ('cases', 0, 'topology', 'n')
@@ -95,7 +95,7 @@ def parse_path(text: str) -> KeyPath:
 
 
 def _place(text: str) -> KeyPath:
-    """The parts of a path at which something is to be put. Raises ``ValueError``."""
+    """The path of a key to set. Raises ``ValueError``."""
     path = parse_path(text)
     if not path:
         raise ValueError("names no key; must have the form key.path")
@@ -105,9 +105,9 @@ def _place(text: str) -> KeyPath:
 
 
 def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
-    """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``errors``.
+    """``root`` with one ``--set key.path=value`` applied; errors are added to ``errors``.
 
-    Another ``switching.mode`` is laid over ``switching:`` as a case is, so the keys that it does not have go.
+    Another ``switching.mode`` is merged as a case is: keys that the mode does not have are dropped.
     """
     key, equals, value = text.partition("=")
     if not equals or not parse_path(key):
@@ -127,7 +127,7 @@ def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
 
 
 def apply_quick(root: Node, errors: list[Diagnostic]) -> Node:
-    """``root`` with its own ``quick:`` mapping laid over it; keys may be paths such as ``measure.ticks``."""
+    """``root`` with its ``quick:`` mapping merged into it; keys may be paths such as ``measure.ticks``."""
     quick = root.get("quick")
     if quick is None or not quick.is_map:
         return root

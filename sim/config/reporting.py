@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that say what becomes of results: figures of them, and published numbers to compare them with."""
+"""The sections about results: figures, and published values for comparison."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -19,20 +19,19 @@ def _registered(name: str) -> str:
 
 
 Figure = Annotated[str, AfterValidator(_registered)]
-"""A figure that ``outputs.figures`` may name: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
+"""A figure of ``outputs.figures``: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
 
 Which = str | dict[str, Any]
 
 
 class PlotConfig(Section):
-    """A figure of an experiment that simulates nothing: columns of metrics.csv against one of them.
+    """A figure of an experiment without simulations: columns of metrics.csv against one of them.
 
-    y: one column or several, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution, one
-    of mappings as a sum up to each key if ``cumulative``. x: by default the swept key that is a number, else the
-    size if it varies, else a chart by scenario. by: columns whose values make a curve each; by default the case and
-    the other swept keys. where: columns and the value, or values, that a row must have. Draws that differ in a swept
-    ``seed`` are averaged. style: ``points`` are not joined. log: by default x, where its values grow by a factor.
-    name: of the files; by default from y and x.
+    y: one column or several, or ratios ``a / b``. Columns of lists or mappings are drawn as distributions, mappings as
+    cumulative sums if ``cumulative``. x: by default the numeric swept key, else the size if it varies, else one bar per
+    scenario. by: columns whose values define the curves; by default the case and the other swept keys. where: columns
+    and the value, or values, that a row must have. Rows that differ in a swept ``seed`` are averaged. style: ``points``
+    are not connected. log: by default x, if its values are geometric. name: of the files; by default from y and x.
     """
 
     y: Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str]), Field(min_length=1)]
@@ -48,15 +47,14 @@ class PlotConfig(Section):
 
 
 class OutputsConfig(Section):
-    """``outputs:``. figures: of a load sweep, if its discipline has them, or of applications; ``bottleneck``, where the
-    maximum concurrent flow ``mcf`` of each scenario is stuck, of any experiment that computes it; ``budget``, where the
-    throughput of each scenario of packets goes, which takes further points. plots: of the others,
-    from metrics.csv. relative_to: the scenario with whose time that of an application is compared, or a mapping of
-    swept keys that fits one for each program.
+    """``outputs:``. figures: of a load sweep or of applications; ``bottleneck`` draws the bottlenecks of the maximum
+    concurrent flow ``mcf`` of each scenario, for any experiment that computes it; ``budget`` draws the loss budget of
+    each packet scenario, which takes further points. plots: of the other experiments, from metrics.csv. relative_to:
+    the reference scenario for the time of applications, or a mapping of swept keys that matches one for each program.
 
-    formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in. y: the axis of latencies,
-    ``both`` linear around zero load and logarithmic above, or all ``linear`` or ``log``; where it breaks follows from
-    the latency at zero load alone, so that it is the same in all runs of a study.
+    formats: of all figures. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in. y: the latency axis;
+    ``both`` is linear around the zero-load latency and logarithmic above, else all ``linear`` or ``log``. The break
+    depends only on the zero-load latency, so it is the same in all runs of a study.
     """
 
     figures: list[Figure] = [
@@ -75,11 +73,11 @@ class OutputsConfig(Section):
 
 COMPARISONS = ("==", "<=", ">=", "<", ">")
 BETWEEN = ("/", "-", *COMPARISONS)
-"""What may stand between two quantities."""
+"""Operators between two quantities."""
 
 
 def operands(quantity: str) -> list[str]:
-    """A quantity alone, or as [quantity, operator, quantity].
+    """A quantity, or [quantity, operator, quantity].
 
     >>> operands("aspl"), operands("aspl / moore_aspl")
     (['aspl'], ['aspl', '/', 'moore_aspl'])
@@ -97,7 +95,7 @@ def _quantity(value: str) -> str:
 
 
 def is_comparison(quantity: str) -> bool:
-    """Whether a quantity is 1 where it holds and 0 where not."""
+    """Whether a quantity is a comparison: 1 if it holds, else 0."""
     return not {*COMPARISONS}.isdisjoint(operands(quantity)[1:2])
 
 
@@ -114,7 +112,7 @@ def _non_empty(value: str) -> str:
 
 
 Words = Annotated[str, AfterValidator(_non_empty)]
-"""What a reader is told."""
+"""Text for the reader."""
 
 
 def _percentage(value: str) -> str:
@@ -124,14 +122,14 @@ def _percentage(value: str) -> str:
 
 
 class Outcome(Section):
-    """What was found under another assumption: of what, and what it gives in a few words, with its numbers."""
+    """The result under another assumption. what: the assumption. gives: the result in a few words, with numbers."""
 
     what: Words
     gives: Words
 
 
 class ChoiceConfig(Section):
-    """A setting that a publication does not give. ours: what is taken here. others: what else it could be."""
+    """A setting that a publication omits. ours: the value taken here. others: alternatives."""
 
     setting: Words
     ours: Words

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment asks of a scenario, and what it cannot do without."""
+"""What an experiment requires, and the ceilings, metrics and keys that it computes or varies."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ from flitlab.sim.config.schema import NEEDS, Config
 from flitlab.sim.config.section import as_component
 
 SEARCHABLE = ("topology", "traffic")
-"""Sections of which a search may vary a key."""
+"""Sections with keys that a search may vary."""
 
 ABSENT = object()
-"""The value of a key that is not given."""
+"""The value of a missing key."""
 
 
 def require_keys(draft: Draft) -> None:
-    """Refuses a scenario without the keys that its experiment cannot do without."""
+    """Reject a scenario without the keys that its experiment requires."""
     for key in NEEDS.get(draft.experiment, ()):
         if not draft.has_value(key) and not (
             key == "loads" and (has_long_lived_flows(draft) or BUDGET in draft.config.outputs.figures)
@@ -32,14 +32,14 @@ def require_keys(draft: Draft) -> None:
 
 
 def ceilings_of(draft: Draft) -> list[CeilingSpec]:
-    """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs its own."""
+    """The configured ceilings, else all defaults that the configuration allows; with that of ``relative``."""
     config, experiment, by = draft.config, draft.experiment, draft.config.relative.by
     if experiment in ("metrics", "search"):
         return []
     listed = [] if config.ceilings is None else _listed_ceilings(draft)
     if experiment == "relative":
         if by == "mcf_paths" and not draft.has_value("routing"):
-            draft.reject("relative.by", "is over the ways of a routing, and there is none")
+            draft.reject("relative.by", "is over the paths of a routing; routing is missing")
         return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
     if config.ceilings is None:
         listed = (
@@ -56,14 +56,14 @@ def ceilings_of(draft: Draft) -> list[CeilingSpec]:
 
 
 def _default_ceilings(config: Config) -> list[CeilingSpec]:
-    """What is computed where no ceilings are listed."""
+    """The ceilings where none are listed."""
     usual = [asked(name) for name, kind in kinds().items() if kind.usual]
     routed = config.routing is not None
     return [one for one in usual if (config.loads or not one.by_load) and (routed or one.routes != "needed")]
 
 
 def _listed_ceilings(draft: Draft) -> list[CeilingSpec]:
-    """The entries of ``ceilings:``; what is wrong with them is refused."""
+    """The valid entries of ``ceilings:``; errors of others are added."""
     listed = draft.mapping("ceilings")
     specs: list[CeilingSpec] = []
     for i in range(len(listed) if isinstance(listed, list) else 0):
@@ -76,13 +76,13 @@ def _listed_ceilings(draft: Draft) -> list[CeilingSpec]:
         if spec.of_program and not draft.has_value("application"):
             draft.reject(place, f"{spec.kind} is for experiment: application")
         if spec.by_load and not draft.has_value("loads"):
-            draft.reject(place, f"{spec.kind} is drawn over loads, and there are none")
+            draft.reject(place, f"{spec.kind} depends on the load; loads is missing")
         specs.append(spec)
     return specs
 
 
 def plain_question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, Any]:
-    """What is asked of a scenario, with all defaults, plain."""
+    """The keys of ceilings, ``relative`` and ``search`` with all defaults, plain."""
     config, experiment = draft.config, draft.experiment
     plain: dict[str, Any] = {}
     if experiment not in ("metrics", "search"):
@@ -95,7 +95,7 @@ def plain_question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, Any]:
 
 
 def search_path(draft: Draft) -> KeyPath:
-    """The place of the key that a search varies: an integer of the topology (by its name alone) or of the traffic."""
+    """The path of the key that a search varies: an integer of the topology (its name suffices) or of the traffic."""
     if draft.config.search is None:
         return ()
     path = parse_path(draft.config.search.vary)
@@ -106,9 +106,7 @@ def search_path(draft: Draft) -> KeyPath:
         known = [
             key_path((part, key)) for part in sections for key, value in sections[part].items() if _is_integer(value)
         ]
-        draft.reject(
-            "search.vary", "names no key of topology or traffic that is given", known, near(key_path(place), known)
-        )
+        draft.reject("search.vary", "names no key that topology or traffic has", known, near(key_path(place), known))
     elif not _is_integer(value):
         problem = f"must name a key that is a whole number; {key_path(place)} is {show(value) or 'none'}"
         draft.reject("search.vary", problem)
@@ -116,7 +114,7 @@ def search_path(draft: Draft) -> KeyPath:
 
 
 def _value(config: Config, place: KeyPath) -> Any:
-    """What a component has at a place."""
+    """The value of a component at a path; ``ABSENT`` if there is none."""
     value = getattr(config, str(place[0]))
     for part in place[1:]:
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration may say, and the defaults of what it leaves out.
+"""The keys of a configuration, and their defaults.
 
-One :class:`Config` describes one scenario: cases and sweeps are resolved before (see ``expand``).
-Topology, routing, switching and other components are mappings here; the registry knows their keys.
+One :class:`Config` describes one scenario: cases and sweeps are expanded before (see ``expand``). Topology, routing,
+switching and other components are mappings here; the registry has their keys.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -30,10 +30,10 @@ from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, require_d
 class MessagesConfig(Section):
     """``messages:`` of an application: see :class:`flitlab.models.application.messages.Messages`.
 
-    packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
-    ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a
-    processor. The send of any other message is done when the message has left its host, at once (``buffered``), or when
-    it has been delivered (``confirmed``). In mode datagram ``switching.packet_bytes`` says what a packet is.
+    packet_flits: of a full packet, ``header_flits`` included; a flit carries ``flit_bytes``. A message of more than
+    ``rendezvous_bytes`` (null: none) waits for its receiver. A send, or a receive, takes ``overhead_ns`` of a
+    processor. Any other send completes when the message has left its host, at once (``buffered``), or at delivery
+    (``confirmed``). In mode datagram ``switching.packet_bytes`` defines the packets.
     """
 
     flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
@@ -54,23 +54,23 @@ class MessagesConfig(Section):
 
 
 class Share(Section):
-    """One packet length of a mix."""
+    """A packet length of a mix, and its share."""
 
     flits: Count
     share: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PathConfig(Section):
-    """The keys of ``routing:`` that are not the routing's: how subflows of mode datagram draw their paths."""
+    """The keys of ``routing:`` that do not belong to the routing: how subflows of mode datagram draw their paths."""
 
     path_draw: Literal["distinct", "with_replacement", "limited"] = "distinct"
 
 
 class SourceConfig(Section):
-    """The keys of ``traffic:`` that are not the pattern's.
+    """The keys of ``traffic:`` that do not belong to the pattern.
 
-    sizes: of the flows of mode datagram, which are endless without. They come one by one, or all pairs have theirs
-    from the beginning (``arrivals: together``).
+    sizes: of flows; without, they are long-lived. Flows arrive one by one, or all start together
+    (``arrivals: together``).
     """
 
     packet_flits: Annotated[
@@ -86,10 +86,10 @@ class SourceConfig(Section):
 
 
 class MeasureConfig(Section):
-    """``measure:``, in ticks. ``ci``: wanted relative half-width, null to measure exactly ``ticks``.
+    """``measure:``, in ticks. ``ci``: target relative half-width; null measures exactly ``ticks``.
 
     Defaults: 30,000 ticks, 5 %, at most twice the ticks. Mode datagram runs for ``seconds`` and measures in ``window``,
-    by default their second half, or all of them where flows are finite.
+    by default their second half, or all of them if flows are finite.
     """
 
     warmup: Annotated[
@@ -107,21 +107,21 @@ class MeasureConfig(Section):
     window: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
 
     def measured(self, finite: bool) -> tuple[float, float]:
-        """Seconds at which the window of mode datagram begins and ends. finite: whether flows end."""
+        """(start, end) of the window of flows, in seconds. finite: whether flows end."""
         if self.window is not None:
             return self.window[0], self.window[1]
         return (0.0 if finite else self.seconds / 2), self.seconds
 
     @property
     def longest(self) -> int:
-        """The most ticks that a point may measure."""
+        """Ticks that a point measures at most."""
         if self.ci is None:
             return self.ticks
         return 2 * self.ticks if self.max_ticks is None else self.max_ticks
 
 
 class Config(Section):
-    """A whole configuration of one scenario."""
+    """The configuration of one scenario."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     name: Name | None = None
@@ -166,18 +166,18 @@ class Config(Section):
     quick: dict[str, Any] = {}
 
     def gives(self, key: str) -> bool:
-        """Whether a key at the top is given a value."""
+        """Whether a top-level key has a value."""
         return key in self.model_fields_set and getattr(self, key) is not None
 
     def searching(self) -> Self:
-        """The configuration with a search for a saturation point besides its loads, unless they are placed already."""
+        """The configuration with a saturation search added to its loads, unless it has a search."""
         if isinstance(self.loads, PlacedLoads):
             return self
         placed = PlacedLoads.model_construct(at=self.load_list, saturation=SaturationConfig(), adaptive=None)
         return self.model_copy(update={"loads": placed})
 
     def budgeting(self, figure: str) -> Self:
-        """The configuration without loads and with one figure, which asks for budgets."""
+        """The configuration without loads and with one figure, which requests budgets."""
         outputs = self.outputs.model_copy(update={"figures": [figure]})
         return self.model_copy(update={"loads": None, "outputs": outputs})
 
@@ -198,7 +198,7 @@ class Config(Section):
 
     @property
     def placing(self) -> SaturationConfig | AdaptiveConfig | None:
-        """How further loads are found, None if they are not."""
+        """The search for further loads; None if there is none."""
         return self.loads.saturation or self.loads.adaptive if isinstance(self.loads, PlacedLoads) else None
 
 
@@ -211,4 +211,4 @@ NEEDS = {
     "application": ("topology", "routing", "application"),
     "collective": ("topology", "routing", "collective"),
 }
-"""Experiment -> keys that it cannot do without."""
+"""Experiment -> required keys."""

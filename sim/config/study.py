@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration file, understood: everything that is needed to run it."""
+"""A validated configuration file, with all that a run needs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,18 +42,30 @@ from flitlab.sim.config.timeline import ScenarioEpoch, epochs_of
 from flitlab.sim.config.units import without_units
 
 TENTHS = [i / 10 for i in range(1, 11)]
-"""The loads at which a ceiling is drawn that depends on them, where no others are known."""
+"""Loads at which a load-dependent ceiling is computed if no others are known."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Case:
-    """One scenario of a study.
+    """A scenario of a study.
 
-    keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
-    again: gives the topology. metrics: what is to be measured of it. instance: None for the experiment ``metrics``.
-    scenario: None where nothing is simulated. collective: of the experiment of that name. placing: how further loads
-    are found, None if they are not. vary: place of the key that ``search`` varies. flit_ns: None if not given. jobs: of
-    a list of applications. timeline: None where nothing happens.
+    Parameters
+    ----------
+    label: unique.
+    keys: column of results.csv -> value, for the case and the swept keys.
+    build_topology: builds the topology.
+    metrics: to be measured.
+    instance: None for the experiment ``metrics``.
+    scenario: None if nothing is simulated.
+    collective: of the experiment ``collective``.
+    loads: ascending.
+    placing: search for further loads, None if there is none.
+    vary: path of the key that ``search`` varies.
+    flit_ns: None if unknown.
+    certificate: why the VC policy is free of deadlock.
+    resolved: the configuration with all defaults.
+    jobs: of a list of applications.
+    timeline: None for a static network.
     """
 
     label: str
@@ -79,28 +91,28 @@ class Case:
 
     @property
     def topology(self) -> Topology:
-        """The topology of the instance; where there is none, it is built again at need."""
+        """The topology of the instance; without an instance, it is built at each call."""
         return self.build_topology() if self.instance is None else self.instance.topology
 
     @property
     def simulated(self) -> bool:
-        """Whether it has points: of a load sweep or an application, in any discipline."""
+        """Whether it has points."""
         return self.scenario is not None and bool(self.loads or self.placing)
 
     @property
     def workload(self) -> Workload | None:
-        """The program that its hosts run, if they do."""
+        """The program that its hosts run; None if there is none."""
         work = None if self.scenario is None else self.scenario.work
         return work if isinstance(work, Workload) else None
 
     @property
     def program(self) -> Scenario[Discipline, Workload] | None:
-        """The scenario, if its hosts run a program."""
+        """The scenario, if its hosts run a program; else None."""
         return cast("Scenario[Discipline, Workload]", self.scenario) if self.workload is not None else None
 
     @cached_property
     def epochs(self) -> "list[ScenarioEpoch]":
-        """The epochs of a network that changes, in order; none where it stays as it is."""
+        """The epochs of a network that changes, in order; empty for a static network."""
         if self.timeline is None or self.instance is None:
             return []
         return epochs_of(self.timeline, self.instance)
@@ -112,19 +124,19 @@ class Case:
 
     @property
     def grid(self) -> list[float]:
-        """The loads, or tenths where they are only found as the run goes."""
+        """The loads, or tenths if a search finds them."""
         return self.loads or ([] if self.placing is None else TENTHS)
 
     @property
     def routes(self) -> Routes | None:
-        """What packets follow; None where there is no routing."""
+        """The routes; None without a routing."""
         return None if self.instance is None else self.instance.routes
 
     def __repr__(self) -> str:
         return f"<Case {self.label}>"
 
     def _repr_html_(self) -> str:
-        """Shows it in notebooks, as a table of what is simulated and bounded."""
+        """A table for notebooks."""
         topology = self.topology
         about = {
             **self.keys, "topology": f"{topology.kind}, {topology.switches} switches, {topology.hosts} hosts",
@@ -141,7 +153,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class JobCase:
-    """A job of a scenario. alone: the same scenario without the others."""
+    """A job of a scenario. isolated: the scenario without the other jobs."""
 
     job: Job
     isolated: Case
@@ -149,8 +161,10 @@ class JobCase:
 
 @dataclass(frozen=True, eq=False)
 class LevelScenario:
-    """A scenario that a budget measures. case: None where it is left out. set: the changes that make it. note: why it
-    is left out, or how it is made."""
+    """A scenario that a budget measures.
+
+    case: None if it is omitted. set: its changes, as ``--set`` takes them. note: why it is omitted, or a remark.
+    """
 
     case: Case | None
     set: tuple[str, ...]
@@ -159,9 +173,9 @@ class LevelScenario:
 
 @dataclass(frozen=True, eq=False)
 class Budget:
-    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs.
+    """The scenarios of the budget of a case: levels by name, and single changes by name.
 
-    window, times: ticks of a run, warm-up among them, and packet times; None where ``measure`` says how long it is.
+    window: ticks of the longest run, warm-up included. times: packet times; None where ``measure`` has its length.
     """
 
     case: Case
@@ -173,10 +187,10 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All scenarios of a configuration file, and what is asked of them.
+    """All scenarios of a configuration file.
 
-    given: the text of the file. changes: the ``--set`` options and ``--quick`` that were applied to it.
-    plugins: modules and full paths of files that a process has to load before it works for this study.
+    text: of the file. changes: ``--set`` options and ``--quick``. plugins: modules and absolute paths of files that
+    each process must load.
     """
 
     file: str
@@ -196,7 +210,7 @@ class Study:
 
     @property
     def all_cases(self) -> list[Case]:
-        """All that is computed: the cases, then what is measured for their budgets, and each of their jobs alone."""
+        """The cases, the scenarios of their budgets, and each of their jobs isolated."""
         scenarios = (
             scenario
             for budget in self.budgets
@@ -208,7 +222,7 @@ class Study:
 
     @property
     def simulates(self) -> bool:
-        """Whether its answer is a table of points, results.csv."""
+        """Whether its main table is results.csv, of simulated points."""
         return self.experiment == "load_sweep" or self.runs_programs
 
     @property
@@ -218,11 +232,11 @@ class Study:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns for the case label and the swept keys."""
+        """Columns of the case and the swept keys."""
         return list(dict.fromkeys(key for case in self.cases for key in case.keys))
 
     def resolved(self) -> dict[str, Any]:
-        """The configuration as it was understood, every default filled in: a configuration with the same results."""
+        """The configuration with every default: a configuration with the same results."""
         head: dict[str, Any] = {
             "schema": 1,
             "name": self.name,
@@ -252,19 +266,25 @@ def read(
     text: str | None = None,
     trust_plugins: bool = True,
 ) -> Study:
-    """Reads, checks and builds a configuration.
+    """Read, validate and build a configuration.
 
-    sets: ``key.path=value`` changes. quick: apply the ``quick:`` mapping of the file, if it has one.
-    engine, experiment: in place of the file's (but ``ceilings`` of an application are its own). text: of the
-    configuration, where no file holds it; ``file`` is then what messages call it, and where paths begin.
-    trust_plugins: whether plugins are imported that the configuration names; False where it comes from a folder.
+    Parameters
+    ----------
+    file: path of the configuration.
+    sets: ``key.path=value`` changes.
+    quick: whether to apply the ``quick:`` mapping of the file, if it has one.
+    engine, experiment: in place of the file's; ``ceilings`` of an application are its own.
+    text: the configuration, if no file holds it; ``file`` is then its name in messages, and the base of relative paths.
+    trust_plugins: whether plugins of the configuration are imported; False if it comes from a folder.
 
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
+    Raises
+    ------
+    ConfigError: with all errors.
     """
     errors: list[Diagnostic] = []
     root = load_file(file, errors, text)
     if is_sweep(root):
-        problem = "is no key of a whole configuration: sweep one of its keys"
+        problem = "a whole configuration cannot be swept: sweep one of its keys"
         raise ConfigError([Diagnostic(root.nearest(["sweep"]).where, "sweep", "", problem)])
     root = apply_quick(root, errors) if quick else root
     for change in sets:
@@ -292,7 +312,7 @@ def read(
         _validate_relative_to(document, config.outputs.relative_to, cases)
         _validate_budget_labels(document, config.budget.of or [], cases)
     if errors:
-        # what follows from a value that could not be read would only confuse
+        # errors that follow from an unreadable value would mislead
         places = {(diagnostic.where, diagnostic.key) for diagnostic in early}
         raise ConfigError(
             early + [m for m in errors[len(early) :] if (m.where, m.key) not in places], document.warnings
@@ -316,7 +336,7 @@ def read(
 
 
 def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:
-    """The labels of the scenarios that a label, or a mapping of swept keys, means; a list fits each of its values."""
+    """The labels of the scenarios that match a label, or a mapping of swept keys to values or lists of values."""
     if isinstance(which, str):
         return [case.label for case in cases if case.label == which]
     allowed = {key: value if isinstance(value, list) else [value] for key, value in which.items()}
@@ -324,13 +344,13 @@ def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:
 
 
 def swept(case: Case, key: str) -> Any:
-    """A swept key of a case, by its whole path or, where that is unambiguous, its end."""
+    """The value of a swept key of a case, by its path or an unambiguous end of it."""
     ends = [value for path, value in case.keys.items() if path == key or path.endswith("." + key)]
     return ends[0] if len(ends) == 1 else None
 
 
 def _validate_published(document: ConfigDocument, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> None:
-    """Refuses published values of scenarios that are not there, or of several at once without ``over``."""
+    """Reject published values of unknown scenarios, or of several without ``over``."""
     labels = [case.label for case in cases]
     for i, entry in enumerate(published):
         if entry.per is not None and all(swept(case, entry.per) is None for case in cases):
@@ -349,13 +369,13 @@ def _validate_published(document: ConfigDocument, published: Sequence[PublishedC
 
 
 def _validate_relative_to(document: ConfigDocument, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> None:
-    """Refuses ``outputs.relative_to`` that is no scenario's."""
+    """Reject ``outputs.relative_to`` without a matching scenario."""
     if which is not None and not labels_of(which, cases):
         document.reject("outputs.relative_to", "names no scenario", [case.label for case in cases])
 
 
 def _validate_budget_labels(document: ConfigDocument, of: Sequence[str], cases: Sequence[Case]) -> None:
-    """Refuses entries of ``budget.of`` that are no scenario's label."""
+    """Reject entries of ``budget.of`` that are no labels."""
     labels = [case.label for case in cases]
     for i, label in enumerate(of):
         if label not in labels:
@@ -363,7 +383,7 @@ def _validate_budget_labels(document: ConfigDocument, of: Sequence[str], cases: 
 
 
 def _named(root: Node, name: str) -> Node:
-    """A configuration that has a name, by default that of its file."""
+    """A configuration with a name, by default that of its file."""
     name_node = root.get("name")
     return (
         root if name_node is not None and name_node.value is not None else put(root, ("name",), Node(name, root.file))
@@ -373,11 +393,11 @@ def _named(root: Node, name: str) -> Node:
 def _cases(
     root: Node, document: ConfigDocument, name: str, experiment: str, base: Path
 ) -> tuple[list[Case], list[Budget], Config]:
-    """The scenarios of a study, the budgets of those that have one, and the configuration of the last of them."""
+    """The scenarios of a study, their budgets, and the configuration of the last scenario."""
     cases: list[Case] = []
     budgets: list[Budget] = []
     config, points, builder = Config(), 0, Builder()
-    # also the keys that no scenario sees are checked, on any scenario
+    # the keys that all scenarios share are validated with each
     for variant in expand(root, name, document.errors):
         draft = Draft(variant.node, experiment, base, document.errors, document.warnings)
         config = draft.config
@@ -400,22 +420,22 @@ def _cases(
         if has_budget(draft):
             budgets += [_budget(builder, draft, variant, cases[-1], built)] if built.scenario is not None else []
         elif BUDGET in config.outputs.figures and (experiment == BUDGET or _is_idle(draft, cases[-1])):
-            draft.reject("switching.mode", "has no budget: only of packets is it told where they are lost")
+            draft.reject("switching.mode", "has no budget: budgets are for modes that simulate packets")
     return cases, budgets, config
 
 
 def _is_budgeted(config: Config, case: Case) -> bool:
-    """Whether a scenario is one of those that ``budget.of`` names, if it names any."""
+    """Whether ``budget.of`` includes a scenario."""
     return config.budget.of is None or case.label in config.budget.of
 
 
 def _is_idle(draft: Draft, case: Case) -> bool:
-    """Whether there would be nothing to run at all, though something is to be run."""
+    """Whether a load sweep has no points."""
     return draft.experiment == "load_sweep" and not case.simulated
 
 
 def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built: Built) -> Budget:
-    """The budget of a case: everything that it measures has its own stable load, found in the same way."""
+    """The budget of a case: each of its scenarios gets its own search, with equal settings."""
     scenarios = budget_scenarios(builder, draft, variant.node, built)
     ceilings = [spec for spec in case.ceilings if not spec.by_load]
 
@@ -436,7 +456,7 @@ def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built:
 
 
 def _built(builder: Builder, draft: Draft) -> Built | None:
-    """What a configuration is built to. Whatever else the code of plugins raises than it should is a mistake of it."""
+    """The scenario of a configuration. An exception in the code of plugins becomes an error."""
     try:
         return builder.build(draft)
     except KeyboardInterrupt:
@@ -449,7 +469,7 @@ def _built(builder: Builder, draft: Draft) -> Built | None:
 
 
 def _loads(draft: Draft) -> list[float]:
-    """The loads, or what stands for those of programs and of flows, that have none."""
+    """The loads; programs and flows without loads have one."""
     if draft.runs_program:
         return [PROGRAM_LOAD]
     has_flows = draft.experiment == "load_sweep" and counts_flows(draft)
@@ -474,7 +494,7 @@ def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSp
 
 
 def _isolated(case: Case, job: Job, ceilings: list[CeilingSpec]) -> Case:
-    """A case without all jobs but one."""
+    """A case with one job only."""
     assert case.program is not None
     scenario = isolated(case.program, job)
     return replace(

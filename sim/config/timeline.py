@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``timeline:`` of a configuration: what happens to a network while a scenario runs."""
+"""``timeline:`` of a configuration: the events of a network."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,10 +20,16 @@ from flitlab.sim.engines.table import changing
 
 @dataclass(frozen=True, eq=False)
 class ScenarioEpoch:
-    """An epoch of a scenario. number: from 1. until: the tick at which the next one begins, None of the last.
+    """An epoch of a scenario.
 
-    left: what is left of the network, and instance: that with its demand and routes; None where hosts are cut off,
-    which ``problem`` says.
+    Parameters
+    ----------
+    number: from 1.
+    epoch: of the timeline.
+    until: tick at which the next epoch begins, None for the last.
+    left: the network without its failed parts; None if hosts are disconnected.
+    instance: ``left`` with its demand and routes; None likewise.
+    problem: why hosts are disconnected.
     """
 
     number: int
@@ -35,7 +41,7 @@ class ScenarioEpoch:
 
 
 def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
-    """The epochs of a scenario in order; instance: of the network as it was built."""
+    """The epochs of a scenario in order. instance: of the network without events."""
     ends = [*(epoch.tick for epoch in timeline.epochs[1:]), None]
     epochs = []
     for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
@@ -55,14 +61,19 @@ def timeline_of(
     discipline: Discipline,
     flit_ns: float | None,
 ) -> Timeline | None:
-    """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
+    """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
 
-    topology, routes: as the parts have them. flit_ns: nanoseconds of a flit, None if unknown.
+    Parameters
+    ----------
+    draft, parts: the configuration and its components.
+    topology, routes: of the components.
+    discipline: the switching mode.
+    flit_ns: nanoseconds of a flit, None if unknown.
     """
     if not draft.config.timeline:
         return None
     if not discipline.changes:
-        problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
+        problem = f"is not for mode {discipline.mode}, whose network is static; modes: {', '.join(changing())}"
         draft.reject("timeline", problem)
         return None
     if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:
@@ -76,12 +87,12 @@ def timeline_of(
         draft.reject("timeline", f"{problem}; modes flow and datagram take both")
         return None
     if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
-        draft.reject("timeline", "is not for loads that are searched for, which are of one network: give loads")
+        draft.reject("timeline", "is not for a search, which needs a static network: list loads")
         return None
     try:
         tick_ns = discipline.tick_ns(topology, flit_ns)
     except SpecError:
-        return None  # the start of the run names what is wrong with the network
+        return None  # rejected at the start of the run
     timeline = _build_timeline(draft, components, tick_ns)
     if timeline is None:
         return None
@@ -95,7 +106,7 @@ def timeline_of(
 
 
 def place_of_event(draft: Draft, key: str) -> str:
-    """The place of a key of an event: ``timeline.factor`` stands for the factor of the event that slows links most."""
+    """The path of a key of an event: ``timeline.factor`` is that of the event that slows links most."""
     factors = {i: event.factor for i, event in enumerate(draft.config.timeline or ()) if event.factor is not None}
     if key != "timeline.factor" or not factors:
         return key
@@ -103,27 +114,27 @@ def place_of_event(draft: Draft, key: str) -> str:
 
 
 def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | None:
-    """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
+    """The timeline of a scenario with ceilings only; None as for :func:`timeline_of`.
 
-    Ticks are nanoseconds, as nothing runs that would have others.
+    Ticks are nanoseconds, as there is no switching mode to define them.
     """
     if not draft.config.timeline:
         return None
     if draft.experiment != "ceilings":
-        draft.reject("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
+        draft.reject("timeline", f"is not for experiment {draft.experiment}, which needs a static network")
         return None
     return _build_timeline(draft, components, Fraction(1))
 
 
 def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
-    """``timeline:`` as it was understood, plain; nothing where nothing happens."""
+    """``timeline:`` with all defaults, plain; {} without events."""
     if timeline is None:
         return {}
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
 def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | None) -> Timeline | None:
-    """The timeline that events make, or None once it is refused."""
+    """The timeline of the events; None if it is invalid."""
     assert components.topology is not None
     events = draft.config.timeline or ()
     try:
@@ -136,7 +147,7 @@ def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | No
 
 
 def _reject_late_events(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
-    """Refuses what would happen after the end of a run; how long a program runs nobody knows beforehand."""
+    """Reject events after the end of a run; the length of a program is unknown."""
     if draft.runs_program:
         return
     if discipline.counts == PACKETS:

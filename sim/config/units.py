@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers with units, as people write them: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
+"""Numbers with units: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
 
-The name of a key says its quantity and the unit in which numbers alone are: ``size_bytes``, ``link_ns``, ``nic_mbps``.
-Texts that have a unit are converted before anything else looks at them, so a sweep over them is one over numbers.
+The name of a key defines its quantity and the unit of plain numbers: ``size_bytes``, ``link_ns``, ``nic_mbps``. Units
+are converted before validation, so a sweep over them is a sweep over numbers.
 """
 
 import re
@@ -22,7 +22,7 @@ NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a number is of. name: in messages. units: unit -> factor. base: unit of numbers alone."""
+    """A physical quantity. name: in messages. units: unit -> factor. base: unit of plain numbers."""
 
     name: str
     units: Mapping[str, Decimal]
@@ -30,20 +30,20 @@ class Quantity:
 
     @property
     def pattern(self) -> str:
-        """A regular expression of numbers with any of the units."""
+        """A regular expression for numbers with any of the units."""
         return rf"^\s*{NUMBER}\s*({'|'.join(map(re.escape, self.units))})\s*$"
 
     def number(self, text: str) -> int | float | None:
-        """A number with a unit in the unit of numbers alone, None if the text is none.
+        """A number with a unit, converted to the base unit; None if the text is not one.
 
-        Raises ``OverflowError`` for a number out of the range of those that are read, in its unit or in the other.
+        Raises ``OverflowError`` for a number out of range, in its unit or in the base unit.
         """
         match = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
         if match is None or match[2] not in self.units:
             return None
         if not is_in_range(match[1]):
             raise OverflowError(OUT_OF_RANGE)
-        if float(match[1]) == 0.0:  # also of exponents that a Decimal cannot hold
+        if float(match[1]) == 0.0:  # also with exponents beyond those of Decimal
             return 0
         value = Decimal(match[1]) * self.units[match[2]] / self.units[self.base]
         if not is_in_range(str(value)):
@@ -52,13 +52,13 @@ class Quantity:
 
 
 def _powers(suffix: str, first: str, base: int, factor: int = 1) -> dict[str, Decimal]:
-    """The units with prefixes, each ``base`` times the one before. first: what the prefixes are."""
+    """The units with prefixes, each ``base`` times the one before. first: the prefixes, blank-separated."""
     prefixes = first.split()
     return {prefix + suffix: Decimal(factor) * base ** (i + 1) for i, prefix in enumerate(prefixes)}
 
 
 BYTES = {"B": Decimal(1), **_powers("B", "k M G T", 1000), "KB": Decimal(1000), **_powers("B", "Ki Mi Gi Ti", 1024)}
-"""Unit -> bytes; kB and its like are powers of ten, KiB and its like of two."""
+"""Unit -> bytes; kB etc. are powers of 1000, KiB etc. of 1024."""
 
 TIMES = {"ns": Decimal(1), "us": Decimal(10**3), "µs": Decimal(10**3), "ms": Decimal(10**6), "s": Decimal(10**9)}
 """Unit -> nanoseconds."""
@@ -74,7 +74,7 @@ PERCENT = {"%": Decimal(1)}
 PERCENTAGE = Quantity("percentage", PERCENT, "%")
 
 SHARE = Quantity("share", {"%": Decimal(1), "": Decimal(100)}, "")
-"""A part of a whole, between 0 and 1: what a percentage is under any key that no other quantity belongs to."""
+"""A share between 0 and 1: the meaning of a percentage under keys without another quantity."""
 
 QUANTITIES: dict[str, Quantity] = {
     "bytes": Quantity("size", BYTES, "B"),
@@ -83,14 +83,14 @@ QUANTITIES: dict[str, Quantity] = {
     **{unit.lower(): Quantity("rate", RATES, unit) for unit in ("kbps", "Mbps", "Gbps")},
     "percent": PERCENTAGE,
 }
-"""Last word of a key's name -> what its value is."""
+"""Last word of a key -> quantity of its value."""
 
 KEYS_WITHOUT_UNITS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
-"""Keys under which texts are what they are."""
+"""Keys below which texts are never numbers."""
 
 
 def quantity_of(key: str, section: str = "") -> Quantity | None:
-    """What the value of a key is of, by its name; None where numbers have no unit.
+    """The quantity of a key, by its name; None if its numbers have no unit.
 
     section: the key above it.
 
@@ -103,9 +103,14 @@ def quantity_of(key: str, section: str = "") -> Quantity | None:
 
 
 def without_units(node: Node, errors: list[Diagnostic], path: KeyPath = (), quantity: Quantity | None = None) -> Node:
-    """A configuration with plain numbers where it has numbers with units; what is wrong is added to the mistakes.
+    """A configuration with plain numbers in place of numbers with units.
 
-    quantity: that of the key which holds the node.
+    Parameters
+    ----------
+    node: the configuration.
+    errors: gets numbers that cannot be converted.
+    path: of the node.
+    quantity: of the key that holds the node.
     """
     if node.is_map:
         value: Any = {}
@@ -123,7 +128,7 @@ def without_units(node: Node, errors: list[Diagnostic], path: KeyPath = (), quan
 
 
 RANGE_KEYS = ("sweep", "from", "to", "step")
-"""Keys of sweeps, under which values are those of the key above."""
+"""Keys of sweeps whose values belong to the key above."""
 
 
 def _plain(node: Node, errors: list[Diagnostic], path: KeyPath, quantity: Quantity | None) -> Node:

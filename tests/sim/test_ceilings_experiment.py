@@ -242,7 +242,7 @@ def test_of_two_methods_the_first_is_in_the_table(config, tmp_path):
 
 
 def test_total_needs_loads(config):
-    with pytest.raises(ConfigError, match="total is drawn over loads, and there are none"):
+    with pytest.raises(ConfigError, match="total depends on the load; loads is missing"):
         read(config(CONFIG.replace("loads: [0.4, 9.0]\n", "")))
 
 

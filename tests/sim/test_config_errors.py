@@ -334,9 +334,9 @@ def test_what_would_never_end_or_mean_nothing(mistakes, text, expected):
         (GOOD + "²: 3\n", "c.yaml:5: ² = 3: unknown key; choices: "),
         (GOOD + "'.': 3\n", "c.yaml:5: . = 3: unknown key; choices: "),
         (GOOD + "'': 3\n", "c.yaml:5: a key has no name"),
-        (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is no text"),
-        (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is no text"),
-        (GOOD + 'name: "a\\0b"\n', r"c.yaml:5: name: holds '\x00', which is no text"),
+        (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is not text"),
+        (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is not text"),
+        (GOOD + 'name: "a\\0b"\n', r"c.yaml:5: name: holds '\x00', which is not text"),
     ],
 )
 def test_keys_and_texts_that_nobody_would_choose(mistakes, text, start):

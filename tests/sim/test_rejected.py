@@ -85,7 +85,7 @@ REJECTED = {
         "topology: 5\n", "c.yaml:1: topology = 5: must be a mapping with the key kind; choices: bcube, ",
     ),
     "sweep of whole configurations": (
-        "sweep: [1]\n", "c.yaml:1: sweep: is no key of a whole configuration: sweep one of its keys",
+        "sweep: [1]\n", "c.yaml:1: sweep: a whole configuration cannot be swept: sweep one of its keys",
     ),
     "only optional algorithms": (
         COLLECTIVE.replace("ALGORITHM", "{sweep: [{kind: trees, optional: true}]}"),
