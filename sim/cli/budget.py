@@ -19,7 +19,7 @@ from flitlab.sim.report.folder.budget import TABLES, Ladder, ladders_of_files
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures where the throughput of each scenario goes, and prints it."""
+    """Measure the loss budget of each scenario, and print it."""
     study = study_of(options, experiment=BUDGET)
     if study is None:
         return BAD

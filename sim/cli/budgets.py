@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a loss budget is printed."""
+"""Prints loss budgets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,19 +8,19 @@ from flitlab.sim.measure.rows import Row
 from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
 
 INTERVAL_MEANING = (
-    "between: the 95 % Student interval over seeds, with half of the bracket of either load at both ends; of "
-    "a single seed these halves alone"
+    "between: 95 % confidence interval (Student's t over seeds), widened by half the bracket of each of the two loads; "
+    "a single seed has only the brackets"
 )
-"""What is said of the intervals of parts and of gains."""
+"""Legend of the intervals of losses and gains."""
 
 
 def budget_text(budget: Ladder) -> str:
-    """What a budget says, in a sentence or two, with no blanks but plain ones."""
+    """The result of a budget in a sentence or two, with plain blanks."""
     return " ".join(filter(None, (sentence(budget), warning(budget)))).replace("\xa0", " ")
 
 
 def print_budgets(budgets: Sequence[Ladder]) -> None:
-    """Every budget as a table from the highest rung down, what changes would gain, and what it says."""
+    """Print each budget: levels from the highest, gains of single changes, bottlenecks, and the result."""
     for budget in budgets:
         losses = {row["to"]: row for row in budget.parts}
         print_table(f"{shown_label(budget.scenario)}: where the throughput goes", _columns(losses), budget.rungs)
@@ -50,7 +50,7 @@ def _digit(value: float | None) -> str:
 
 
 def _ends(row: Row) -> str:
-    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (may be none)" * may_be_none(row)
+    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (not significant)" * may_be_none(row)
 
 
 CHANGE_COLUMNS: list[Column] = [
@@ -66,7 +66,7 @@ def _gain(value: float | None) -> str:
 
 
 def _bottlenecks(channels: Sequence[Row]) -> str:
-    """The channels that bind, the dearest first."""
+    """The bottlenecks, those with the highest price first."""
     if channels[-1]["from"] == HOSTS:
         return "only the channels of hosts limit every routing: no network could carry more"
     count = channels[-1]["of"]

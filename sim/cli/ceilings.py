@@ -40,7 +40,7 @@ from flitlab.sim.experiment.store import Store, StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Computes and prints the ceilings of a configuration; writes nothing but what the options ask for."""
+    """Compute and print the ceilings of a configuration; writes only the files that the options name."""
     try:
         load(options.plugin)
     except ConfigError as error:
@@ -71,16 +71,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _can_save(study: Study, folder: Path | None) -> bool:
-    """Whether certificates of all scenarios can be verified without us; says so before anything is computed."""
+    """Whether certificates of all scenarios can be saved; otherwise prints why, before anything is computed."""
     for case in study.cases:
         if folder is not None and case.instance is not None and case.instance.traffic.background is not None:
-            complain(f"--save {folder}: {case.label}: of traffic with a background no certificates are saved")
+            complain(f"--save {folder}: {case.label}: certificates of traffic with a background cannot be saved")
             return False
     return True
 
 
 def _can_draw(path: Path | None) -> bool:
-    """Whether a picture can be of this name; says so before anything is computed."""
+    """Whether a figure can have this name; otherwise prints why, before anything is computed."""
     if path is None:
         return True
     from flitlab.sim.report.figures.style import metadata_of
@@ -94,7 +94,7 @@ def _can_draw(path: Path | None) -> bool:
 
 
 def _folder(path: Path | None) -> AbstractContextManager[Path | str]:
-    """Where results are kept: for ever in the folder given, else as long as it takes."""
+    """The folder for results: the given one, else a temporary one."""
     return tempfile.TemporaryDirectory() if path is None else nullcontext(path)
 
 
@@ -132,20 +132,21 @@ def _code(ceilings: CeilingRuns, stopped: str) -> int:
 
 
 def _reject_other_experiment(folder: Path, experiment: str) -> None:
-    """Raises :class:`~flitlab.sim.experiment.store.StoreError` for a run's folder, whose tables would be replaced."""
+    """Raise :class:`~flitlab.sim.experiment.store.StoreError` for the folder of another run, whose tables would be
+    lost."""
     stored = read_manifest(folder).get("experiment", experiment)
     if stored != experiment:
         raise StoreError(f"holds a run of experiment {stored}: choose another folder")
 
 
 def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:
-    """What says of which scenario the saved certificates are, and what they claim."""
+    """Write the index of the saved certificates: their scenarios and claims."""
     count, digest = write_index(study, folder, {job.id: job.users for job in ceilings.jobs})
     complain(f"{folder}: {count} certificates; SHA-256 of {INDEX}: {digest}")
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Verifies saved certificates; exit code 3 if anything there does not prove what is claimed."""
+    """Verify saved certificates; exit code 3 if one does not prove its claim."""
     folder = options.verify
     try:
         reject_special_files(folder)
@@ -161,13 +162,13 @@ def _verify(options: argparse.Namespace) -> int:
         print_json(rows)
     else:
         _print(rows, verdicts)
-    complain(*(f"{folder / name}: was not verified, the index does not name it" for name in unlisted(folder, verdicts)))
+    complain(*(f"{folder / name}: not verified: the index does not list it" for name in unlisted(folder, verdicts)))
     complain(f"SHA-256 of {INDEX}: {sha256(folder / INDEX)}; compare it with what --save printed")
     return 0 if all(verdict.confirmed for verdict in verdicts) else CHECK_FAILED
 
 
 def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
-    """What is claimed and whether it is proven, and of which graphs, demands and routes."""
+    """Print claims and verdicts, and the hashes of graphs, demands and routes."""
     print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
     for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
         routes = f", routes {of.routes[:HASH_DIGITS]}" if of.routes else ""
@@ -177,11 +178,11 @@ def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
 
 
 HASH_DIGITS = 16
-"""Of a hash, in a table; JSON has them all."""
+"""Digits of a hash in a table; JSON has all of them."""
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:
-    """What was claimed, of what, and what is proven."""
+    """The claim, the scenario and the verdict of a certificate."""
     scenario, claimed, proven = verdict.of, verdict.claimed, verdict.proven
     ends = ("lower", "upper")
     return {
@@ -197,7 +198,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
-    """Draws the bottleneck of the only scenario, or of each in a file of its own; whether all could be written."""
+    """Draw the bottlenecks of each scenario, in one file each; returns whether all could be written."""
     from flitlab.sim.report.network.bottleneck import draw_bottleneck, numbered
 
     is_drawn = True
@@ -205,7 +206,7 @@ def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
         file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))
         mcf = ceilings.optimum(index)
         if mcf is None:
-            complain(f"--draw: {case.label}: there is no certified flow to draw; list mcf under ceilings")
+            complain(f"--draw: {case.label}: no certified flow to draw: list mcf under ceilings")
             continue
         try:
             complain(str(draw_bottleneck(case, mcf, file)))

@@ -24,7 +24,7 @@ from flitlab.sim.experiment.task import ceilings_id
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks a configuration and prints what it would run, and what that would cost."""
+    """Check a configuration, and print what it would run at which cost."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _costs(study: Study) -> list[Cost]:
-    """What everything will take, in the order of ``Study.all_cases``; machines that are new are calibrated first.
+    """The costs of all scenarios, in the order of ``Study.all_cases``; an unknown machine is calibrated first.
 
-    Ceilings of what budgets measure are those of its case.
+    Scenarios of budgets share the ceilings of their case.
     """
     prices, own = Prices(complain), len(study.cases)
     costs = [cost(case, study.engine, prices) for case in study.all_cases]
@@ -61,7 +61,7 @@ def _costs(study: Study) -> list[Cost]:
 
 
 def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
-    """Adds to what is told of scenarios what their budgets measure."""
+    """Add the scenarios of budgets to the descriptions of their cases."""
     of_case = dict(zip(study.all_cases, costs, strict=True))
     described = {scenario["label"]: scenario for scenario in scenarios}
     for budget in study.budgets:
@@ -76,7 +76,7 @@ def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: 
 
 
 def _ceiling_seconds(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
-    """CPU seconds of all ceilings, as far as that is known; what several cases share is computed once."""
+    """CPU seconds of all ceilings of known cost; shared ones count once."""
     seconds: dict[str, float] = {}
     for case, one in zip(cases, costs, strict=False):
         if case.instance is not None:
@@ -114,7 +114,7 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
 
 
 def _application(workload: Workload) -> dict[str, Any]:
-    """What a program does."""
+    """The operations and messages of a program."""
     program = workload.program
     kinds, of = step_kinds(program)
     sends = program.kind == SEND
@@ -129,7 +129,7 @@ def _application(workload: Workload) -> dict[str, Any]:
 
 
 def _traffic(case: Case) -> dict[str, Any] | None:
-    """Who sends to whom, where no program says it: what the pattern found, but for long lists."""
+    """The pattern and its notes, without long lists; None for programs."""
     if case.instance is None or case.workload is not None:
         return None
     traffic = case.instance.traffic
@@ -137,9 +137,9 @@ def _traffic(case: Case) -> dict[str, Any] | None:
 
 
 def _routing(case: Case) -> dict[str, Any] | None:
-    """What packets, flows or messages follow, or what ceilings are over; None without a routing.
+    """The routing, its VC policy and notes; None without a routing.
 
-    vc_policy: None where there are no VCs, as for flows, or nothing is simulated.
+    vc_policy: None in modes without VCs, and if nothing is simulated.
     """
     routes, scenario = case.routes, case.scenario
     if routes is None:
@@ -152,26 +152,24 @@ def _routing(case: Case) -> dict[str, Any] | None:
 
 
 def _window(case: Case) -> str | None:
-    """What a search for saturation measures at each load."""
+    """The window of each probe of a saturation search."""
     measure, placing = case.measure, case.placing
     if not isinstance(placing, SaturationConfig | BudgetConfig) or case.scenario is None:
         return None
-    warmup = (
-        "warm-up as long as it takes" if isinstance(measure.warmup, str) else f"{measure.warmup:,} ticks of warm-up"
-    )
+    warmup = "automatic warm-up" if isinstance(measure.warmup, str) else f"{measure.warmup:,} ticks of warm-up"
     times = measure.ticks / case.scenario.source.mean_flits
     return (
-        f"{warmup}, then {measure.ticks:,} ({times:,.0f} times the length of a packet), lengthened up to "
-        f"{placing.longest}-fold until a load is seen to be carried or not"
+        f"{warmup}, then {measure.ticks:,} ({times:,.0f} packet times), up to {placing.longest} times "
+        "longer until the verdict is clear"
     )
 
 
 def _zero_load(case: Case) -> dict[str, Any]:
-    """The latency of a packet alone, of L flits over H channels between switches.
+    """The zero-load latency of a packet of L flits over H channels between switches.
 
-    zero_load: as a formula, in which D stands for the delays that channels on its route have of their own. delays: the
-    least and the greatest delay of channels between switches, and of those of hosts. zero_load_ticks: the least and the
-    greatest latency of a packet of one flit, over all pairs of hosts. None where packets are not simulated in ticks.
+    zero_load: as a formula, in which D is the sum of the delays of individual channels. delays: the least and the
+    greatest delay of channels between switches, and of channels of hosts. zero_load_ticks: the least and the greatest
+    latency of a packet of one flit, over all pairs of hosts. None in modes without packets in ticks.
     """
     ticks, scenario = case.ticks, case.scenario
     if not ticks or scenario is None:
@@ -190,7 +188,7 @@ def _zero_load(case: Case) -> dict[str, Any]:
 
 
 def _ends(delay: Ints) -> list[int]:
-    """The least and the greatest of some delays."""
+    """The least and the greatest delay."""
     return [int(delay.min()), int(delay.max())] if len(delay) else [0, 0]
 
 
@@ -231,7 +229,7 @@ def _print(scenario: dict[str, Any]) -> None:
 
 
 def _delay_text(scenario: dict[str, Any]) -> str:
-    """What D stands for in the formula of the zero-load latency, if it stands there."""
+    """What D is in the formula of the zero-load latency; empty without D."""
     delays = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
     named = {"channels": "a channel between switches adds", "hosts": "each of a host's channels adds"}
     parts = [
@@ -242,14 +240,14 @@ def _delay_text(scenario: dict[str, Any]) -> str:
 
 
 def _keys_and_values(switching: dict[str, Any]) -> str:
-    """The discipline in force, without what other lines say."""
+    """The keys of the switching mode, without those of other lines."""
     elsewhere = {"flit_ns", "allow_deadlock"}
     own = {key: value for key, value in switching.items() if key not in elsewhere and not key.endswith("_ticks")}
     return ", ".join(f"{key} {value}" for key, value in own.items())
 
 
 MAX_STEPS = 12
-"""More kinds of steps than this are counted, not listed."""
+"""Kinds of steps that are listed; further ones are counted."""
 
 
 def _print_application(scenario: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from flitlab.sim.report.compare_configs import Configuration, changed, differenc
 from flitlab.sim.report.folder.run import Run
 
 DOCUMENT = "compare.json"
-"""The file with all that is printed, by which a folder of figures is known again."""
+"""The file with all that is printed; it marks the folder as one of this command."""
 
 HEADINGS = {
     "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
@@ -36,13 +36,13 @@ HEADINGS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares runs of configurations that differ in nothing but what was swept."""
+    """Compare runs of configurations that differ only in swept keys."""
     folders: list[Path] = options.folders
     try:
         runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
         for folder, one in zip(folders, runs.values(), strict=True):
             if one.altered:
-                problem = "is not as the run wrote it; the command of the run writes it again"
+                problem = "was changed after the run; repeat the command of the run to restore it"
                 raise ValueError(f"{folder / one.altered[0]}: {problem}")
         empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
         if empty is not None:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"simrun compare: {error_text(error)}")
         return BAD
     if comparison is None:
-        more = "differ in more than what was swept, or changed by --set (allow it with --allow KEY):"
+        more = "differ in keys that were neither swept nor changed by --set (allow them with --allow KEY):"
         complain(f"{' and '.join(runs)} {more}", *differing)
         return BAD
     out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The last part of each path; all of it where that is not unique."""
+    """The last part of each path; the whole path where that is not unique."""
     last = [folder.resolve().name for folder in folders]
     names = last if len(set(last)) == len(last) else [str(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):

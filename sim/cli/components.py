@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``list`` and ``show`` know: names, documentation and parameters of components."""
+"""Names, documentation and parameters of components, for ``list`` and ``show``."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ from flitlab.sim.report.figures.registry import figures
 
 
 def load(plugins: list[str]) -> None:
-    """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
+    """Load the plugins of the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
     errors: list[Diagnostic] = []
     load_plugins(ConfigDocument(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
     if errors:
@@ -29,7 +29,7 @@ def load(plugins: list[str]) -> None:
 
 
 def kinds(category: str) -> list[str]:
-    """Names in a category."""
+    """The names in a category."""
     if category == "column":
         return list(columns(*RESULTS))
     if category == "figure":
@@ -38,7 +38,7 @@ def kinds(category: str) -> list[str]:
 
 
 def documentation(category: str, kind: str) -> str:
-    """What a component is: its docstring, or of columns and figures their meaning."""
+    """The docstring of a component; the meaning of a column or figure."""
     if category == "column":
         return "\n".join(dict.fromkeys(_of_column(one) for table in RESULTS if (one := columns(table).get(kind))))
     if category == "figure":
@@ -47,13 +47,13 @@ def documentation(category: str, kind: str) -> str:
 
 
 def example(category: str, kind: str) -> dict[str, Any]:
-    """The first example in the documentation of a component; without one, its kind alone."""
+    """The first example in the documentation of a component; without one, its bare kind."""
     match = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
     return load_text(match[1], kind, []).plain() if match else {kind_key(category): kind}
 
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
-    """(name, type, default) of every parameter of a component; no default: ''."""
+    """(name, type, default) of every parameter of a component; '' for no default."""
     if category in ("column", "figure"):
         return []
     own = _fields(spec_class(category, kind), kind_key(category))
@@ -76,7 +76,7 @@ def _fields(model: type[BaseModel], without: str = "kind") -> list[tuple[str, st
 
 
 def _readable(annotation: Any) -> str:
-    """A type as a user would say it.
+    """A type in the words of a configuration.
 
     >>> _readable(list[Annotated[int, "positive"]] | None), _readable(Literal["a", 1])
     ('list[int] | null', "'a' | 1")

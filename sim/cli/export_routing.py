@@ -26,16 +26,16 @@ from flitlab.sim.exit import BAD, OK
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
 DESCRIPTION = "routing.json"
-"""The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
+"""The file that marks the folder of this command: scenario, routing, certificate and notes."""
 
 TABLES = ("paths.csv", "slacks.csv", "next_hops.csv")
-"""The tables that a routing may have."""
+"""Tables that a routing may have."""
 
 Row = Sequence[Any]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the tables of one scenario's routing: paths.csv, slacks.csv and next_hops.csv, as far as it has them."""
+    """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv."""
     study = study_of(options)
     case = None if study is None else _case(study.cases, options.scenario)
     if case is None:
@@ -57,19 +57,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _case(cases: list[Case], label: str | None) -> Case | None:
-    """The scenario that is meant, if its routing can be written down; else None after a complaint."""
+    """The chosen scenario, if its routing can be exported; else None, with an error printed."""
     chosen = [case for case in cases if label in (None, case.label)]
     if len(chosen) != 1:
         labels = "; ".join(case.label for case in cases)
-        problem = f"--scenario {label}: no such scenario" if label else "several scenarios: say --scenario LABEL"
+        problem = (
+            f"--scenario {label}: no such scenario" if label else "several scenarios: choose one by --scenario LABEL"
+        )
         complain(f"{problem}; choices: {labels}")
         return None
     routes = chosen[0].routes
     if routes is None:
         complain(f"{chosen[0].label}: has no routing")
     elif not routes.oblivious:
-        how = "sends packets to any free channel" if routes.deflection else "decides by what waits in the network"
-        complain(f"{chosen[0].label}: routing {routes.kind} {how}: there are no weights to write")
+        how = "sends packets to any free channel" if routes.deflection else "depends on the queues in the network"
+        complain(f"{chosen[0].label}: routing {routes.kind} {how}: it has no weights to export")
     else:
         return chosen[0]
     return None
@@ -91,9 +93,9 @@ def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
 
 
 def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Every path, with its weight in its pair, the switches and ports, and the VCs of each channel.
+    """Each path: ends, weight within its pair, switches, ports, and the VCs of each channel.
 
-    Switches go by their names, of which :func:`~flitlab.models.topology.names.split_path` finds those of a path.
+    Switches are labels; :func:`~flitlab.models.topology.names.split_path` splits a path into them.
     """
     table = routes.paths
     assert table is not None
@@ -119,7 +121,7 @@ def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
 
 
 class _VirtualChannels:
-    """What VCs a packet may take on the channels of a path, by the policy of the scenario."""
+    """The VCs that a packet may use on the channels of a path, by the VC policy of the scenario."""
 
     def __init__(self, case: Case, topology: Topology, routes: Routes):
         switching: Any = None if case.scenario is None else case.scenario.switching
@@ -129,10 +131,16 @@ class _VirtualChannels:
         self.reserved, self.topology = last_resorts(self.tables, self.policy), topology
 
     def ranges(self, path: int, switches: list[int], channels: list[int]) -> str:
-        """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs.
+        """``0..1 2..3``, a range per channel; '' without simulated VCs.
 
-        Under ``rising`` a packet may take those of the range that are greater than the VC that it holds; under
-        ``reserve``, ``0+4..7``, a VC of its own besides.
+        Under ``rising`` only those of the range above the current VC of the packet; under ``reserve``, ``0+4..7``, a
+        reserved VC in addition.
+
+        Parameters
+        ----------
+        path: number of the path.
+        switches: the switches on the path, in order.
+        channels: the channels between them.
         """
         if self.vcs is None:
             return ""
@@ -163,7 +171,7 @@ def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
 
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Next hops with their weights; slack is empty, as what a packet did before does not matter. Of VIA: of a leg."""
+    """Next hops with weights; the slack is empty, as the history of a packet is irrelevant. For VIA: of one leg."""
     ports, names = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports, switch_names(topology)
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
@@ -197,7 +205,7 @@ def _text(header: Row, rows: Iterable[Row]) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Each file whole or not at all, that by which the folder is known first; tables of another routing go."""
+    """Write each file atomically, the marker of the folder first, and remove tables of another routing."""
     for name in set(TABLES).difference(files):
         (folder / name).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name != DESCRIPTION):

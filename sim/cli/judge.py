@@ -17,14 +17,14 @@ from flitlab.sim.judge.verdict import Verdict, judge
 from flitlab.sim.judge.witness import UnconfirmedError
 
 MARK = "judge.json"
-"""The file that shows that a folder is one of this command."""
+"""The file that marks a folder of this command."""
 
 MAX_HINTS = 3
-"""Impossible numbers of which it is printed what would explain them; the page has all."""
+"""Impossible numbers whose explanations are printed; the page has all."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judges a claim, prints what is said of it, and writes a page with the proofs."""
+    """Judge a claim, print the verdict, and write a page with the proofs."""
     try:
         load(options.plugin)
         claim = read_claim(options.file, options.set, options.trust_plugins)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.file}: {error}")
         return BAD
     except UnconfirmedError as error:
-        complain(f"{options.file}: a certificate is not confirmed, so nothing is said: {error}")
+        complain(f"{options.file}: no verdict: a certificate was not confirmed: {error}")
         return FAILED
     try:
         page = _write(verdict, folder)
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(verdict: Verdict, folder: Path) -> Path:
-    """The page, its figure, and the certificates; what an earlier claim left in the folder goes."""
+    """Write page, figure and certificates, and remove those of an earlier claim."""
     from flitlab.sim.report.figures.claim import figure_of
     from flitlab.sim.report.figures.style import save
     from flitlab.sim.report.html.claim import write
@@ -75,12 +75,12 @@ def _write(verdict: Verdict, folder: Path) -> Path:
 
 
 def percent(share: float | None) -> str:
-    """A share as a table has it, '' for none."""
+    """A share for a table, '' for None."""
     return "" if share is None else f"{100 * share:.3g} %"
 
 
 def _print(verdict: Verdict) -> None:
-    """The verdict as a table, then in sentences."""
+    """Print the verdict as a table, then in sentences."""
     columns = [
         ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.words),
         ("limit", lambda check: check.shown_limit.partition(" ")[0]), ("limited by", lambda check: check.which),

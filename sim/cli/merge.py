@@ -19,12 +19,12 @@ from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Puts together what workers have run; what is missing is listed, and makes the exit code 1."""
+    """Merge the results of workers; missing ones are listed and make the exit code 1."""
     paths = list(options.paths)
     file = paths.pop(0) if paths[0].is_file() else None
-    problems = [f"{path}: no run folder: {problem}" for path in paths if (problem := run_problem(path))]
+    problems = [f"{path}: not a run folder: {problem}" for path in paths if (problem := run_problem(path))]
     if problems or not paths:
-        complain(*(problems or [f"simrun merge: no DIR: one holds the {MANIFEST} of a run"]))
+        complain(*(problems or [f"simrun merge: DIR is missing: a run folder, with a {MANIFEST}"]))
         return BAD
     folder = options.out or paths[0]
     try:
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) -> Study | None:
-    """The study of a file, or that of which all the folders hold parts; None after mistakes have been printed."""
+    """The study of a file, or the common study of the folders; None, with errors printed, if there is none."""
     try:
         load(options.plugin)
         if file is not None:
@@ -46,7 +46,7 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
         else:
             texts = {read_file(folder / RESOLVED) for folder in folders}
             if len(texts) > 1:
-                complain(f"{', '.join(map(str, folders))}: hold parts of different configurations")
+                complain(f"{', '.join(map(str, folders))}: are runs of different configurations")
                 return None
             study = _study_of_folder(folders[0], options.trust_plugins)
     except ConfigError as error:
@@ -60,11 +60,11 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
 
 
 def _study_of_folder(folder: Path, trust_plugins: bool) -> Study:
-    """The study that a worker has run into a folder, from its resolved configuration.
+    """The study of a run folder, from its resolved configuration.
 
-    The manifest only says how the user called it. Raises ``ValueError`` where it is of another configuration.
+    The manifest only gives the command of the user. Raises ``ValueError`` if it is of another configuration.
     """
     study, manifest = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
     if manifest["config_hash"] != config_hash(study):
-        raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
+        raise ValueError(f"{MANIFEST} does not match {RESOLVED}")
     return replace(study, file=manifest["path"], text=read_text(folder / "config.yaml"), changes=manifest["changes"])

@@ -13,7 +13,7 @@ from flitlab.sim.experiment.folders import read_manifest
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws the figures of a run folder from its tables, without simulating anything."""
+    """Draw the figures of a run folder from its tables."""
     folder = options.folder
     if problem := run_folder_problem(folder):
         complain(problem)

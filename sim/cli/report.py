@@ -8,7 +8,7 @@ from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page of a run folder again, from what lies in it; the run need not be finished."""
+    """Write the page of a run folder again, from its tables; the run may be unfinished."""
     folder = options.folder
     if problem := run_folder_problem(folder):
         complain(problem)

@@ -23,7 +23,7 @@ from flitlab.sim.report.reproduction.figures import take_figures
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs rows of ``configs/paper``, or takes them from other folders, and writes the pages."""
+    """Run rows of ``configs/paper``, or collect them from other folders, and write the pages."""
     out = options.out or Path("runs") / ("paper" if options.full else "paper-quick")
     try:
         every = row_files(options.configs)
@@ -50,23 +50,23 @@ class Board:
     record: dict[str, Ran]
 
     def add(self, rows: Mapping[str, Ran]) -> None:
-        """Adds to the record; what others have added to it in the meantime stays."""
+        """Add rows to the record; rows that other processes have added meanwhile stay."""
         self.record = load_record(self.folder) | dict(rows)
         save_record(self.folder, self.record)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes rows from the record, and their figures."""
+        """Remove rows, and their figures, from the record."""
         for name in names:
             for file in self.record.pop(name).figures:
                 (self.folder / reproduction.FIGURES / file).unlink(missing_ok=True)
         save_record(self.folder, self.record)
 
     def with_figures(self, ran: Ran, folder: Path) -> Ran:
-        """A row with the figures of its run beside the pages."""
+        """A row whose figures are copied beside the pages."""
         return replace(ran, figures=take_figures(folder, self.folder / reproduction.FIGURES, ran.name))
 
     def unrecorded(self, name: str) -> Ran | None:
-        """A row that is in the folder, but not in the record as it ran there."""
+        """A row with a run in the folder that the record does not have."""
         ran, known = ran_into(self.folder / name), self.record.get(name)
         if ran is None or (known is not None and known.finished == ran.finished and known.full == ran.full):
             return None
@@ -77,14 +77,14 @@ class Board:
         return rows_of([file for file in self.files if file.stem in set(names)], self.record)
 
     def write(self) -> list[Path]:
-        """Writes the pages."""
+        """Write the pages."""
         return reproduction.write(self.folder, rows_of(self.files, self.record))
 
 
 def _collect(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
-    """Writes the pages of what is in the record, and in the folders of other runs of this command.
+    """Write the pages from the record, and from run folders of this command.
 
-    What is in the record of rows that have no file is dropped.
+    Rows of the record without a file are removed.
     """
     by_name = {file.stem: file for file in files}
     best: dict[str, tuple[Ran, Path]] = {}
@@ -95,7 +95,7 @@ def _collect(board: Board, files: Sequence[Path], options: argparse.Namespace) -
             raise NoRowsError(f"{folder}: {error}") from None
         rows = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
         if not rows:
-            raise NoRowsError(f"{folder}: holds no row that this version has run")
+            raise NoRowsError(f"{folder}: has no row that this version has run")
         for name, ran in rows.items():
             if name in by_name and _is_better(ran, best[name][0] if name in best else None, by_name[name]):
                 best[name] = ran, folder / name
@@ -107,7 +107,7 @@ def _collect(board: Board, files: Sequence[Path], options: argparse.Namespace) -
 
 
 def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
-    """Whether a row is to be shown in place of another: as the file has it, at the larger size, not older."""
+    """Whether a run of a row replaces another: matching its file, at full size, more recent."""
     if other is None:
         return True
     own, known = ((fits(one, read_row(file, one.full)), one.full, one.finished) for one in (ran, other))
@@ -115,7 +115,7 @@ def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
 
 
 def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
-    """Runs rows that are not in the folder yet; one that fails does not keep the others from running."""
+    """Run rows that are not in the folder yet; a failing row does not stop the others."""
     board.add({})
     costs = row_run.known_costs(options.full)
     if options.shard:
@@ -125,11 +125,11 @@ def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> in
     names = [file.stem for file in files if file not in missing]
     board.add({name: ran for name in names if (ran := board.unrecorded(name)) is not None})
     if names:
-        complain(f"{len(names)} of {len(files)} rows are in {board.folder} already")
+        complain(f"{len(names)} of {len(files)} rows are already in {board.folder}")
     if missing:
         complain(f"{len(missing)} rows to run: {_expected(missing, costs)}")
     interrupted, jobs = False, options.jobs or cores()
-    # small rows share their processes: to start these takes longer than most of them; of large ones none keeps anything
+    # quick rows share processes, whose start takes longer than most rows; full rows get their own, to free memory
     pool = SharedProcesses(jobs) if jobs > 1 and not options.full else None
     for index, file in enumerate(missing):
         complain(f"[{index + 1}/{len(missing)}] {file.stem}: {_expected([file], costs)}")
@@ -144,12 +144,12 @@ def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> in
         pool.end()
     code = _finish(board, board.rows(names), options)
     if interrupted:
-        complain(f"interrupted; the same command goes on from what is in {board.folder}")
+        complain(f"interrupted; the same command resumes from {board.folder}")
     return INTERRUPTED if interrupted else code
 
 
 def _one(board: Board, file: Path, full: bool, jobs: int, pool: SharedProcesses | None) -> Ran:
-    """Runs a row and draws its figures."""
+    """Run a row and draw its figures."""
     folder = board.folder / file.stem
     ran, report = row_run.run_row(file, folder, full, jobs, pool)
     if report is None:
@@ -160,7 +160,7 @@ def _one(board: Board, file: Path, full: bool, jobs: int, pool: SharedProcesses 
 
 
 def _expected(files: Sequence[Path], costs: Mapping[str, float]) -> str:
-    """What rows will take, as far as that is known from when they ran before."""
+    """The cost of rows, as far as known from earlier runs."""
     known = [costs[file.stem] for file in files if file.stem in costs]
     unknown = len(files) - len(known)
     parts = [f"{duration(sum(known))} of CPU time"] * bool(known)
@@ -175,7 +175,7 @@ def _outcome(row: Row) -> str:
 
 
 def _finish(board: Board, rows: Sequence[Row], options: argparse.Namespace) -> int:
-    """Writes the pages, prints what rows came to, and gives the exit code."""
+    """Write the pages, print the results of rows, and return the exit code."""
     pages = board.write()
     if options.json:
         print_json({"folder": str(board.folder), "rows": [_plain(row) for row in rows]})

@@ -44,14 +44,14 @@ from flitlab.sim.report.folder.budget import ladders_of_files
 Row = Mapping[str, Any]
 
 MAX_LISTED_CEILINGS = 4
-"""The ceilings of more scenarios than this are one table, with a line for each scenario."""
+"""Scenarios with a table of ceilings each; more get one line each in a common table."""
 
 MAX_LISTED_PROBLEMS = 20
-"""More failures than this are counted, not listed."""
+"""Problems that are listed; further ones are counted."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a configuration and prints a summary."""
+    """Run a configuration and print a summary."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -73,16 +73,16 @@ def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | No
 
 
 def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int:
-    """Says why a folder cannot be used; the exit code."""
+    """Print why a folder cannot be used; returns the exit code."""
     complain(f"{file}: output folder = {folder}: {error}")
     if not isinstance(error, WriteError):
         return BAD
-    complain("what was written before is whole; the same command goes on from there")
+    complain("the files written before are complete; the same command resumes")
     return FAILED
 
 
 def finish(report: Report, as_json: bool) -> int:
-    """Draws and prints what a run came to; the exit code."""
+    """Draw figures and page, and print the results of a run; returns the exit code."""
     if not draw(report):
         report.exit_code = report.exit_code or FAILED
     if as_json:
@@ -98,13 +98,13 @@ TABLES = (
     "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", *(f"{name}.csv" for name in BUDGET_TABLES),
     "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
-"""What figures and page follow from."""
+"""Files that determine figures and page."""
 
 
 def draw(report: Report) -> bool:
-    """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code.
+    """Draw the configured figures and the page, unless the same code has drawn them from the same tables.
 
-    Returns whether all of them could be written.
+    Returns whether all could be written.
     """
     outputs = report.study.outputs
     if not (report.results or report.metrics or report.study.budgets):
@@ -140,7 +140,7 @@ def draw(report: Report) -> bool:
 
 
 def _recorded_figures(folder: Path) -> dict[str, Any]:
-    """What the manifest says of the pictures: what they were drawn of, and their files with what these hold."""
+    """The record of figures in the manifest: a hash of their input, and the hashes of their files."""
     return read_manifest(folder).get("drawn") or {}
 
 
@@ -152,7 +152,7 @@ def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def _record_figures(folder: Path, drawn: dict[str, Any]) -> None:
     try:
         store = Store(folder)
-    except StoreError:  # somebody else goes on there already
+    except StoreError:  # another run uses the folder
         return
     try:
         store.write_json(MANIFEST, {**read_manifest(folder), "drawn": drawn})
@@ -161,9 +161,9 @@ def _record_figures(folder: Path, drawn: dict[str, Any]) -> None:
 
 
 def _draw_or_report(draw: Callable[..., Any], *arguments: Any) -> Any:
-    """What a picture's function returns. One that fails is no reason to lose the results.
+    """The return value of a drawing function; None, with a message, if it fails, so that results are kept.
 
-    Raises ``OSError`` where a file cannot be written.
+    Raises ``OSError`` if a file cannot be written.
     """
     try:
         return draw(*arguments)
@@ -219,7 +219,7 @@ def _print(report: Report) -> None:
 
 
 def _print_points(label: str, rows: Sequence[Row]) -> None:
-    """One line per load: means over seeds."""
+    """Print one line per load: means over seeds."""
     loads = list(dict.fromkeys(row["load"] for row in rows))
     grouped = [[row for row in rows if row["load"] == load] for load in loads]
 
@@ -254,7 +254,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
 
 
 def print_published(rows: list[dict[str, Any]]) -> None:
-    """*published | measured | verdict*."""
+    """Print published and measured values with their verdicts."""
     sign = {"about": "", "at_most": "<= ", "at_least": ">= ", "less_than": "< ", "greater_than": "> "}
 
     def published(row: Row) -> str:
@@ -277,7 +277,7 @@ NO_DATA_COLUMNS = {
 
 
 def flows_without_data(rows: Sequence[Row]) -> list[str]:
-    """What there is to say of flows of which nothing could be received: a line for each of :data:`NEVER`."""
+    """A line for each of :data:`NO_DATA_COLUMNS` with flows that received nothing."""
     lines = []
     for name, what in NO_DATA_COLUMNS.items():
         some = [row for row in rows if row.get(name)]
@@ -291,19 +291,19 @@ def flows_without_data(rows: Sequence[Row]) -> list[str]:
 
 
 def explain(report: Report) -> None:
-    """What went wrong, and what to do about it."""
+    """Print problems, and what to do about them."""
     complain(*report.problems[:MAX_LISTED_PROBLEMS])
     if len(report.problems) > MAX_LISTED_PROBLEMS:
         table = "results.csv" if report.results else "metrics.csv"
         complain(f"... and {len(report.problems) - MAX_LISTED_PROBLEMS} more, see status and message in {table}")
     if report.compiled_s >= 1 and sys.stderr.isatty():
-        complain(f"{report.compiled_s:.0f} s of CPU time went into compiling and loading kernels, and not into cpu_s")
+        complain(f"{report.compiled_s:.0f} s of CPU time for compiling and loading kernels, not included in cpu_s")
     imprecise = [row for row in report.results if row.get("precise") is False]
     if imprecise:
         saturated = sum(bool(row.get("saturated")) for row in imprecise)
         complain(
-            f"{len(imprecise)} of {len(report.results)} points did not reach the precision asked for (measure.ci; "
-            f"column precise), {saturated} of them are saturated"
+            f"{len(imprecise)} of {len(report.results)} points did not reach the precision of measure.ci (column "
+            f"precise); {saturated} of them are saturated"
         )
     complain(*flows_without_data(report.results))
     if any(row["status"] == Status.CEILING_VIOLATED for row in report.results):
@@ -314,4 +314,4 @@ def explain(report: Report) -> None:
     if any(row["status"] == Status.ENGINE_MISMATCH for row in report.results):
         complain("The two engines disagree: this is a bug in flitlab, please report it with the configuration.")
     if report.exit_code == INTERRUPTED:
-        complain(f"interrupted; the same command goes on from what is in {report.folder}")
+        complain(f"interrupted; the same command resumes from {report.folder}")

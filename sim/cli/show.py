@@ -18,11 +18,11 @@ FORMS = {
     "algorithm": "collective: {{algorithm: {}}}",
     "column": "{}",
 }
-"""Category -> how a configuration names one of its kinds, where not as ``category: {kind: ...}``."""
+"""Category -> the syntax of a configuration for its kinds, if not ``category: {kind: ...}``."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the documentation and parameters of a component."""
+    """Print the documentation and parameters of a component."""
     try:
         load(options.plugin)
     except ConfigError as error:

@@ -17,7 +17,7 @@ from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, 
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
+    """Print the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
     study = study_of(options, experiment="application")
     cases = None if study is None else _cases(study.cases, options.scenario)
     if study is None or cases is None:
@@ -53,14 +53,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
-    """Those asked for, or None after a complaint."""
+    """The chosen scenarios; None, with an error printed, if there are none."""
     chosen = [case for case in cases if label in (None, case.label)]
     if not chosen:
         complain(f"--scenario {label}: no such scenario; choices: {'; '.join(case.label for case in cases)}")
         return None
     for case in chosen:
         if case.scenario is None or not isinstance(case.scenario.switching, Flow):
-            complain(f"{case.label}: SimGrid is a model of flows; --set switching.mode=flow")
+            complain(f"{case.label}: SimGrid simulates flows; use --set switching.mode=flow")
             return None
     return chosen
 

@@ -24,14 +24,14 @@ from flitlab.sim.config.load import Node, load_text, wrap
 from flitlab.sim.exit import BAD, FAILED
 
 TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
-"""A topology and what is to be measured of it."""
+"""A topology, and the metrics to measure."""
 
 GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
-"""Suffixes of files that are a graph and no configuration."""
+"""Suffixes of graph files."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures, exports or draws the topologies of a configuration, or one described on the command line."""
+    """Measure, export or draw the topologies of a configuration, or one given on the command line."""
     topologies = _topologies(options)
     if topologies is None:
         return BAD
@@ -62,7 +62,7 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
 
 
 def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | None:
-    """By label, equal ones once; None after the mistakes have been printed."""
+    """Label -> topology, equal ones once; None, with errors printed, if the input is invalid."""
     errors: list[Diagnostic] = []
     metrics = _metrics(options.metrics, errors)
     if errors:
@@ -90,19 +90,19 @@ def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | 
 
 
 def _hint(word: str) -> str:
-    """What to write in place of the bare name of a kind, or of one that is like it; '' if it looks like a file."""
+    """The command for the bare name of a kind, or a similar name; '' for what looks like a file."""
     if not re.fullmatch(r"\w+", word):
         return ""
     kind = near(word, names("topology"))
     if kind is None or edits(word, kind) > max(1, len(word) // 3):
-        return f"simrun topology: {word}: no such file, and no kind of topology; `simrun list topology` names them"
+        return f"simrun topology: {word}: no such file or kind of topology; `simrun list topology` lists the kinds"
     keys = example("topology", kind).items()
     line = ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys)
-    return f"simrun topology: {word}: no such file; of this kind: simrun topology '{line}'"
+    return f"simrun topology: {word}: no such file; did you mean the kind: simrun topology '{line}'"
 
 
 def _metrics(text: str | None, errors: list[Diagnostic]) -> list[MetricSpec]:
-    """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, with commas between."""
+    """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, comma-separated."""
     if not text:
         return []
     try:
@@ -131,7 +131,7 @@ def parse_spec(text: str, errors: list[Diagnostic]) -> Node:
 
 
 def _without_idle_seed(root: Node) -> Node:
-    """On the command line any kind may have a seed; one in which nothing is drawn does without, and says so."""
+    """A topology without its seed, with a note, if its kind draws nothing."""
     topology = root.value["topology"]
     kind, seed = topology.get("kind"), topology.get("seed")
     if seed is None or kind is None or kind.value not in names("topology"):
@@ -145,7 +145,7 @@ def _without_idle_seed(root: Node) -> Node:
 def _write(
     option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], topologies: dict[str, TopologyAndMetrics]
 ) -> bool:
-    """Writes the only topology and says what the file does not hold; False after saying why it cannot be."""
+    """Write the only topology, and print what the format cannot hold; False, with an error printed, if that fails."""
     if len(topologies) != 1:
         complain(f"{option}: the configuration has {len(topologies)} topologies; choose one by --set")
         return False

@@ -18,11 +18,11 @@ from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
 from flitlab.sim.exit import BAD
 
 MISMATCH = 3
-"""Exit code for engines that disagree."""
+"""Exit code if the engines disagree."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints one packet's life, or without ``--packet`` which packets are delivered when."""
+    """Print the events of one packet, or without ``--packet`` the delivered packets."""
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def case_of(study: Study, label: str | None) -> Case | None:
-    """The scenario asked for, by default the first, or None after a complaint."""
+    """The chosen scenario, by default the first; None, with an error printed, if there is none."""
     labels = [case.label for case in study.cases]
     if label is None:
         if len(labels) > 1:
@@ -61,7 +61,7 @@ def case_of(study: Study, label: str | None) -> Case | None:
 
 
 def _scenario(case: Case) -> Scenario[Buffered]:
-    """What is simulated; others than these are refused before anybody reads it."""
+    """The scenario; modes without buffers are rejected elsewhere."""
     return cast("Scenario[Buffered]", case.scenario)
 
 
@@ -92,7 +92,7 @@ def _cell(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
-    """The events of one packet's life."""
+    """The events of one packet."""
     life = _life(case, head, options)
     scenario = _scenario(case)
     events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
@@ -121,7 +121,7 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
 
 
 def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
-    """From the engine asked for; from both, they must tell the same."""
+    """The packet in the chosen engine; both engines must agree."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
     at = _scenario(case).at(head["load"])
     lives = [trace(name, *at, head["seed"], options.packet, options.last) for name in names]
@@ -138,7 +138,7 @@ def _title(head: dict[str, Any]) -> str:
 
 
 def _sentence(event: Event, life: Life, topology: Topology) -> str:
-    """An event as a person reads it."""
+    """An event in words."""
     switches, hosts = switch_names(topology), host_names(topology)
     switch = "" if event.switch is None else f"switch {switches.label(event.switch)}"
     host = "" if event.host is None else f"host {hosts.label(event.host)}"
@@ -180,14 +180,14 @@ def _plain(life: Life, topology: Topology) -> dict[str, Any]:
 
 
 def _plain_event(event: Event, topology: Topology) -> dict[str, Any]:
-    """The fields of an event that it has, with the names of switches and hosts."""
+    """The non-empty fields of an event, with names of switches and hosts."""
     known = {key: value for key, value in event._asdict().items() if value is not None}
     names = {"host": host_names(topology), "switch": switch_names(topology), "to": switch_names(topology)}
     return {key: names[key].value(value) if key in names else value for key, value in known.items()}
 
 
 def _account(life: Life, case: Case) -> dict[str, Any]:
-    """What the ticks of a delivered packet were spent on."""
+    """The ticks of a delivered packet, by cause."""
     if life.delivered is None or case.scenario is None:
         return {"zero_load": None, "waiting": None}
     form = zero_load(life, _scenario(case))

@@ -10,7 +10,7 @@ from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes a page that plays a short run of one scenario, tick by tick."""
+    """Write a page that animates a short run of one scenario, tick by tick."""
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:

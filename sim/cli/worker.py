@@ -14,7 +14,7 @@ from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of several parts of a configuration, and says how to put them together."""
+    """Run one shard of a configuration, and print how to merge the shards."""
     study = study_of(options)
     if study is None:
         return BAD

@@ -363,9 +363,9 @@ def carry_out(
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:
-        return f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
+        return f"a worker process died (out of memory?): {crash(error)}; the same command resumes"
     except ClusterError as error:
-        return f"the cluster: {error}; the same command goes on from here"
+        return f"the cluster: {error}; the same command resumes"
     return ""
 
 

@@ -151,7 +151,7 @@ def test_a_full_disk(config, whole, monkeypatch, capsys, when):
         patch.setattr(store_module.os, "fsync", fsync)
         assert run(config) == 1
     err = capsys.readouterr().err
-    assert "No space left on device" in err and "the same command goes on from there" in err
+    assert "No space left on device" in err and "the same command resumes" in err
     assert not list(Path("run").rglob("*.part")) and not list(Path("run").glob(".*"))
     assert run(config) == 0
     assert tables("run") == whole

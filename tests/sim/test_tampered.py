@@ -527,7 +527,7 @@ def test_ceilings_of_a_kind_keep_a_file_each_and_others_are_not_taken(proofs, ca
     assert all(row["proven_lower"] >= row["lower"] * (1 - 1e-9) for row in rows)
     stale = proofs / "old.npz"
     stale.write_bytes(b"whatever")
-    check(proofs, capsys, 0, f"{stale}: was not verified, the index does not name it")
+    check(proofs, capsys, 0, f"{stale}: not verified: the index does not list it")
 
 
 if __name__ == "__main__":
