@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of runs of programs: their times beside the bounds on them and beside each other, and further tables."""
+"""Results of programs: times, lower bounds, relative performance, and further tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,17 +11,24 @@ from flitlab.sim.config.study import Case, Study, labels_of
 from flitlab.sim.experiment.labels import with_names
 
 TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline")
-"""Names of the tables besides results.csv; each has columns for the scenario and the seed in front."""
+"""Tables besides results.csv; each has columns for scenario and seed in front."""
 
 LOAD_CEILINGS = ("mcf", "mcf_paths", "split")
-"""Ceilings of the load at which all bytes of the program flow at once; each says how long that takes at least."""
+"""Ceilings of the load of a program; each gives a lower bound on the time of all its bytes."""
 
 STEP = "makespan:step "
-"""How the ceilings begin that bound a kind of step; its label follows."""
+"""Prefix of ceilings that bound a kind of step; its label follows."""
 
 
 def bound_columns(case: Case, row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
-    """Columns that say how near a program came to the lower bound on its time. found: ceilings of the case."""
+    """Columns that compare the time of a program with its lower bounds.
+
+    Parameters
+    ----------
+    case: the scenario.
+    row: of results.csv.
+    ceilings: of the case, by name.
+    """
     bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
     if case.workload is None or measured is None:
         return {}
@@ -38,7 +45,7 @@ def bound_columns(case: Case, row: Mapping[str, Any], ceilings: Mapping[str, flo
 
 
 def _busiest_ns(case: Case) -> float:
-    """Nanoseconds for which the busiest host channel has to send, or receive, all of a program's bytes."""
+    """Nanoseconds that the busiest host channel takes for all bytes of a program."""
     import numpy as np
 
     from flitlab.models.application.messages import total_flits
@@ -57,13 +64,13 @@ def _busiest_ns(case: Case) -> float:
 
 
 def slack_of_bound(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
-    """How far a program stayed above the lower bound on its time, relative to it; negative only if one is wrong."""
+    """The time of a program over its lower bound, minus 1; negative only if one of them is wrong."""
     bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
     return {} if not bound or measured is None else {"makespan": measured / bound - 1}
 
 
 def relate(study: Study, rows: Sequence[dict[str, Any]]) -> None:
-    """Adds ``relative_performance`` to rows of results.csv: the time of ``outputs.relative_to`` over their own."""
+    """Add ``relative_performance`` to rows of results.csv: the time of ``outputs.relative_to`` over that of the row."""
     which = study.outputs.relative_to
     if which is None or study.experiment != "application":
         return
@@ -79,7 +86,7 @@ def relate(study: Study, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def references_of(which: Which, cases: Sequence[Case]) -> dict[str, str]:
-    """The scenario that each one is compared with: of those meant, the one that is like it in all else."""
+    """Label of each scenario -> label of its reference: the candidate that is equal in all other swept keys."""
     candidates = set(labels_of(which, cases))
     swept_keys = set() if isinstance(which, str) else _columns(which, cases)
     references = {}
@@ -95,7 +102,7 @@ def references_of(which: Which, cases: Sequence[Case]) -> dict[str, str]:
 
 
 def _columns(which: Mapping[str, Any], cases: Sequence[Case]) -> set[str]:
-    """The swept keys that a mapping names, by whole paths."""
+    """Paths of the swept keys that a mapping names."""
     keys = {key for case in cases for key in case.keys}
     return {key for key in keys for name in which if key == name or key.endswith("." + name)}
 
@@ -107,7 +114,7 @@ def _rest(case: Case, swept_keys: set[str]) -> dict[str, Any]:
 def tables(
     entries: Iterable[tuple[Case, float, int, Mapping[str, Any]]], ceilings: Mapping[str, Mapping[str, float | None]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """File name -> rows, of the points of a study. found: ceilings by label of the scenario."""
+    """File name -> rows, of the points of a study. ceilings: by label of the scenario."""
     rows_by_file: dict[str, list[dict[str, Any]]] = {}
     for case, _, seed, record in entries:
         head = {"scenario": case.label, **case.keys, "seed": seed}
@@ -120,7 +127,7 @@ def tables(
 
 
 def _rank_columns(rank: int, case: Case) -> dict[str, str]:
-    """The job of a rank, where there are several."""
+    """The job of a rank, if there are several jobs."""
     names = [one.job.name for one in case.jobs if one.job.ranks.start <= rank < one.job.ranks.stop]
     return {"job": names[0]} if names else {}
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss budgets: where the throughput goes between what any routing could reach and what a switch carries.
+"""Loss budgets: the losses between the maximum concurrent flow and the saturation point of a switch.
 
-A budget is a ladder of loads that a scenario could carry if something did not cost anything. Its upper rungs are
-ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the ways of this one), ``split`` (as it spreads
-traffic over them). The lower ones are stable loads, each found by bisection for each seed: ``ideal`` (output queues
-without limit), ``endless`` (this switch with buffers that never fill), ``roomy`` (its own buffers, every VC of an input
-read at once), ``switch`` (as configured). A *part* is the difference of two neighbours, so that parts add up.
+A budget is a sequence of levels, each the load of a scenario in which one cause of loss is removed. Its upper levels
+are ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the paths of this routing), ``split`` (its split
+of the traffic over them). The lower ones are saturation points of simulations, found by bisection for each seed:
+``ideal`` (output queues without limit), ``endless`` (this switch with unlimited buffers), ``roomy`` (its own buffers, a
+crossbar without limit), ``switch`` (as configured). A *loss* is the difference of two neighbours, so losses add up.
 
-Draws depend on nothing but the seed, so two switches see the same packets: the part between them is taken seed by seed,
-mean and 95 % Student interval of the differences, and at either end half of the bracket of each of the two loads is
-added. Between certified rungs the ends of their intervals are subtracted. *Sensitivities* are taken like parts, between
-the switch and what it is with one thing changed; they do not add up.
+Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
+with the 95 % confidence interval (Student's t), widened by half the bracket of each load. Between certified levels, the
+ends of their intervals are subtracted. *Sensitivities* are gains of single changes of the switch; they do not add up.
 """
 
 import math
@@ -35,22 +34,29 @@ LOSSES = {
     "mcf_paths": "paths", "split": "weights", "ideal": "window", "endless": "blocking", "roomy": "room",
     "switch": "crossbar",
 }  # fmt: skip
-"""Rung -> what is lost from the one above it. Where rungs are left out, a part is what they lose together."""
+"""Level -> loss against the level above. Where levels are omitted, their losses are combined."""
 
 OMITTED, MEASURED_KIND, EXACT, CERTIFIED_KIND = "omitted", "measured", "exact", "certified"
-"""How a rung is known (``kind``)."""
+"""How a level is known (``kind``)."""
 
 MAX_BOTTLENECKS = 10
-"""Channels that are listed of those that bind, the dearest first."""
+"""Bottlenecks that are listed, those with the highest price first."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A rung that is known, in loads.
+    """A known level, in loads.
 
-    middle: of a simulated one, the mean over seeds in the interval [lower, upper]. seeds: seed -> its stable load; {}
-    where nothing is drawn. step: half of the widest distance of the loads around it.
-    scenario: what was simulated; two that are equal differ by nothing.
+    Parameters
+    ----------
+    name: of the level.
+    kind: how it is known.
+    lower, upper: its interval.
+    note: a remark.
+    seeds: seed -> saturation point; {} for ceilings.
+    step: half the widest bracket of a seed.
+    scenario: hash of what was simulated; equal levels have equal hashes.
+    middle: the mean over seeds, None for ceilings.
     """
 
     name: str
@@ -65,7 +71,7 @@ class Level:
 
     @property
     def value(self) -> float:
-        """Middle of the interval: the sum of parts is a difference of two of these."""
+        """The mean over seeds, else the middle of the interval."""
         return (self.lower + self.upper) / 2 if self.middle is None else self.middle
 
 
@@ -81,19 +87,19 @@ class Loss:
 
     @property
     def name(self) -> str:
-        """What is lost there: of the lower rung, and of all that are left out between the two."""
+        """The cause of the loss, and those of omitted levels between the two."""
         order = list(LOSSES)
         first = order.index(self.above.name) + 1 if self.above.name in LOSSES else 0
         return "+".join(LOSSES[level] for level in order[first : order.index(self.below.name) + 1])
 
 
 def loss(above: Level, below: Level) -> Loss:
-    """The difference of two levels, seed by seed where both were simulated.
+    """The difference of two levels, paired by seed if both were simulated.
 
     >>> one = Level("roomy", "measured", 0.4, 0.6, seeds={1: 0.49, 2: 0.51}, step=0.01, scenario="a")
     >>> two = Level("switch", "measured", 0.3, 0.5, seeds={1: 0.39, 2: 0.41}, step=0.01, scenario="b")
-    >>> found = part(one, two)
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3), part(one, one).high
+    >>> difference = loss(one, two)
+    >>> round(difference.value, 3), round(difference.low, 3), round(difference.high, 3), loss(one, one).high
     (0.1, 0.08, 0.12, 0.0)
     """
     value = above.value - below.value
@@ -108,10 +114,10 @@ def loss(above: Level, below: Level) -> Loss:
 
 
 def narrow_levels(levels: Mapping[str, Level | str]) -> dict[str, Level | str]:
-    """Certified levels, each narrowed by the others: a rung carries what those below it carry, and no more than above.
+    """Certified levels, each narrowed by the others: levels descend, which bounds the ends of their intervals.
 
     >>> above, below = Level("mcf", "certified", 0.4, 0.6), Level("mcf_paths", "certified", 0.5, 0.7)
-    >>> [(level.lower, level.upper) for level in nested({"mcf": above, "mcf_paths": below}).values()]
+    >>> [(level.lower, level.upper) for level in narrow_levels({"mcf": above, "mcf_paths": below}).values()]
     [(0.5, 0.6), (0.5, 0.6)]
     """
     narrowed, upper = dict(levels), math.inf
@@ -125,7 +131,7 @@ def narrow_levels(levels: Mapping[str, Level | str]) -> dict[str, Level | str]:
 
 @dataclass(frozen=True)
 class BudgetRuns:
-    """The tables of all budgets, of what points and ceilings have come to so far."""
+    """The tables of all budgets, from the current points and ceilings."""
 
     budgets: Sequence[Budget]
     points: PointRuns
@@ -154,7 +160,7 @@ class BudgetRuns:
         yield "budget_channels.csv", list(self._channels(budget.case, levels))
 
     def _levels(self, budget: Budget) -> tuple[list[Level], list[dict[str, Any]]]:
-        """The rungs that are known from the highest on, and rows of those that are not."""
+        """The known levels from the highest, and rows of the omitted ones."""
         certified = dict(self._certified(budget.case))
         levels: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
         levels = narrow_levels(levels)
@@ -163,7 +169,7 @@ class BudgetRuns:
         return known, [_omitted(name, why) for name, why in levels.items() if isinstance(why, str)]
 
     def _certified(self, case: Case) -> Iterator[tuple[str, Level | str]]:
-        """Ceiling -> its level, or why there is none; of one that is asked for twice, the first counts."""
+        """Ceiling -> its level, or why there is none; the first of several methods counts."""
         for row in reversed(self.ceilings.rows_of(self._index(case))):
             name, ends = row["ceiling"], [row[end] for end in ("lower", "upper") if row[end] is not None]
             if name not in CERTIFIED:
@@ -173,7 +179,7 @@ class BudgetRuns:
             yield name, level or row["note"] or "is not known"
 
     def _measured(self, name: str, scenario: LevelScenario) -> Level | str:
-        """The stable load of a scenario over its seeds, or why there is none."""
+        """The saturation point of a scenario over its seeds, or why there is none."""
         case = scenario.case
         if case is None or case.scenario is None:
             return scenario.note
@@ -190,7 +196,7 @@ class BudgetRuns:
         return Level(name, MEASURED_KIND, *ends, scenario.note, seeds, step, content, point.value)
 
     def _sensitivity(self, name: str, scenario: LevelScenario, switch: Level | None, mcf: float) -> dict[str, Any]:
-        """A row of budget_sensitivities.csv: the pair of loads, and what is gained from the first to the second."""
+        """A row of budget_sensitivities.csv: both loads, and the gain."""
         row = {"change": name, "set": " ".join(scenario.set), "switch": switch.value if switch else None}
         changed = self._measured(name, scenario)
         if isinstance(changed, str) or switch is None:
@@ -199,7 +205,7 @@ class BudgetRuns:
         return row | {"changed": changed.value, **_numbers(gain, mcf), "note": changed.note}
 
     def _channels(self, case: Case, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
-        """Rows of budget_channels.csv: channels that every flow near the optimum fills, with their price."""
+        """Rows of budget_channels.csv: the bottlenecks, with their share of the dual."""
         optimum = self.ceilings.optimum(self._index(case))
         if optimum is None:
             return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of saved certificates: what proves the ceilings of a study, and the index of what they claim of what.
+"""A folder of certificates: proofs of the ceilings of a study, and an index of what they claim.
 
-Whoever trusts the SHA-256 of the index, which saving prints, trusts no file: the index names the configuration, the
-graphs, demands and routes that it gives, and every certificate with what it claims, each by its hash.
+Only the SHA-256 of the index, which is printed when it is saved, needs to be trusted. The index has the hashes of the
+configuration, of its graphs, demands and routes, and of every certificate with its claim.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class _Entry(BaseModel):
 
 
 class ScenarioEntry(_Entry):
-    """A scenario of the configuration by its number, and the content hashes of what it is made of."""
+    """A scenario of the configuration: its number, label, and the hashes of its components."""
 
     scenario: int = Field(ge=0)
     label: str
@@ -46,7 +46,7 @@ class ScenarioEntry(_Entry):
 
     @classmethod
     def of(cls, index: int, label: str, instance: Instance) -> "ScenarioEntry":
-        """routes: '' if the scenario has none."""
+        """The entry of a scenario. routes: '' without routes."""
         routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
             scenario=index, label=label, topology=instance.topology.content_hash,
@@ -55,7 +55,7 @@ class ScenarioEntry(_Entry):
 
 
 class CertificateEntry(_Entry):
-    """A certificate, the numbers of the scenarios it is for, and what it claims; None: no load, an end not claimed."""
+    """A certificate, the numbers of its scenarios, and its claim; None: no load, or an end that is not claimed."""
 
     file: str
     sha256: str
@@ -67,7 +67,7 @@ class CertificateEntry(_Entry):
 
     @classmethod
     def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "CertificateEntry":
-        """What a file in the folder of certificates claims, with its hash."""
+        """The entry of a file: its claim and its hash."""
         saved = Saved.read(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
         name = file.relative_to(folder).as_posix()
@@ -78,7 +78,7 @@ CLAIMS = ("load", "lower", "upper")
 
 
 class Index(_Entry):
-    """What a folder of certificates holds. configuration: SHA-256 of :data:`CONFIGURATION`."""
+    """The index of a folder. configuration: SHA-256 of :data:`CONFIGURATION`."""
 
     configuration: str
     scenarios: list[ScenarioEntry]
@@ -87,9 +87,15 @@ class Index(_Entry):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of verifying one certificate for one scenario. problem: why it does not prove what is claimed, or ''.
+    """The verification of one certificate for one scenario.
 
-    of: the scenario, None where not even that is known. claimed: None if the file is no certificate.
+    Parameters
+    ----------
+    file: of the certificate.
+    of: the scenario, None if unknown.
+    claimed: None if the file is no certificate.
+    proven: what the certificate proves.
+    problem: why it does not prove its claim, or ''.
     """
 
     file: str
@@ -100,20 +106,20 @@ class Verdict:
 
     @property
     def confirmed(self) -> bool:
-        """Whether all that is claimed is proven."""
+        """Whether the whole claim is proven."""
         return not self.problem
 
 
 def sha256(file: Path) -> str:
-    """The SHA-256 hash of what a file holds, as hex digits."""
+    """The SHA-256 hash of a file, as hex digits."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
-    """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there.
+    """Write a certificate for each ceiling with a provable end, numbered as the rows are; older ones are removed.
 
-    The demand that proves one stands beside it, as ``traffic: {kind: matrix, level: switch}`` reads it.
+    A demand that proves a ceiling is written as CSV, for ``traffic: {kind: matrix, level: switch}``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.npz"), *folder.glob("*.csv")):
@@ -135,10 +141,17 @@ def _write_demand(file: Path, names: Names, saved: Saved) -> None:
 
 
 def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:
-    """Writes the configuration and the index of all certificates below a folder.
+    """Write the configuration and the index of all certificates below a folder.
 
-    users: folder of certificates -> the scenarios they are for. Returns how many there are, and the SHA-256 of the
-    index.
+    Parameters
+    ----------
+    study: the configuration.
+    folder: has the folders of certificates.
+    users: folder of certificates -> numbers of its scenarios.
+
+    Returns
+    -------
+    The number of certificates, and the SHA-256 of the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
@@ -157,12 +170,12 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
 
 
 def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
-    """Verifies all that the index of a folder names, without any solver; what is wrong is a verdict with a problem.
+    """Verify all certificates of an index, without a solver; errors are verdicts with a problem.
 
-    What a certificate says is compared with what the configuration asks for: the ceiling, the load, the collective,
-    the topology, the traffic and the routes. trust_plugins: whether the plugins of the configuration are imported.
+    Each certificate is compared with the configuration: ceiling, load, collective, topology, traffic and routes.
+    trust_plugins: whether the plugins of the configuration are imported.
 
-    Raises ``OSError`` if there is no index that can be read.
+    Raises ``OSError`` if no index can be read.
     """
     if (folder / INDEX).stat().st_size > MAX_FILE_BYTES:
         yield Verdict(INDEX, problem=f"the index is longer than {MAX_FILE_BYTES:,} bytes")
@@ -185,13 +198,13 @@ def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
 
 
 def unlisted(folder: Path, verdicts: Sequence[Verdict]) -> list[str]:
-    """Certificates below a folder that none of its verdicts is about."""
+    """Certificates below a folder without a verdict."""
     named = {verdict.file for verdict in verdicts}
     return sorted({file.relative_to(folder).as_posix() for file in folder.rglob("*.npz")} - named)
 
 
 class _WrongError(Exception):
-    """What the index says of a file is not so."""
+    """A claim of the index about a file that is wrong."""
 
     def __init__(self, file: str, why: str):
         super().__init__(why)
@@ -199,7 +212,7 @@ class _WrongError(Exception):
 
 
 def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
-    """The scenarios of the configuration. Raises unless they are those that the index names."""
+    """The scenarios of the configuration. Raises unless they match the index."""
     if not index.certificates:
         raise _WrongError(INDEX, "the index names no certificates")
     _check_hash(folder, CONFIGURATION, index.configuration)
@@ -223,7 +236,7 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
 
 
 def _check_hash(folder: Path, name: str, expected: str) -> None:
-    """Raises unless there is such a file in the folder, with this content."""
+    """Raise unless the folder has the file with this hash."""
     file = folder / name
     if not file.resolve().is_relative_to(folder.resolve()):
         raise _WrongError(name, "lies outside of the folder")
@@ -236,7 +249,7 @@ def _check_hash(folder: Path, name: str, expected: str) -> None:
 
 
 def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
-    """What came of verifying a certificate for each scenario that the index says it is for."""
+    """The verdicts on a certificate, one per scenario."""
     saved: Saved | None = None
     problem = ""
     try:
@@ -270,7 +283,7 @@ def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[
 
 
 def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Instance]:
-    """What a certificate is of: the scenario as it was built, or the epoch of it with the same network and routes."""
+    """The scenario of a certificate, or its epoch with the same network and routes."""
     assert case.instance is not None
     whole_run = ScenarioEntry.of(number, case.label, case.instance)
     for epoch in case.epochs:
@@ -283,7 +296,7 @@ def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Ins
 
 
 def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:
-    """The collectives that a row can be about, as the configuration bounds them; None if it asks for no such row."""
+    """The collectives that a row may be about; None if the configuration has no such row."""
     if saved.load == saved.load and saved.load not in case.grid:
         return None
     rows = [spec.provable_rows() for spec in case.ceilings if not spec.absent(instance)]
@@ -296,7 +309,7 @@ def _row(saved: Saved) -> str:
 
 
 def _check_claims(entry: CertificateEntry, saved: Saved) -> None:
-    """Raises unless the index claims what the certificate does."""
+    """Raise unless index and certificate claim the same."""
     for name in ("ceiling", *CLAIMS):
         listed, own = getattr(entry, name), getattr(saved, name)
         own = None if isinstance(own, float) and math.isnan(own) else own

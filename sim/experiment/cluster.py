@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: one that is there, ``tls://host:port``, or one of SLURM jobs, ``slurm:key=value,...``.
+"""Tasks on a Dask cluster: an existing one, ``tls://host:port``, or SLURM jobs, ``slurm:key=value,...``.
 
-Workers need this flitlab, but no disk of ours: scenarios and plugin files are sent. A call whose worker is lost is made
-again by Dask on another one. Kernels are compiled into the cache folder of the worker.
+Workers need the same flitlab, but no shared disk: scenarios and plugin files are sent. Dask repeats a call on another
+worker if its worker is lost. Kernels are compiled into the cache folder of the worker.
 
-Calls and results are pickled: whoever can speak to the scheduler runs code on the workers, and here. Only TLS with
-certificates, or a network that nobody else is in, keeps others from it.
+Calls and results are pickled: whoever can reach the scheduler can run code on the workers, and here. Only TLS with
+certificates, or a private network, prevents that.
 """
 
 import hashlib
@@ -32,18 +32,18 @@ TIMEOUT = 10
 """Seconds within which a scheduler must answer."""
 
 REFRESH = 2.0
-"""Seconds for which the number of threads of a cluster is taken to be the same."""
+"""Seconds until the number of threads of a cluster is read again."""
 
 
 class ClusterError(Exception):
-    """The cluster to work with is missing, or gone; the message says why."""
+    """A cluster that is missing or lost; the message gives the reason."""
 
 
 @contextmanager
 def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]:
-    """The cluster that ``--cluster`` names, as a pool whose workers have loaded the plugins.
+    """The cluster of ``--cluster`` as a pool; its workers load the plugins.
 
-    Raises :class:`ClusterError` if it cannot be had.
+    Raises :class:`ClusterError` if it cannot be reached.
     """
     try:
         from distributed import Client
@@ -63,7 +63,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
         raise ClusterError(f"does not answer: {error or type(error).__name__}") from None
     try:
         if jobs is None and not client.nthreads():
-            say(f"{address}: has no workers yet; waiting for some")
+            say(f"{address}: has no workers yet; waiting for the first one")
         yield DaskPool(client, plugins)
     finally:
         client.close()
@@ -72,7 +72,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
 
 
 def _check_scheduler(address: str) -> None:
-    """Whether a scheduler answers, before a client is made that would try for ever. Raises :class:`ClusterError`."""
+    """Raise :class:`ClusterError` unless a scheduler answers: a client would retry indefinitely."""
     from distributed import Security
     from distributed.comm.core import connect
 
@@ -99,20 +99,20 @@ NO_CERTIFICATES = (
 )
 
 UNPROTECTED = (
-    "whoever reaches the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a tunnel "
-    "to localhost; see docs/cluster.md, Trust"
+    "anyone who can reach the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a "
+    "tunnel to localhost; see docs/cluster.md, Trust"
 )
 
 SECURE = ("tls", "wss", "inproc")
-"""Protocols of Dask that let nobody in without a certificate, or lead nowhere else."""
+"""Protocols of Dask that require a certificate, or stay within a process."""
 
 
 def is_unprotected(address: str) -> bool:
-    """Whether others may be able to speak to what answers there.
+    """Whether others may be able to reach the scheduler at an address.
 
-    >>> [is_open(f"{where}:8786") for where in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
+    >>> [is_unprotected(f"{at}:8786") for at in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
     [False, False, False, False]
-    >>> [is_open(f"{where}:8786") for where in ("tcp://node1", "tcp://10.0.0.1", "tcp://0.0.0.0", "ucx://node1")]
+    >>> [is_unprotected(f"{at}:8786") for at in ("tcp://node1", "tcp://10.0.0.1", "tcp://0.0.0.0", "ucx://node1")]
     [True, True, True, True]
     """
     try:
@@ -120,13 +120,13 @@ def is_unprotected(address: str) -> bool:
         host = parts.hostname or ""
         return not (parts.scheme in SECURE or host == "localhost" or ipaddress.ip_address(host).is_loopback)
     except ValueError:
-        return True  # a name: what it stands for is not in our hands
+        return True  # a host name, which may resolve to any address
 
 
 def _slurm(options: str) -> Any:
-    """A cluster of SLURM jobs. ``jobs`` of them are asked for, all else are parameters of dask-jobqueue's.
+    """A cluster of SLURM jobs. ``jobs`` is their number, other keys are parameters of dask-jobqueue.
 
-    It speaks TLS with certificates made for it alone, unless ``security=false`` or the package for it is missing.
+    It uses TLS with its own certificates, unless ``security=false`` or the package for it is missing.
     """
     try:
         from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # it has no __all__
@@ -157,7 +157,7 @@ def _slurm(options: str) -> Any:
 
 
 def _secure(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters for a scheduler and workers that speak only to each other and to us; {} if TLS cannot be had.
+    """Parameters of a scheduler and workers with mutual TLS; {} if TLS is not available.
 
     The private key of the workers is a file that only this user can read, in a folder that the nodes share.
     """
@@ -185,13 +185,13 @@ class DaskPool:
 
     @property
     def max_in_flight(self) -> int:
-        """Calls that may be under way: a few are on their way to a worker."""
+        """Calls in flight at most: two per thread, to hide the latency of the network."""
         if time.monotonic() - self._checked_at > REFRESH:
             self._threads, self._checked_at = sum(self._client.nthreads().values()), time.monotonic()
         return 2 * max(1, self._threads)
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call on some worker."""
+        """Make a call on some worker."""
         contents = [self._content(argument.path) for argument in arguments if isinstance(argument, ScenarioFile)]
         sent = pickle.dumps((call, arguments))
         future = self._executor.submit(carry_out, self._state, self._plugins, sent, *contents)
@@ -200,7 +200,7 @@ class DaskPool:
         return answer
 
     def _content(self, path: Path) -> Any:
-        """The content of a file, as the result of a task: what a lost worker held of it, Dask makes again."""
+        """The content of a file, as the result of a task, which Dask recomputes if a worker is lost."""
         if path not in self._contents:
             content = path.read_bytes()
             key = f"scenario-{hashlib.sha256(content).hexdigest()}"
@@ -208,16 +208,16 @@ class DaskPool:
         return self._contents[path]
 
     def reopen(self) -> None:
-        """Does nothing: Dask replaces its own workers."""
+        """No effect: Dask replaces its own workers."""
 
     def close(self, abandon: bool = False) -> None:
-        """Leaves the cluster as it was."""
+        """Leave the cluster as it was."""
         self._executor.shutdown(wait=not abandon)
         self._contents.clear()
 
 
 def _text(plugin: str) -> str | None:
-    """Of a plugin that is a file."""
+    """The text of a plugin file; None for a module."""
     return Path(plugin).read_text("utf-8") if plugin.endswith(".py") else None
 
 
@@ -237,10 +237,18 @@ def _forward_result(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
 
 
 def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], call_bytes: bytes, *contents: bytes) -> bytes:
-    """Makes a call, in a worker, and returns the pickled outcome.
+    """Make a call in a worker; returns the pickled outcome.
 
-    state: hash of the sources that the caller has. sent: function and arguments, pickled, as only a process that has
-    loaded the plugins can read them. contents: of the :class:`ScenarioFile` among the arguments.
+    Parameters
+    ----------
+    state: hash of the caller's sources.
+    plugins: (name, text) of each; loaded before the call is unpickled.
+    call_bytes: function and arguments, pickled.
+    contents: of each :class:`ScenarioFile` among the arguments.
+
+    Raises
+    ------
+    ClusterError: the worker has other sources.
     """
     from flitlab.models.jit import source_hash
 
@@ -254,11 +262,11 @@ def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], call_byte
 
 _loading = threading.Lock()
 _loaded: dict[tuple[str, str | None], str] = {}
-"""Plugin -> where this process has it from."""
+"""Plugin -> its file or module in this process."""
 
 
 def _load(plugins: tuple[tuple[str, str | None], ...]) -> None:
-    """Loads plugins, once; a file that is not here, or not the same, is written first."""
+    """Load plugins once; a file that is missing or different here is written first."""
     with _loading:
         for name, text in plugins:
             if (name, text) in _loaded:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the experiment ``collective``: times beside what any algorithm needs, and bandwidths."""
+"""The table of the experiment ``collective``: times, lower bounds, and bandwidths."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +22,18 @@ if TYPE_CHECKING:  # solvers take long to import
     from flitlab.fluid.collective.bounds import Bound, Bounds
 
 ROUNDING = 1e-9
-"""Part of a time by which it may be below its bound before that is a mistake of either."""
+"""Relative difference by which a time may be below its bound."""
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What is known of the time of a collective without simulating it, in nanoseconds.
+    """Bounds on the time of a collective without simulation, in nanoseconds.
 
-    bound: the least that any algorithm needs; by, proof: what it follows from. reachable: of the best schedule that is
-    known, over bandwidth alone; None where there is none.
+    Parameters
+    ----------
+    bound: lower bound for any algorithm.
+    by, proof: the kind of the bound, and its derivation.
+    reachable: time of the best known schedule by bandwidth only; None if there is none.
     """
 
     bound: float
@@ -40,16 +43,16 @@ class LowerBound:
 
 
 class LowerBounds:
-    """The bounds of all scenarios of a study, those of one network and collective computed once."""
+    """The bounds of all scenarios of a study, computed once for each network and collective."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Bounds | FluidError] = {}
         self._latencies: dict[tuple[Any, ...], Latency] = {}
 
     def of(self, case: Case) -> LowerBound | None:
-        """The bounds of a scenario; None where there are none.
+        """The bounds of a scenario; None without a collective.
 
-        Raises :class:`~flitlab.fluid.problem.FluidError` where its numbers are too large to be exact.
+        Raises :class:`~flitlab.fluid.problem.FluidError` if its numbers are too large for exact arithmetic.
         """
         collective, scenario = case.collective, case.program
         if collective is None or scenario is None:
@@ -62,7 +65,7 @@ class LowerBounds:
         return LowerBound(float(least.time * tick), least.by, _proof_text(least), reachable)
 
     def proof(self, case: Case) -> "Bound | None":
-        """What bounds a scenario by bandwidth alone; None where nothing does."""
+        """The bound of a scenario by bandwidth only; None if there is none."""
         try:
             return None if case.collective is None else self._bounds(case.collective).lower
         except FluidError:
@@ -98,7 +101,7 @@ def _proof_text(least: "Bound") -> str:
 
 
 def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of collectives.csv, and what is wrong with some; a result below its bound gets the status for that."""
+    """The rows of collectives.csv, and errors; a result below its bound gets the status of a violation."""
     bounds, rows, problems = LowerBounds(), [], []
     by_label = {case.label: case for case in study.cases}
     for result in results:
@@ -122,7 +125,7 @@ def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[d
 
 
 def _plugin_hint(case: Case) -> str:
-    """What to think of first where an algorithm is a user's own: its program is not followed chunk by chunk."""
+    """A hint for algorithms of plugins, whose programs are not verified."""
     assert case.collective is not None
     if spec_class("algorithm", case.collective.algorithm).__module__.startswith("flitlab."):
         return ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which a run makes its calls: kernels are compiled by some processes while others solve ceilings.
+"""The order of the calls of a run: some processes compile kernels while others solve ceilings.
 
-A kernel takes up to 20 CPU seconds, once for a state of the sources, and a process that needs one which another
-compiles waits for it. So the first calls are one of ceilings and one for each set of kernels: a point, or, where all
-loads are found only once ceilings are known, one tick of a network that nobody measures.
+A kernel takes up to 20 CPU seconds to compile, once per state of the sources, and all processes that need it wait. So
+the first calls are one of ceilings and one for each set of kernels: a point, or, where all loads depend on ceilings,
+one tick of a network at :data:`IDLE_LOAD`.
 """
 
 from collections.abc import Iterator
@@ -22,16 +22,20 @@ from flitlab.sim.experiment.progress import Progress, Quiet
 from flitlab.sim.experiment.task import Outcome, solve_point
 
 IDLE_LOAD = 1e-4
-"""A load at which next to nothing happens."""
+"""A load at which almost nothing is simulated."""
 
 ONE_TICK: dict[str, Any] = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
-"""How a point is measured that is there for its kernels alone."""
+"""Measurement of a point that only compiles kernels."""
 
 
 def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool) -> Iterator[Task | None]:
-    """All calls of a run: ceilings before points, but for the first ones.
+    """All calls of a run: ceilings before points, except for the calls that compile kernels.
 
-    prepare: whether some process may compile what no point is known to need yet.
+    Parameters
+    ----------
+    bounds, points: the ceilings and points of the study.
+    bar: told of finished points.
+    prepare: whether kernels are compiled before it is known which points need them.
     """
     ceilings, simulations = bounds.tasks(Quiet()), points.tasks(bar)
     first = points.missing[: len({kernels_of(point.scenario) for point in points.missing})]
@@ -41,7 +45,7 @@ def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare
 
 
 def _with_note(task: Task | None, case: Case) -> Task | None:
-    """A point that compiles its kernels, after which nobody needs to prepare them."""
+    """A call of a point which records that its kernels are compiled."""
     if task is None or task.arguments[1] == "reference":
         return task
 
@@ -54,10 +58,10 @@ def _with_note(task: Task | None, case: Case) -> Task | None:
 
 
 def preparations(bounds: CeilingRuns, points: PointRuns) -> Iterator[Task]:
-    """Calls that compile the kernels which only points with loads that are not known yet will need.
+    """Calls that compile the kernels of points whose loads are not known yet.
 
-    Where they have been compiled before, from the same sources, there is none. Of several networks that the same
-    kernels simulate the smallest is taken.
+    None for kernels that were compiled before from the same sources. Of several networks with the same kernels, the
+    smallest is taken.
     """
     if points.study.engine == "reference":
         return
@@ -75,7 +79,7 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
     file = points.store.scenario(scenario, scenario.content_hash)
 
     def done(outcome: Outcome) -> None:
-        if not outcome.problem:  # else points will have it, too, and tell it
+        if not outcome.problem:  # an error recurs in the points, which report it
             points.compiled_s += outcome.result.detail["compile_s"]
             note(name)
 
@@ -84,6 +88,6 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
 
 
 def _kernel_name(case: Case) -> str:
-    """Name of the kernels that simulate a case, the same in every run."""
+    """Name of the kernels of a case, the same in every run."""
     assert case.scenario is not None
     return content_hash(*kernels_of(case.scenario))[:16]

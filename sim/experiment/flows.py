@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flows get beside the maximum concurrent flow on the same network: endless ones, and messages sent at once."""
+"""The throughput of flows relative to the maximum concurrent flow of the same network."""
 
 import math
 from collections import defaultdict
@@ -15,14 +15,20 @@ from flitlab.sim.config.study import Case
 
 
 def mcf_columns(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
-    """Further columns of a point, if ``mcf`` is known; none where the network changes.
+    """Further columns of a point, if ``mcf`` is known and the network is static.
 
-    Of endless flows: the maximum concurrent flow gives every pair of hosts the same part of its demand. ``efficiency``:
-    the least part that a pair gets, over that one: at most 1. ``host_throughput_mcf``: what hosts get in it on average,
-    as a fraction of the network interface; the mean of unequal flows, ``host_throughput``, may be more.
+    Long-lived flows: the maximum concurrent flow gives every pair of hosts the same share of its demand.
+    ``efficiency``: the least share of a pair, over that one: at most 1. ``host_throughput_mcf``: mean throughput of
+    hosts in it, relative to the host channel; the mean of unequal flows, ``host_throughput``, may be larger.
 
-    Of messages of one size that all begin at once, as many between all pairs that have any: ``fct_ms_bound``, the time
-    that the concurrent flow takes for them, without any latency; the last can end no sooner.
+    Messages of one size that start together, as many for each pair: ``fct_ms_bound``, the time of the concurrent flow
+    without latency, a lower bound for the last message.
+
+    Parameters
+    ----------
+    case: the scenario.
+    record: of the point.
+    ceilings: of the case, by name.
     """
     scenario, row = case.scenario, record["row"]
     optimum = ceilings.get("mcf.upper", ceilings.get("mcf"))
@@ -39,7 +45,7 @@ def mcf_columns(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, fl
 
 
 def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> dict[str, float]:
-    """The column ``fct_ms_bound``, where messages are in proportion to the demand and all have arrived."""
+    """The column ``fct_ms_bound``, if messages are proportional to the demand and all have arrived."""
     discipline, traffic = scenario.switching, scenario.traffic
     assert isinstance(discipline, Spray)
     amounts = traffic.pairs()[2]
@@ -51,7 +57,7 @@ def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> d
 
 
 def _least_part(case: Case, record: Mapping[str, Any]) -> float:
-    """Of what every pair gets, in network interfaces, over its demand at load 1; NaN without flows."""
+    """The least throughput of a pair, in host channels, over its demand at load 1; NaN without flows."""
     assert case.scenario is not None
     src_host, dst_host, demand = (part.tolist() for part in case.scenario.traffic.pairs())
     received: dict[tuple[int, int], float] = defaultdict(float)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner of a folder, and what the manifest in it says of the run."""
+"""The owner of a folder, and its manifest."""
 
 import hashlib
 import json
@@ -20,15 +20,15 @@ from flitlab.sim.exit import RunStatus
 MANIFEST = "manifest.json"
 
 MARKS = ("semantics_version", "config_hash")
-"""What every manifest of ours says, and hardly another file of that name."""
+"""Keys that every manifest of a run has, and other files of that name hardly have."""
 
 
 class ManifestError(ValueError):
-    """A manifest that no run has written; the message says what is wrong with it."""
+    """A manifest that no run has written; the message gives the error."""
 
 
 class UnrelatedFolder(ValueError):
-    """A folder that holds something else than what is to be written or read there."""
+    """A folder with other content than the command expects."""
 
 
 class _Read(BaseModel):
@@ -72,7 +72,7 @@ class _Source(_Read):
 
 
 class _Manifest(_Read):
-    """What of a manifest is read by anybody. All of it may be absent: tables can be drawn without."""
+    """The keys of a manifest that are read. All may be absent: tables can be drawn without."""
 
     name: str = ""
     path: str = ""
@@ -107,7 +107,7 @@ class _Manifest(_Read):
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in a folder, {} if there is none. Raises :class:`ManifestError` where something else is."""
+    """The manifest of a folder, {} if there is none. Raises :class:`ManifestError` if it is invalid."""
     file = folder / MANIFEST
     if not file.exists():
         return {}
@@ -127,9 +127,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def reject_special_files(folder: Path) -> None:
-    """Raises :class:`ForeignFolder` if a folder holds links, pipes or devices, ``OSError`` if it cannot be read.
+    """Raise :class:`UnrelatedFolder` if a folder has links, pipes or devices, ``OSError`` if it cannot be read.
 
-    Every command that takes a folder does so first: links lead out of it, and a pipe or a device might never end.
+    All commands that read a folder check this first: links lead out of it, and a pipe or device may block indefinitely.
     """
     special = next(special_files(folder), None)
     if special is not None:
@@ -137,7 +137,7 @@ def reject_special_files(folder: Path) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """SHA-256 of what a file holds, '' if it cannot be read."""
+    """SHA-256 of a file, '' if it cannot be read."""
     try:
         return hashlib.sha256(read_file(file)).hexdigest()
     except OSError:
@@ -145,13 +145,13 @@ def digest_of(file: Path) -> str:
 
 
 def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Names of the tables that are not as the run wrote them."""
+    """Names of the tables that were changed after the run."""
     written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != RunStatus.RUNNING else {}
     return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
 
 
 def run_problem(folder: Path) -> str:
-    """Why a folder is not that of a run; '' if it is."""
+    """Why a folder is no run folder; '' if it is."""
     try:
         reject_special_files(folder)
         manifest = read_manifest(folder)
@@ -165,12 +165,15 @@ def run_problem(folder: Path) -> str:
 
 
 def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
-    """Raises :class:`ForeignFolder` if a folder holds anything but lacks what the same command would have left there.
+    """Raise :class:`UnrelatedFolder` if a folder is not empty and lacks the marker file of the command.
 
-    Links, pipes and devices are rejected as :func:`reject_special_files` does.
+    Links, pipes and devices are rejected as :func:`reject_special_files` does. Hidden files do not count, nor do
+    folders with nothing else: a killed run may leave them.
 
-    Hidden files do not count, nor do folders without any other: they may be what is left of a run that was killed.
-    mark: the file that shows whose a folder is.
+    Parameters
+    ----------
+    folder: may be missing.
+    mark: the file that every folder of the command has.
     """
     is_empty, problem = not folder.exists() or not any(map(_counts, folder.iterdir())), ""
     if not is_empty and not os.path.lexists(folder / mark):
@@ -180,7 +183,7 @@ def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
         if mark == MANIFEST and not is_empty:
             problem = run_problem(folder)
     if problem:
-        raise UnrelatedFolder(f"is not empty and not ours ({problem}): choose another folder")
+        raise UnrelatedFolder(f"is not empty, and not a folder of this command ({problem}): choose another folder")
 
 
 def _counts(path: Path) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of jobs: what each took beside others, and alone."""
+"""The table of jobs: the time of each, with the other jobs and isolated."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
@@ -14,7 +14,14 @@ from flitlab.sim.measure.status import Status
 
 
 def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dict[str, Any]]:
-    """The rows of jobs.csv: one for each scenario, seed and job, as far as both of its runs are done."""
+    """The rows of jobs.csv: one per scenario, seed and job, as far as both runs are done.
+
+    Parameters
+    ----------
+    study: has the jobs.
+    points: the runs with all jobs, and of each isolated job.
+    ceilings: lower bounds of the isolated jobs.
+    """
     places = {id(case): index for index, case in enumerate(points.cases)}
 
     def records(case: Case) -> dict[int, Mapping[str, Any]]:
@@ -51,25 +58,25 @@ def _row(
 
 
 def _ranks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of ranks.csv of a run; none if it failed."""
+    """The rows of ranks.csv of a run; [] if it failed."""
     rows: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
     return rows
 
 
 def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:
-    """From the arrival of a job to the end of the last of its ranks, in nanoseconds; NaN if that is not known."""
+    """Nanoseconds from the arrival of a job to the end of its last rank; NaN if unknown."""
     return max((row["finish_ns"] for row in ranks), default=nan) - job.start_ns
 
 
 def _ratio(one: float | None, other: float) -> float:
-    """NaN where one of them is not known; 1 where both are nothing."""
+    """The ratio; NaN if a value is unknown, 1 if both are 0."""
     if one is None:
         return nan
     return one / other if other else 1.0 if one == other else nan
 
 
 def add_slowdowns(results: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the mean and the greatest slowdown of all jobs to rows of results.csv. rows: those of jobs.csv."""
+    """Add the mean and the largest slowdown of jobs to rows of results.csv. rows: of jobs.csv."""
     by_point: dict[tuple[str, int], list[float]] = {}
     for row in rows:
         by_point.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
+"""The points of a study: one simulation per scenario, load and seed, checked against the ceilings."""
 
 import math
 from collections import defaultdict
@@ -45,23 +45,30 @@ if TYPE_CHECKING:
     from flitlab.fluid.crosscheck import FlowCount
 
 ROUNDING = -1e-9
-"""Relative slack below which a point exceeds a ceiling; above it is rounding."""
+"""Relative slack below which a point violates a ceiling; larger values are rounding."""
 
 BELOW_BOUND = "ended sooner than its lower bound"
-"""What is wrong with a program that does."""
+"""Error of a program that is faster than its lower bound."""
 
 FLOW_TABLES = ("flows", "transports")
-"""Tables of runs of flows: of each flow, and of transports side by side."""
+"""Tables of runs of flows: of each flow, and of each transport."""
 
 UNREACHABLE_LOAD = 2.0
-"""A load that no point reaches."""
+"""A load above every load of a point."""
 
 
 @dataclass
 class Point:
-    """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless.
+    """One simulation.
 
-    place: its own, or that of all points that it may depend on. resolution: of a probe of a search, else None.
+    Parameters
+    ----------
+    id: hash of what the result depends on.
+    case, index: one of the cases that have it, and its index.
+    load, seed: of the point.
+    stop: whether saturation at a lower load makes it superfluous.
+    place: its number, or a common one for points that depend on each other.
+    resolution: of a probe of a search, else None.
     """
 
     id: str
@@ -75,24 +82,33 @@ class Point:
 
     @property
     def measure(self) -> dict[str, Any]:
-        """How it is measured (``measure_of``)."""
+        """The measurement settings (``measure_of``)."""
         return measure_of(self.case.measure, self.scenario, probe_of(self.case, self.resolution))
 
     @property
     def scenario(self) -> Scenario:
-        """What is simulated."""
+        """The scenario that is simulated."""
         assert self.case.scenario is not None
         return self.case.scenario
 
 
 class PointRuns:
-    """All points of a study (none for the experiment ``ceilings``, whose loads are those of ``total``).
+    """All points of a study; none if it does not simulate.
 
-    Those the folder holds are not run again, if the same engine did them.
+    Points in the folder are reused if the same engine computed them.
 
-    points: by id; those whose loads are found as the run goes join as they become known. placements: what finds them.
-    threads: that may share a run. records: id -> what is in ``points/<id>.json``. compiled_s: CPU seconds of making
-    kernels ready for those done here.
+    Parameters
+    ----------
+    study, store: the study and its folder.
+    ceilings: for checks of points, and limits of searches.
+    threads: that may share a run.
+
+    Attributes
+    ----------
+    points: by id; those of searches are added as their loads become known.
+    placements: the searches for loads.
+    records: id -> content of ``points/<id>.json``.
+    compiled_s: CPU seconds for compiling and loading kernels of the points of this run.
     """
 
     def __init__(self, study: Study, store: Store, ceilings: CeilingRuns, threads: int = 1):
@@ -115,7 +131,7 @@ class PointRuns:
             self._advance(placement)
 
     def _load_stored(self, point: Point) -> None:
-        """Takes the record that the folder holds, if it is as good as a new one."""
+        """Use the record in the folder, if it has all that a new one would have."""
         name = f"points/{point.id}.json"
         record = self.store.record(name)
         if record is not None and not _is_complete(record):
@@ -124,30 +140,30 @@ class PointRuns:
             self._keep(point, record)
 
     def _is_as_good(self, point: Point, record: dict[str, Any]) -> bool:
-        """Whether simulating a point again would give no more than its record holds."""
+        """Whether a record has all that a new simulation of the point would give."""
         if record["engine"] != self.study.engine or not _was_checked(point, record):
             return False
         known: dict[str, str] = record.get("added", {})
         return self._added(point).items() <= known.items()
 
     def _added(self, point: Point) -> dict[str, str]:
-        """Columns that plugins of the study add to a point, and the code that they come from."""
+        """Columns that plugins add to a point, and the hashes of their code."""
         return added(point.scenario.counted, self.study.plugins)
 
     @property
     def count(self) -> int:
-        """Points to be simulated, as far as that is known."""
+        """Points to simulate, as far as known."""
         return len(self.missing) + sum(placement.left for placement in self.placements)
 
     @property
     def missing(self) -> list[Point]:
-        """Points without a result whose loads are known, first one for each set of kernels that run them."""
+        """Known points without a result, first one for each set of kernels."""
         todo = [point for point in self.points.values() if point.id not in self.records]
         first = {kernels_of(point.scenario): point for point in reversed(todo)}
         return sorted(todo, key=lambda point: first[kernels_of(point.scenario)] is not point)
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
-        """Calls for everything that is missing; None while the next depends on one that is under way."""
+        """Calls for all missing points; None while the next one depends on a call in flight."""
         known = self.missing
         submitted = {point.id for point in known}
         yield from (self._task(point, bar) for point in known)
@@ -183,7 +199,7 @@ class PointRuns:
         return Task(solve_point, arguments, done, skip, name, point.place)
 
     def _advance(self, placement: Placement) -> None:
-        """Lets a placement find its next load, once the ceilings of its case are known."""
+        """Let a placement find its next load, once the ceilings of its case are known."""
         if not placement.ended and self.ceilings.bounds(placement.index) is not None:
             placement.go_on(
                 lambda: self.limit(placement.index),
@@ -191,7 +207,7 @@ class PointRuns:
             )
 
     def _point(self, placement: Placement, question: Question, seed: int) -> Point:
-        """What a placement asks for, or was given."""
+        """The point of a question of a placement."""
         key = (placement.index, question, seed)
         if key not in self._placed:
             case, index = placement.case, placement.index
@@ -203,14 +219,14 @@ class PointRuns:
         return self._placed[key]
 
     def _missing_points(self, placement: Placement, submitted: Container[str]) -> Iterator[Point]:
-        """Points without which a placement cannot go on, and that nobody has asked for yet."""
+        """Points that a placement needs next, and that are not submitted yet."""
         self._advance(placement)
         if placement.question is not None:
             points = (self._point(placement, placement.question, seed) for seed in placement.seeds)
             yield from (point for point in points if point.id not in self.records and point.id not in submitted)
 
     def limit(self, index: int) -> float:
-        """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
+        """The certified limit of a case: a load from which on its routing cannot carry the offered load."""
         case = self.cases[index]
         if case.scenario is None or case.scenario.counted != PACKETS or case.scenario.timeline is not None:
             return math.inf
@@ -227,10 +243,10 @@ class PointRuns:
         if outcome.problem:
             record["status"] = Status.ENGINE_MISMATCH if outcome.mismatch else Status.FAILED
             record["message"] = outcome.problem
-            self._keep(point, record)  # but not written: a resumed run tries again
+            self._keep(point, record)  # not written, so that a resumed run retries
             return
         plugin_columns = self._added(point)
-        # the same process may have loaded plugins of another study
+        # the process may have plugins of another study
         others = foreign(point.scenario.counted) - plugin_columns.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
         record |= {"row": row, "detail": outcome.result.detail, **({"added": plugin_columns} if plugin_columns else {})}
@@ -255,20 +271,20 @@ class PointRuns:
             self._check(point, result, bounds or [])
 
     def _check(self, point: Point, result: Any, bounds: list[Bound]) -> None:
-        """Compares a point with all certificates of its scenario, and writes it."""
+        """Check a point against all certificates of its scenario, and write it."""
         record = self.records[point.id]
         slacks = _slacks(point, result, bounds) | self._epoch_slacks(point, result)
         slacks |= slack_of_bound(result.row, self.ceilings.columns_of(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
             record["status"] = Status.CEILING_VIOLATED
-            what = BELOW_BOUND if "makespan" in slacks else "delivered more than certified lengths allow"
+            what = BELOW_BOUND if "makespan" in slacks else "delivered more than the certified ceilings allow"
             record["message"] = f"{what}: " + ", ".join(broken)
         record |= {"checked": list(_kinds(point.case)), "slack": slacks}
         self._write(record)
 
     def _epoch_slacks(self, point: Point, result: Any) -> dict[str, float]:
-        """Ceiling of an epoch -> relative slack of what was delivered in it."""
+        """Ceiling of an epoch -> relative slack of its deliveries."""
         from flitlab.fluid.crosscheck import slack
 
         slacks = {}
@@ -287,12 +303,13 @@ class PointRuns:
         self.store.write_record(f"points/{record['id']}.json", record)
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
+        """(case, load, seed, record) in this order; with ``stop_when_saturated``, none beyond the first saturated
+        load."""
         for index in range(len(self.study.cases) if self.cases else 0):
             yield from self.rows_of(index)
 
     def rows_of(self, index: int) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """The points of one case, or of what is measured for a budget, as :meth:`rows` has them."""
+        """The points of one case, or of a scenario of a budget, as in :meth:`rows`."""
         case = self.cases[index]
         ended: set[int] = set()
         ceilings, limit = self.ceilings.columns_of(index)[0], self.limit(index)
@@ -313,13 +330,13 @@ class PointRuns:
                 ended.add(seed)
 
     def _searched(self, index: int) -> dict[int, bool]:
-        """Seed -> whether the search for its saturation point has ended; {} where there is none."""
+        """Seed -> whether its saturation search has succeeded; {} without a search."""
         if not is_search(self.cases[index]):
             return {}
         return {one.seeds[0]: one.has_succeeded for one in self.placements if one.index == index}
 
     def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
-        """(load, seed, resolution) of the points of a case, in this order; of several at a load, the last probe."""
+        """(load, seed, resolution) of the points of a case, in this order; of several probes at a load, the last."""
         case = self.cases[index]
         resolutions: dict[tuple[float, int], float | None] = {
             (load, seed): None for load in case.loads for seed in case.seeds
@@ -333,7 +350,7 @@ class PointRuns:
             yield load, seed, resolutions[load, seed]
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
+        """saturation.csv and saturation_seeds.csv, from the current points."""
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for case, load, seed, record in self.rows():
             rows[case.label].append({"load": load, "seed": seed, **record["row"]})
@@ -347,17 +364,17 @@ class PointRuns:
         return tables
 
     def program_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Further tables of the experiment ``application``, by file name."""
+        """Further tables of programs, by file name."""
         ceilings = {case.label: self.ceilings.columns_of(index)[0] for index, case in enumerate(self.study.cases)}
         return tables_of_programs(self.rows(), ceilings)
 
     def flow_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Further tables of flows, by file name; flows.csv, and the others of :data:`FLOW_TABLES` that have rows."""
+        """Further tables of flows, by file name: flows.csv, and those of :data:`FLOW_TABLES` with rows."""
         tables = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
         return {name: rows for name, rows in tables.items() if rows or name == "flows.csv"}
 
     def throughput_time(self) -> list[dict[str, Any]]:
-        """Rows of throughput_time.csv (of networks that change)."""
+        """Rows of throughput_time.csv, of networks that change."""
         return self._details("throughput_time")
 
     def _details(self, name: str) -> list[dict[str, Any]]:
@@ -370,7 +387,7 @@ class PointRuns:
 
     @property
     def cpu(self) -> dict[str, float]:
-        """CPU seconds of all points, and of making kernels ready for them, which are no part of these."""
+        """CPU seconds of all points, and, separately, of compiling and loading their kernels."""
         records = [record for index in range(len(self.cases)) for *_, record in self.rows_of(index)]
         return {
             "cpu_s": sum(record["row"].get("cpu_s", 0.0) for record in records),
@@ -379,7 +396,7 @@ class PointRuns:
 
     @property
     def problems(self) -> list[str]:
-        """One line per point that is not ok."""
+        """One line per point with an error."""
         return [
             f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
             for index in range(len(self.cases))
@@ -392,13 +409,13 @@ def _kinds(case: Case) -> tuple[str, ...]:
 
 
 def _is_complete(record: Any) -> bool:
-    """Whether this is what a run writes: a file that somebody has changed is as good as none."""
+    """Whether a record has all keys. Altered files are computed again."""
     whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
     return whole and isinstance(record["row"], dict) and bool(record["row"])
 
 
 def _was_checked(point: Point, record: dict[str, Any]) -> bool:
-    """Whether a stored point was compared with every kind of ceiling that is asked for now."""
+    """Whether a stored point was checked against all kinds of configured ceilings."""
     checked = record.get("checked")
     return isinstance(checked, list) and set(_kinds(point.case)) <= set(checked)
 
@@ -411,7 +428,7 @@ def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> 
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
-    """All distinct points by id: high loads first (they take long) unless saturation may end them."""
+    """All distinct points by id: high loads first, as they take long, unless saturation may make them superfluous."""
     keyed: list[tuple[tuple[float, int, int], Point]] = []
     for index, case in enumerate(cases):
         stop = case.measure.stop_when_saturated and case.placing is None
@@ -432,7 +449,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
 
 
 def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
-    """Whether a point reached the precision asked for; of flows, and where none is asked for, nothing is said."""
+    """Whether a point reached the precision of ``measure.ci``; {} for flows, and without a target."""
     half, mean = row.get("latency_ci95"), row.get("latency_mean")
     if case.measure.ci is None or half is None or mean is None or case.timeline is not None:
         return {}
@@ -440,7 +457,7 @@ def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
 
 
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
-    """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
+    """Ceiling -> relative slack; ceilings of a load only at this load."""
     from flitlab.fluid.crosscheck import slack
 
     topology = point.case.topology
@@ -454,7 +471,7 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
 
 
 def _renumbered(count: Flows, left: Left) -> "FlowCount":
-    """What was counted in a network, with the numbers of the switches that are left of it."""
+    """Deliveries by pair, with the switch numbers of the reduced network of an epoch."""
     from flitlab.fluid.crosscheck import FlowCount
 
     pairs, number = count.pairs, np.full(count.pairs.switches, -1, np.int64)

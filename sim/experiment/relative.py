@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment ``relative``: throughput divided by that of random graphs built of the same equipment.
+"""The experiment ``relative``: throughput relative to random graphs of the same equipment.
 
-Every switch of a random graph has as many links and hosts as in the network it is compared with, and the demand is
-made anew by the same recipe: a longest matching is that of the random graph. Source: MUT, section IV.
+Every switch of a random graph has as many links and hosts as in the compared network, and the demand is built for the
+random graph by the same specification: a longest matching is that of the random graph. Source: MUT, section IV.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,9 +27,9 @@ COLUMNS = ("scenario", "draw", "theta_random", "theta_random.upper", "relative",
 
 @dataclass
 class Draw:
-    """A random graph that a scenario is compared with, or several that are equal. record: None until solved.
+    """A random graph that a scenario is compared with; equal ones are one draw.
 
-    label: of one of the scenarios.
+    label: of one of the scenarios. record: None until solved.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Draw:
 
 @dataclass
 class RelativeRuns:
-    """The random graphs of all scenarios. draws: id -> draw. ceilings: know the throughput of the scenarios."""
+    """The random graphs of all scenarios. draws: id -> draw. ceilings: have the throughput of the scenarios."""
 
     study: Study
     store: Store
@@ -58,11 +58,11 @@ class RelativeRuns:
 
     @property
     def places(self) -> list[int]:
-        """Places of the draws that are not solved."""
+        """Indices of the draws that are not solved."""
         return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing."""
+        """Calls for all missing draws."""
         draws = list(self.draws.values())
         for place in self.places:
             draw = draws[place]
@@ -79,7 +79,7 @@ class RelativeRuns:
         return done
 
     def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
-        """theta of a case, of its random graphs (mean) and their ratio (mean, 95 % confidence half-width)."""
+        """theta of a case, mean theta of its random graphs, and their ratio: mean and 95 % half-width."""
         theta, by = self.ceilings.columns_of(index)[0], self.study.cases[index].relative.by
         draws = self._draws_of(index)
         problems = [f"random graph {i + 1}: {draw.problem}" for i, draw in enumerate(draws) if draw.problem]
@@ -98,7 +98,7 @@ class RelativeRuns:
         return [self.draws[draw.id] for draw in _draws(self.study.cases[index])]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """draws.csv: every random graph of every scenario."""
+        """draws.csv: one row per random graph of every scenario."""
         rows = []
         for index, case in enumerate(self.study.cases):
             theta = self.ceilings.columns_of(index)[0].get(case.relative.by)
@@ -112,7 +112,7 @@ class RelativeRuns:
 
 
 def _draws(case: Case) -> list[Draw]:
-    """The random graphs of a scenario, seeds 1, 2, ..., with its own demand made for them."""
+    """The random graphs of a scenario, with seeds 1, 2, ..., and the demand of its specification."""
     assert case.instance is not None
     by = case.relative.by
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)

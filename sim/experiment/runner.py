@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
+"""Runs a study into a folder: ceilings, points, checks of points against ceilings, and tables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -45,10 +45,13 @@ from flitlab.sim.signals import deferring, interruptible
 
 @dataclass
 class Report:
-    """What a run came to. Every table is a list of rows (column -> value); problems are one line each.
+    """The results of a run. Every table is a list of rows (column -> value); problems are one line each.
 
-    tables: of further CSV files, by name. cpu: CPU seconds of the points, ``cpu_s``, and of making kernels ready,
-    ``compile_s``. compiled_s: of these, those of the points that were not there before.
+    Attributes
+    ----------
+    tables: further CSV files, by name.
+    cpu: CPU seconds of the points (``cpu_s``) and of compiling and loading kernels (``compile_s``).
+    compiled_s: the part of ``compile_s`` that belongs to points of this run.
     """
 
     study: Study
@@ -65,18 +68,27 @@ class Report:
 
 
 Tasks = Callable[[Progress], Iterable[Task | None]]
-"""The calls to make, which tell a progress bar when one is done."""
+"""The calls of a run, as a function of the progress bar."""
 
 Work = Callable[[Tasks, int, int], str]
-"""What becomes of the calls: (calls, how often they tell the bar, processes that are of use) -> why it stopped."""
+"""(calls, points that they report, processes that they can use) -> why they stopped early, or ''."""
 
 
 def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
-    """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
+    """Run what the folder does not have yet, and write all files.
 
-    folder: of the file system, or in memory. threads: that may share a simulation, in each of the processes.
-    Raises :class:`~flitlab.sim.experiment.store.StoreError` if the folder cannot be used,
-    :class:`~flitlab.sim.experiment.store.WriteError` if that turns out later on.
+    Parameters
+    ----------
+    study: the configuration.
+    folder: on disk, or in memory.
+    jobs: processes on this machine.
+    pool: in place of these processes.
+    threads: that may share a simulation, in each process.
+
+    Raises
+    ------
+    StoreError: the folder cannot be used.
+    WriteError: a file cannot be written.
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
@@ -86,7 +98,7 @@ def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None
 
 
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
-    """Writes all files of a run from what is in its folder, and others, already; what is missing is a problem.
+    """Write all files of a run from the results in its folder and others; missing results are problems.
 
     Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
     """
@@ -101,13 +113,19 @@ def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
 
 
 def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int = 1) -> Report:
-    """Runs what belongs to a shard and is not in the folder yet. Writes no tables: see :func:`merge`.
+    """Run the part of a shard that the folder does not have yet. Writes no tables: see :func:`merge`.
 
-    Other shards may do the same in the same folder at the same time. Ceilings that the points of a shard are checked
-    against belong to one shard each; where that has not computed them by the time the points are done, this one does.
-    threads: as of :func:`run`.
+    Other shards may run in the same folder at the same time. Each ceiling belongs to one shard; a ceiling that the
+    points of this shard need, and that is not there when they are done, is computed here.
 
-    Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
+    Parameters
+    ----------
+    study, folder, jobs, threads: as for :func:`run`.
+    shard: the part.
+
+    Raises
+    ------
+    StoreError: as for :func:`run`.
     """
     store = Store(folder, shared=True)
     try:
@@ -123,7 +141,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
             phases: list[Tasks] = [
                 lambda bar: chain(shard.of(bounds.tasks(Quiet())), shard.of(points.tasks(bar))),
                 lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
-                lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
+                lambda bar: shard.of(points.tasks(bar)),  # points whose loads depend on ceilings
             ]
             calls = len(own_points) + len(needed)
             stopped = carry_out(study, phases[0], len(own_points), jobs, then=phases[1:], calls=calls, threads=threads)
@@ -147,18 +165,18 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
 
 
 RESULTS = ("points", "ceilings", "draws", "probes")
-"""Folders of what is not computed twice."""
+"""Folders with results that are reused."""
 
 
 def _copy_results(store: Store, other: Path) -> None:
-    """Copies the results in another folder that are not there yet."""
+    """Copy the results of another folder that the store does not have."""
     for name in (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((other / kind).glob("*.json"))):
         if store.record(name) is None:
             _copy(store, other, name)
 
 
 def _copy(store: Store, other: Path, name: str) -> None:
-    """Copies a result from another folder, if it is whole."""
+    """Copy a result from another folder, if it is undamaged."""
     try:
         record = read_record(other, name)
     except RecordError as error:
@@ -185,10 +203,10 @@ def _reject_other_semantics(folder: Path) -> None:
 
 
 def describe(study: Study, store: Store) -> dict[str, Any]:
-    """Writes what is to be run; returns the manifest, as far as it is known.
+    """Write configuration and manifest of the run; returns the manifest as far as known.
 
-    Where another configuration was run before, this is said, and the tables, figures and page of that are removed.
-    Shards must all be of the same study.
+    If the folder has another configuration, the change is printed, and its tables, figures and page are removed. Shards
+    must be of the same configuration.
     """
     if isinstance(store, Memory):
         described = {**manifest(study), "tables": {}}
@@ -219,7 +237,7 @@ RESOLVED = "config.resolved.yaml"
 
 
 def yaml_text(value: Any) -> str:
-    """A mapping as the text of a YAML file, keys in their order."""
+    """A mapping as YAML, with its order of keys."""
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     return text
 
@@ -227,11 +245,11 @@ def yaml_text(value: Any) -> str:
 OLD_RESULTS_NOTE = "results that it asks for are used, all others stay in their files and are not shown"
 
 MAX_LISTED = 8
-"""Differences of configurations beyond these are counted."""
+"""Differences of configurations that are listed; further ones are counted."""
 
 
 def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
-    """What a configuration gives other values than the one that was run in a folder before; [] if there was none."""
+    """The differences to the configuration of the folder; [] if it has none."""
     try:
         before = read_file(folder / RESOLVED)
         if before == text.encode():
@@ -252,7 +270,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def _remove_outdated(store: Store, manifest: dict[str, Any]) -> None:
-    """Removes what shows the results of another configuration."""
+    """Remove tables, figures and page of another configuration."""
     figures = (file for file in store.folder.glob("figures/*") if file.suffix in PICTURES)
     tables = (store.folder / name for name in manifest.get("tables", ()))
     for file in (*tables, *figures, store.folder / "report.html"):
@@ -268,10 +286,10 @@ def _run(
     threads: int = 1,
     prepare: bool = False,
 ) -> Report:
-    """Does the work and writes all files.
+    """Do the work and write all files.
 
-    missing: what the work finds to be so. others: folders with more results. threads: that may share a simulation.
-    prepare: whether kernels may be compiled before it is known which points need them.
+    missing: filled by the work. others: folders with more results. threads: that may share a simulation. prepare:
+    whether kernels are compiled before it is known which points need them.
     """
     for other in others:
         _reject_other_semantics(other)
@@ -302,10 +320,10 @@ def _run(
 
 
 def _compute(study: Study, store: Store, work: Work) -> Report:
-    """The experiments that simulate nothing."""
+    """Run an experiment without simulations."""
     runs = _runs(study, store)
     count = sum(len(part.places) for part in runs)
-    most = UNLIMITED if study.experiment == "search" else count  # there one scenario is many calls
+    most = UNLIMITED if study.experiment == "search" else count  # a search makes many calls per scenario
     stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
     for index, case in enumerate(study.cases):
@@ -326,7 +344,7 @@ def _compute(study: Study, store: Store, work: Work) -> Report:
 
 
 def _runs(study: Study, store: Store) -> list[Runs]:
-    """What an experiment asks of every scenario."""
+    """The computations of an experiment without simulations."""
     topologies = MetricRuns(study, store)
     if study.experiment == "metrics":
         return [topologies]
@@ -339,7 +357,7 @@ def _runs(study: Study, store: Store) -> list[Runs]:
 
 
 UNLIMITED = 1_000_000
-"""More processes than there will be."""
+"""More processes than any machine has."""
 
 
 def carry_out(
@@ -352,10 +370,18 @@ def carry_out(
     calls: int | None = None,
     threads: int = 1,
 ) -> str:
-    """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``.
+    """Make all calls; returns why it stopped early, or ''.
 
-    jobs: processors of this machine that are used at most; or a pool. then: more calls, once the first have returned,
-    and so on. calls: how many there are in all, if that is known. threads: that a call may use.
+    Parameters
+    ----------
+    study: has the plugins.
+    tasks: the calls, which report to a progress bar.
+    count: points for the progress bar.
+    jobs: processes on this machine at most.
+    pool: in place of these processes.
+    then: further calls, each list after the one before has completed.
+    calls: their number, if known.
+    threads: that a call may use.
     """
     try:
         with interruptible(), progress(count) as bar:
@@ -370,7 +396,7 @@ def carry_out(
 
 
 def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: bool) -> Report:
-    """The experiments ``load_sweep`` and ``application``. prepare: as of :func:`_run`."""
+    """Run an experiment with simulations. prepare: as for :func:`_run`."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds, threads)
     todo = points.count
@@ -420,7 +446,7 @@ Table = tuple[Sequence[str], list[dict[str, Any]]]
 
 
 def _tables(report: Report) -> dict[str, Table]:
-    """File name -> table, of everything that a run writes."""
+    """File name -> table, of all tables of a run."""
     study = report.study
     tables: dict[str, Table] = {
         name: (list(dict.fromkeys(key for row in rows for key in row)), rows) for name, rows in report.tables.items()

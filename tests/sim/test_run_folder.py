@@ -99,7 +99,7 @@ def test_simgrid_writes_into_its_own_folders_only(config, monkeypatch, capsys):
     changes += ["measure={}", "outputs={}"]
     command = ["simgrid", "tiny.yaml", "--out", "mine", *sets(*changes)]
     assert main(command) == 2
-    assert "--out mine: is not empty and not ours" in capsys.readouterr().err
+    assert "--out mine: is not empty, and not a folder of this command" in capsys.readouterr().err
     assert [path.name for path in Path("mine").iterdir()] == ["plan.json"]
 
 

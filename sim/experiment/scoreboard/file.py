@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the file of a row says: of itself, of what is to be run, what was published, and what we chose.
+"""The file of a row: its description, configuration, published values and choices.
 
-Nothing is built for it, so that all files of the scoreboard are read in a moment.
+Nothing is built, so reading all files takes a moment.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,20 +22,20 @@ from flitlab.sim.config.overrides import apply_quick
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
 
 USUAL_FOLDER = Path("configs/paper")
-"""Where rows are looked for, below the current folder and below what was installed."""
+"""Folder of the rows, below the current folder or the installation."""
 
 ITEM = "* "
-"""What a paragraph begins with that is an item of a list."""
+"""Prefix of a paragraph that is an item of a list."""
 
 FOR_EDITORS = "yaml-language-server:"
-"""How a comment begins that says by which schema an editor checks the file."""
+"""Prefix of the comment that names the schema for editors."""
 
 UNMEASURED = ("schema", "name", "quick", "outputs", "published", "chosen")
-"""Keys at the top on which no measured value depends, but for ``outputs.relative_to``."""
+"""Top-level keys that measured values do not depend on, except for ``outputs.relative_to``."""
 
 
 class NoRowsError(Exception):
-    """The error that no row is there; the message says where rows were looked for, or which there are."""
+    """No row matches; the message lists the searched folder or the choices."""
 
 
 class _RowSection(BaseModel):
@@ -47,10 +47,14 @@ class _RowSection(BaseModel):
 
 @dataclass(frozen=True)
 class RowFile:
-    """A row as its file has it.
+    """A row by its file.
 
-    about: the paragraphs of the comment at its head. outputs: as given. fingerprint: equal where the same is run,
-    whatever it is compared with. problem: why the file cannot be read; then there is nothing else.
+    Attributes
+    ----------
+    about: paragraphs of the comment at its head.
+    outputs: as written.
+    fingerprint: equal for equal runs, whatever they are compared with.
+    problem: why the file cannot be read; then all else is empty.
     """
 
     name: str
@@ -68,7 +72,7 @@ class RowFile:
 
 
 def read_row(file: Path, full: bool, name: str = "") -> RowFile:
-    """Reads a row, at the size in the paper or its quick version. name: by default that of the file."""
+    """Read a row, at full size or in its quick version. name: by default that of the file."""
     name = name or file.stem
     try:
         return _row(file, full, name)
@@ -92,9 +96,9 @@ def _row(file: Path, full: bool, name: str) -> RowFile:
 
 
 def paragraphs(text: str) -> list[str]:
-    """The comment that a file begins with: paragraphs are separated by an empty line of it, items begin with ``* ``.
+    """The paragraphs of the comment at the head of a file, separated by empty comment lines; items begin with ``* ``.
 
-    A line for editors, that names the schema, is no part of it.
+    The line for editors, which names the schema, is skipped.
 
     >>> paragraphs("# A graph.\\n# Large.\\n#\\n# Two:\\n# * one,\\n#   of two lines\\n# * two\\nn: 4")
     ['A graph. Large.', 'Two:', '* one, of two lines', '* two']
@@ -113,7 +117,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def row_files(folder: Path | None) -> list[Path]:
-    """The files of all rows: in a folder, else in ``configs/paper`` here, or of this project.
+    """The files of all rows in a folder, by default ``configs/paper`` here or in the installation.
 
     Raises :class:`NoRowsError`.
     """
@@ -126,7 +130,7 @@ def row_files(folder: Path | None) -> list[Path]:
 
 
 def _of_the_project() -> Iterator[Path]:
-    """``configs/paper`` beside the packages (a checkout), or among the files that were installed with them."""
+    """``configs/paper`` of a checkout, and of the installation."""
     yield Path(__file__).resolve().parents[3] / USUAL_FOLDER
     try:
         files = distribution("flitlab").files or []
@@ -136,7 +140,7 @@ def _of_the_project() -> Iterator[Path]:
 
 
 def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
-    """The files of the papers and rows that are named, all where none is. Raises :class:`NoRowsError`."""
+    """The files of the named papers and rows; all if none is named. Raises :class:`NoRowsError`."""
     if not words:
         return list(files)
     names = [file.stem for file in files]
