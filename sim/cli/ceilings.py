@@ -104,7 +104,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         _reject_other_experiment(folder, study.experiment)
         manifest = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
-        count = len(ceilings.places)
+        count = len(ceilings.task_indices)
         stopped = carry_out(study, ceilings.tasks, count, options.jobs or cores(), calls=count)
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)

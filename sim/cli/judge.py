@@ -67,9 +67,9 @@ def _write(verdict: Verdict, folder: Path) -> Path:
         old.unlink()
     replace_file(folder / MARK, json_text(verdict.plain()) + "\n")
     replace_file(folder / "claim.yaml", verdict.claim.text)
-    for place, check in enumerate(verdict.checks, 1):
+    for number, check in enumerate(verdict.checks, 1):
         if check.witness is not None and check.witness.proof is not None:
-            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{place}.npz")
+            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{number}.npz")
     png, _ = save(figure_of(verdict), folder / "figures" / "judge")
     return write(verdict, folder, png)
 

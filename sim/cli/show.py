@@ -31,12 +31,21 @@ def run(options: argparse.Namespace) -> int:
     category, name = (options.kind, options.name) if options.name else (None, options.kind)
     if category is not None and category not in CATEGORIES:
         return _unknown("category", category, list(CATEGORIES))
-    categories = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
+    categories = [
+        name_of_category
+        for name_of_category in CATEGORIES
+        if category in (None, name_of_category) and name in kinds(name_of_category)
+    ]
     if not categories:
-        choices = [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
+        choices = [
+            kind
+            for name_of_category in CATEGORIES
+            if category in (None, name_of_category)
+            for kind in kinds(name_of_category)
+        ]
         return _unknown(category or "name", name, choices)
-    for place in categories:
-        _print(place, name)
+    for name_of_category in categories:
+        _print(name_of_category, name)
     return 0
 
 

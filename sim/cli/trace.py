@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> int:
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
-    act = _list if options.packet is None else _trace
+    show = _list if options.packet is None else _trace
     try:
-        return act(case, head, options)
+        return show(case, head, options)
     except EngineMismatch as error:
         complain(str(error))
         return MISMATCH
@@ -68,8 +68,8 @@ def _scenario(case: Case) -> Scenario[Buffered]:
 def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     """The packets delivered in a range of ticks."""
     scenario = _scenario(case)
-    at = scenario.at(head["load"])
-    run: Run = start(head["engine"], *at, head["seed"], log=True)
+    scenario_and_load = scenario.at(head["load"])
+    run: Run = start(head["engine"], *scenario_and_load, head["seed"], log=True)
     run.advance(options.last)
     run.snapshot()
     names, hosts = host_names(scenario.topology), scenario.topology.hosts
@@ -123,8 +123,8 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
 def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
     """The packet in the chosen engine; both engines must agree."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
-    at = _scenario(case).at(head["load"])
-    lives = [trace(name, *at, head["seed"], options.packet, options.last) for name in names]
+    scenario_and_load = _scenario(case).at(head["load"])
+    lives = [trace(name, *scenario_and_load, head["seed"], options.packet, options.last) for name in names]
     header = _scenario(case).switching.header
     if lives[0] != lives[-1]:
         ours, theirs = (life.events(header) for life in lives)

@@ -113,7 +113,7 @@ def validate_program(draft: Draft, program: Program, topology: Topology, message
     validate_calculations(draft, program, messages, ("application",))
 
 
-def validate_calculations(draft: Draft, program: Program, messages: Messages | None, place: KeyPath) -> None:
+def validate_calculations(draft: Draft, program: Program, messages: Messages | None, path: KeyPath) -> None:
     """Reject a program with a calculation that exceeds the range of ticks.
 
     Parameters
@@ -121,13 +121,13 @@ def validate_calculations(draft: Draft, program: Program, messages: Messages | N
     draft: the configuration.
     program: checked in blocks of operations.
     messages: define the tick; None in modes that carry flows.
-    place: the path of the program.
+    path: of the program.
     """
     times = (program.amount[part][program.kind[part] == CALC] for part in program.blocks())
     longest = max((int(some.max(initial=0)) for some in times), default=0)
     if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= MAX_TICKS:
         problem = f"a calculation of {longest:.3g} ns is too long for ticks of {float(messages.tick_ns):g} ns"
-        draft.reject(place, problem)
+        draft.reject(path, problem)
 
 
 def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:

@@ -114,16 +114,16 @@ def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -
 
     ticks = max_run_ticks(measure, draft.config.budget.longest)
 
-    def made(*sets: str) -> BudgetScenario:
+    def changed_scenario(*sets: str) -> BudgetScenario:
         return _variant(builder, draft, node, sets)
 
     if scenario.routes.deflection:
         rungs = {name: BudgetScenario(None, note=DEFLECTION_NOTE) for name in MEASURED}
     else:
-        roomy = _note_if_unchanged(made("switching.input_speedup=vcs"), scenario)
-        rungs = {"ideal": made("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
+        roomy = _note_if_unchanged(changed_scenario("switching.input_speedup=vcs"), scenario)
+        rungs = {"ideal": changed_scenario("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
     rungs["switch"] = BudgetScenario(built)
-    changed = {name: made(*sets) for name, sets in _changes(draft, scenario)}
+    changed = {name: changed_scenario(*sets) for name, sets in _changes(draft, scenario)}
     changes = {name: _effective_change(variant, scenario) for name, variant in changed.items()}
     return BudgetScenarios(rungs, changes, measure, times, ticks)
 

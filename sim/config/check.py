@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from flitlab.models.near import edits, near
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
 from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, places_of
+from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, paths_of_key
 from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
 
@@ -24,11 +24,11 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
         document.reject(path, not_for(document.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
         return
-    places = places_of(key, {section: document.at(section, "kind") for section in SECTIONS})
+    paths = paths_of_key(key, {section: document.at(section, "kind") for section in SECTIONS})
     closest = near(key, choices)
-    if places and closest is not None and edits(key, closest) > 1:
+    if paths and closest is not None and edits(key, closest) > 1:
         closest = None
-    problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
+    problem = f"unknown key; its place is {' or '.join(paths)}" if paths else "unknown key"
     document.reject(path, problem, choices, closest)
 
 
@@ -43,7 +43,7 @@ def not_for(mode: str, modes: Sequence[str]) -> str:
 
 
 def validated(
-    model: type[Model], document: ConfigDocument, place: KeyPath, value: Any, keys: Sequence[str] = ()
+    model: type[Model], document: ConfigDocument, path: KeyPath, value: Any, keys: Sequence[str] = ()
 ) -> Model | None:
     """A value of the configuration as a model; None, with errors added to the document, if it is invalid.
 
@@ -53,7 +53,7 @@ def validated(
     ----------
     model: the pydantic model.
     document: collects the errors.
-    place: the path of the value.
+    path: of the value.
     value: plain dicts, lists and scalars.
     keys: further keys that are valid there, for the choices of a misspelt one.
     """
@@ -61,19 +61,19 @@ def validated(
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         for one in error.errors():
-            _reject_schema_error(one, model, document, place, keys)
+            _reject_schema_error(one, model, document, path, keys)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a third-party validator may raise anything
-        document.reject(place, f"could not be checked: {crash(error)}")
+        document.reject(path, f"could not be checked: {crash(error)}")
     return None
 
 
 def _reject_schema_error(
-    error: Any, model: type[BaseModel], document: ConfigDocument, place: KeyPath, keys: Sequence[str]
+    error: Any, model: type[BaseModel], document: ConfigDocument, prefix: KeyPath, keys: Sequence[str]
 ) -> None:
-    inner = _inner(error["loc"], document, place)
-    path = (*place, *inner)
+    inner = _inner(error["loc"], document, prefix)
+    path = (*prefix, *inner)
     kind = error["type"]
     if kind == "extra_forbidden" and re.match(r"\w+:\S", str(inner[-1])):
         document.reject(path, "unknown key; a space must follow the colon")
@@ -107,36 +107,36 @@ def _in_our_words(message: str) -> str:
     """A message of pydantic in the words of our other messages."""
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", message)
     message = re.sub("^Input is not a valid path.*", "must be a path", message)
-    for theirs, ours in (
+    for pydantic_words, own_words in (
         ("a valid dictionary", "a mapping"),
         ("an object", "a mapping"),
         ("valid array", "list"),
         ("a valid boolean", "true or false"),
     ):
-        message = message.replace(theirs, ours)
+        message = message.replace(pydantic_words, own_words)
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")
 
 
-def _inner(loc: KeyPath, document: ConfigDocument, place: KeyPath) -> KeyPath:
-    """The path of a pydantic error below ``place``, without the tags of union members.
+def _inner(loc: KeyPath, document: ConfigDocument, prefix: KeyPath) -> KeyPath:
+    """The path of a pydantic error below ``prefix``, without the tags of union members.
 
     Tags are in angle brackets (flitlab.sim.config.schema). A key of the file may have such a name, too.
     """
     inner: KeyPath = ()
     for part in loc:
-        if not re.fullmatch("<[a-z]+>", str(part)) or document.has(*place, *inner, part):
+        if not re.fullmatch("<[a-z]+>", str(part)) or document.has(*prefix, *inner, part):
             inner = (*inner, part)
     return inner
 
 
-def spec_of(category: str, document: ConfigDocument, place: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
+def spec_of(category: str, document: ConfigDocument, path: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
     """The specification of a component; None, with errors added to the document, if it is invalid.
 
     Parameters
     ----------
     category: of the registry, for example ``topology``.
     document: collects the errors.
-    place: the path of the mapping.
+    path: of the mapping.
     mapping: the keys of the component, as plain values.
     without: keys of the mapping that do not belong to the component.
     """
@@ -145,16 +145,16 @@ def spec_of(category: str, document: ConfigDocument, place: KeyPath, mapping: An
     key = kind_key(category)
     kind = mapping.get(key, DEFAULT_KINDS.get(category))
     if not isinstance(kind, str):
-        document.reject((*place, key), "must be a text" if key in mapping else "is missing", names(category))
+        document.reject((*path, key), "must be a text" if key in mapping else "is missing", names(category))
         return None
     try:
         model = spec_class(category, kind)
     except UnknownKindError as error:
         problem = f"unknown {category}" if key == "kind" else "is not one of the choices"
-        document.reject((*place, key), problem, error.choices, error.suggestion)
+        document.reject((*path, key), problem, error.choices, error.suggestion)
         return None
     own = {key: value for key, value in mapping.items() if key not in without}
-    return validated(model, document, place, own, keys=without)
+    return validated(model, document, path, own, keys=without)
 
 
 def reject_build_error(error: BaseException, section: str | KeyPath, document: ConfigDocument) -> None:
@@ -166,29 +166,29 @@ def reject_build_error(error: BaseException, section: str | KeyPath, document: C
     section: the section, or the path, of the component.
     document: collects the errors.
     """
-    place: KeyPath = (section,) if isinstance(section, str) else section
+    prefix: KeyPath = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
-        path = (*place, *parse_path(error.key)) if error.key else place
+        path = (*prefix, *parse_path(error.key)) if error.key else prefix
         suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
         document.reject(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
-        path = (*place, "path") if document.has(*place, "path") else place
+        path = (*prefix, "path") if document.has(*prefix, "path") else prefix
         document.reject(
             path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)"
         )
     elif isinstance(error, ValueError):
-        document.reject(place, str(error))
+        document.reject(prefix, str(error))
     else:
-        document.reject(place, f"could not be built: {crash(error)}")
+        document.reject(prefix, f"could not be built: {crash(error)}")
 
 
 def crash(error: BaseException) -> str:
     """An unexpected exception in one line: type, message, file and line."""
     traceback = error.__traceback__
-    place = ""
+    location = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if not file.startswith("<"):
-            place = f" ({file}:{traceback.tb_lineno})"
+            location = f" ({file}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
-    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())))) + place
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())))) + location

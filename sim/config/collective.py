@@ -97,10 +97,10 @@ def ranked(draft: Draft, topology: Topology) -> Topology:
     if draft.discipline is not None and draft.discipline.mode != "flow":
         problem = "is for mode flow: packets have hosts of capacity 1, so a rank with d channels is d hosts of a switch"
         draft.reject("collective.ranks", problem)
-    places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
+    has_rank = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
     ends = (topology.src, topology.dst)
     widest = max(float(np.bincount(end, topology.capacity, topology.switches).max(initial=1.0)) for end in ends)
-    return topology.with_hosts(places.astype(np.int64), max(widest, topology.host_capacity))
+    return topology.with_hosts(has_rank.astype(np.int64), max(widest, topology.host_capacity))
 
 
 def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | None:
@@ -141,8 +141,8 @@ def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
             draft.warn("collective.algorithm", f"{spec.kind} is left out: {error}")
         else:
             key = getattr(error, "key", None)
-            place = ("collective", "algorithm", key) if key else ("collective", "algorithm")
-            draft.reject(place, str(error), getattr(error, "choices", ()))
+            path = ("collective", "algorithm", key) if key else ("collective", "algorithm")
+            draft.reject(path, str(error), getattr(error, "choices", ()))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a third-party algorithm may raise anything
@@ -157,9 +157,9 @@ def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None
     """
     left_out = [warning.problem.removeprefix("warning: ") for warning in document.warnings]
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
-    place: KeyPath = ("collective", "algorithm")
-    place = next((place + rest for rest in FIRST_ALGORITHM if document.has(*place, *rest)), place)
-    document.reject(place, problem, () if config is None else for_kind(config.kind))
+    path: KeyPath = ("collective", "algorithm")
+    path = next((path + rest for rest in FIRST_ALGORITHM if document.has(*path, *rest)), path)
+    document.reject(path, problem, () if config is None else for_kind(config.kind))
 
 
 def with_eager_messages(draft: Draft) -> None:

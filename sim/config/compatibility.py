@@ -17,7 +17,7 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import not_for, reject_build_error
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.flows import LONG_LIVED_LOAD, counts_flows
-from flitlab.sim.config.timeline import place_of_event
+from flitlab.sim.config.timeline import path_of_event
 
 
 def reject_keys_of_other_modes(draft: Draft, spec: SwitchingSpec) -> None:
@@ -25,12 +25,12 @@ def reject_keys_of_other_modes(draft: Draft, spec: SwitchingSpec) -> None:
     modes_by_key: dict[str, list[str]] = {}
     for mode in names("switching"):
         other: Any = spec_class("switching", mode)
-        for place in other.beside:
-            modes_by_key.setdefault(place, []).append(mode)
-    other_keys = {place: modes for place, modes in modes_by_key.items() if place not in spec.beside}
-    for place, modes in other_keys.items():
-        if draft.has_value_at(place):
-            draft.reject(place, not_for(spec.mode, modes))
+        for key in other.beside:
+            modes_by_key.setdefault(key, []).append(mode)
+    other_keys = {key: modes for key, modes in modes_by_key.items() if key not in spec.beside}
+    for key, modes in other_keys.items():
+        if draft.has_value_at(key):
+            draft.reject(key, not_for(spec.mode, modes))
     together = draft.source is not None and draft.source.arrivals == "together"
     if together and "traffic.sizes" in other_keys:
         draft.reject("traffic.arrivals", not_for(spec.mode, other_keys["traffic.sizes"]))
@@ -70,7 +70,7 @@ def validate_start(
     try:
         discipline.check(instance, work, load, seed, *changes)
     except SpecError as error:
-        draft.reject(place_of_event(draft, error.key or "switching"), str(error), error.choices)
+        draft.reject(path_of_event(draft, error.key or "switching"), str(error), error.choices)
     except Exception as error:  # a third-party transport may raise anything
         reject_build_error(error, "transport" if counts_flows(draft) else "switching", draft)
 

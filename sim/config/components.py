@@ -99,7 +99,7 @@ class ComponentBuilder:
         replan = partial(self._replanned, routing, traffic) if routes is not None and to_plan(routing) else None
         return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
 
-    def program(self, draft: Draft, spec: Any, hosts: int, place: KeyPath = ("application",)) -> Program | None:
+    def program(self, draft: Draft, spec: Any, hosts: int, path: KeyPath = ("application",)) -> Program | None:
         """The program of a specification; None, with errors added, if it is invalid.
 
         Parameters
@@ -107,10 +107,10 @@ class ComponentBuilder:
         draft: the configuration.
         spec: of the program.
         hosts: available to it.
-        place: path of the specification.
+        path: of the specification.
         """
         program = self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts))
-        checked: Program | None = _or_reject(program, place, draft)
+        checked: Program | None = _or_reject(program, path, draft)
         return checked
 
     def tuned(
@@ -119,13 +119,13 @@ class ComponentBuilder:
         spec: Any,
         scenario: Scenario[Discipline, Workload],
         hosts: int,
-        place: KeyPath = ("application",),
+        path: KeyPath = ("application",),
     ) -> Program | None:
         """The program with the best algorithms in place of the library's; None if it requests none.
 
         Parameters
         ----------
-        draft, spec, hosts, place: as for :meth:`program`.
+        draft, spec, hosts, path: as for :meth:`program`.
         scenario: of the program with the library's algorithms.
         """
         if not spec.asks_for_best:
@@ -134,11 +134,11 @@ class ComponentBuilder:
 
         key = ("tuned", scenario.content_hash, hosts, _key(spec))
         program: Program | None = _or_reject(
-            self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), place, draft
+            self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), path, draft
         )  # fmt: skip
         return program
 
-    def order(self, draft: Draft, program: Program, rendezvous: int, place: KeyPath = ("application",)) -> None:
+    def order(self, draft: Draft, program: Program, rendezvous: int, path: KeyPath = ("application",)) -> None:
         """Reject a program whose operations wait for each other in a cycle.
 
         Parameters
@@ -146,13 +146,13 @@ class ComponentBuilder:
         draft: the configuration.
         program: checked once for equal arguments.
         rendezvous: larger messages, in bytes, wait for their receive.
-        place: path of the program.
+        path: of the program.
         """
         key = ("order", program.content_hash, rendezvous)
-        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), place, draft)
+        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), path, draft)
 
     def placement(
-        self, draft: Draft, spec: Any, topology: Topology, program: Program, place: KeyPath, free: Ints
+        self, draft: Draft, spec: Any, topology: Topology, program: Program, path: KeyPath, free: Ints
     ) -> tuple[Ints, dict[str, Any]] | None:
         """The host of each rank, and notes; None, with errors added, if the placement is invalid.
 
@@ -161,14 +161,14 @@ class ComponentBuilder:
         draft: the configuration.
         spec: of the placement.
         topology, program: what is placed where.
-        place: path of the specification.
+        path: of the specification.
         free: int64, the hosts that are available.
         """
         key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
-        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), place, draft)
+        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), path, draft)
         if host is None:
             return None
-        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.noted(topology, host)), place, draft)
+        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.noted(topology, host)), path, draft)
         return None if notes is None else (host, notes)
 
     def memoized(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -195,12 +195,12 @@ class ComponentBuilder:
             del self._cache[key]
             channels -= topology.channels
 
-    def _component(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: ConfigDocument) -> Any:
-        """The component built on others (``on``); None, with errors added, if it is invalid."""
+    def _component(self, name: str, spec: Spec | None, arguments: tuple[Any, ...], draft: ConfigDocument) -> Any:
+        """The component built on others (``arguments``); None, with errors added, if it is invalid."""
         if spec is None:
             return None
-        result = self._build_result(name, spec, on)
-        self._warn(_build_key(name, spec, on), name, draft)
+        result = self._build_result(name, spec, arguments)
+        self._warn(_build_key(name, spec, arguments), name, draft)
         return _or_reject(result, name, draft)
 
     def _warn(self, key: Hashable, name: str, draft: ConfigDocument) -> None:
@@ -216,9 +216,9 @@ class ComponentBuilder:
             return None
         return _or_reject(self._planned(spec, topology, traffic, draft), "routing", draft)
 
-    def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
+    def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, reduced: Topology) -> Routes:
         """The routes for the same demand in a reduced topology. Raises ``SpecError``."""
-        result = self._planned(spec, left, None if traffic is None else moved(traffic, left))
+        result = self._planned(spec, reduced, None if traffic is None else moved(traffic, reduced))
         if isinstance(result, BaseException):
             raise result
         routes: Routes = result
@@ -233,8 +233,8 @@ class ComponentBuilder:
         """
         from flitlab.fluid.weights import planned_routes
 
-        of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
-        demand = self.memoized(of, lambda: spec.demand_looked_at(topology, traffic))
+        key_of_demand = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
+        demand = self.memoized(key_of_demand, lambda: spec.demand_looked_at(topology, traffic))
         if isinstance(demand, BaseException):
             return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
@@ -243,14 +243,14 @@ class ComponentBuilder:
             self._warn(key, "routing", draft)
         return routes
 
-    def _build_result(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
+    def _build_result(self, name: str, spec: Any, arguments: tuple[Any, ...]) -> Any:
         """The component of a specification, or the exception that it raises."""
-        return self.memoized(_build_key(name, spec, on), lambda: spec.build(*on))
+        return self.memoized(_build_key(name, spec, arguments), lambda: spec.build(*arguments))
 
 
-def _build_key(name: str, spec: Spec, on: tuple[Any, ...]) -> Hashable:
+def _build_key(name: str, spec: Spec, arguments: tuple[Any, ...]) -> Hashable:
     """The arguments that determine a component."""
-    return name, *(part.content_hash for part in on), _key(spec)
+    return name, *(part.content_hash for part in arguments), _key(spec)
 
 
 def _key(spec: Spec) -> Hashable:

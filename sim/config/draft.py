@@ -72,12 +72,12 @@ class Draft(ConfigDocument):
         """Whether a top-level key has a value, valid or not."""
         return key in self.invalid_sections or self.config.gives(key)
 
-    def has_value_at(self, place: str) -> bool:
+    def has_value_at(self, path: str) -> bool:
         """Whether a key has a value: ``transport`` (valid or not), ``traffic.sizes`` (valid).
 
-        place: a top-level key, or a key of a section that does not belong to a component.
+        path: a top-level key, or a key of a section that does not belong to a component.
         """
-        section, _, key = place.partition(".")
+        section, _, key = path.partition(".")
         if not key:
             return self.has_value(section)
         model = self.source if section == "traffic" else getattr(self.config, section)
@@ -101,9 +101,9 @@ class Draft(ConfigDocument):
         shared = SECTIONS[category]
         return spec_of(category, self, (category,), self.mapping(category), keys_of(shared) if shared else ())
 
-    def mapping(self, *place: str | int) -> Any:
+    def mapping(self, *path: str | int) -> Any:
         """The value at a path, as plain values with absolute file names; None if the path does not exist."""
-        return _absolute(self.at(*place), self.base)
+        return _absolute(self.at(*path), self.base)
 
     @cached_property
     def source(self) -> SourceConfig | None:

@@ -80,8 +80,8 @@ def expand(root: Node, name: str, errors: list[Diagnostic]) -> list[Variant]:
             if len(options) == MAX_SCENARIOS:
                 errors.append(Diagnostic(root.where, "", "", f"more than {MAX_SCENARIOS} scenarios"))
                 return []
-            whole = option.with_value({**common, **option.value})
-            options.append((label, keys, picks, _in_topology(whole, errors)))
+            configuration = option.with_value({**common, **option.value})
+            options.append((label, keys, picks, _in_topology(configuration, errors)))
     names = _short_names(list(dict.fromkeys(path for _, _, picks, _ in options for path in picks)))
     variants = []
     for label, keys, picks, node in options:
@@ -142,27 +142,27 @@ def _cases(root: Node, errors: list[Diagnostic]) -> Iterator[tuple[str | None, d
         seen.add(label)
         over = {key: value for key, value in case.value.items() if key not in CASE_KEYS}
         for key in [key for key in over if key not in SCENARIO_KEYS]:
-            place = over.pop(key).where
+            location = over.pop(key).where
             if key in keys_of(Config):
                 problem = "cannot differ between cases"
-                errors.append(Diagnostic(place, f"cases[{i}].{key}", "", problem, SCENARIO_KEYS))
+                errors.append(Diagnostic(location, f"cases[{i}].{key}", "", problem, SCENARIO_KEYS))
             else:
                 reject_unknown_key(ConfigDocument(root, errors), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
         yield label, _keys(case, label, f"cases[{i}].keys", errors), merge(base, base.with_value(over))
 
 
-def _keys(case: Node, label: str, place: str, errors: list[Diagnostic]) -> dict[str, Any]:
+def _keys(case: Node, label: str, path: str, errors: list[Diagnostic]) -> dict[str, Any]:
     """The columns of a case and their values; by default only its label."""
     columns = case.get("keys")
     if columns is None:
         return {"case": label}
     keys = columns.plain()
     if not isinstance(keys, dict) or not all(isinstance(one, str | int | float) for one in keys.values()):
-        errors.append(Diagnostic(columns.where, place, show(keys), "must be a mapping of columns to texts or numbers"))
+        errors.append(Diagnostic(columns.where, path, show(keys), "must be a mapping of columns to texts or numbers"))
         return {}
     for key in keys:
         if key != "case" and re.split(r"[.\[]", str(key))[0] not in SCENARIO_KEYS:
-            errors.append(Diagnostic(columns.value[key].where, f"{place}.{key}", "", "is no key that can be swept"))
+            errors.append(Diagnostic(columns.value[key].where, f"{path}.{key}", "", "is no key that can be swept"))
     return keys
 
 

@@ -58,7 +58,7 @@ class Job:
 
     Parameters
     ----------
-    place: path of its entry.
+    path: of its entry.
     name: unique.
     spec: of the program.
     start_ns: arrival time.
@@ -69,7 +69,7 @@ class Job:
     plain: the entry with all defaults.
     """
 
-    place: KeyPath
+    path: KeyPath
     name: str
     spec: Any
     start_ns: int
@@ -92,9 +92,9 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class _UnplacedJob:
-    """A job with its program, before placement. place: path of its entry. spec: of the program."""
+    """A job with its program, before placement. path: of its entry. spec: of the program."""
 
-    place: KeyPath
+    path: KeyPath
     config: JobConfig
     spec: Any
     program: Program
@@ -110,7 +110,7 @@ def jobs_of(draft: Draft, components: ComponentBuilder, topology: Topology, mess
     Parameters
     ----------
     draft: the configuration.
-    parts: builds and caches programs and placements.
+    components: builds and caches programs and placements.
     topology: the hosts.
     messages: None in modes that carry flows.
     """
@@ -145,7 +145,7 @@ def tuned_jobs(
     """The jobs; those with ``best`` algorithms get the best ones for the isolated job."""
     tuned = []
     for job in jobs:
-        program = components.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.place)
+        program = components.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.path)
         tuned.append(job if program is None else replace(job, program=arriving(program, job.start_ns)))
     return tuned
 
@@ -156,31 +156,31 @@ def _unplaced_jobs(
     """The valid jobs; errors of others are added. A job without ``ranks`` gets all hosts that are free."""
     free_hosts = topology.hosts
     for i, mapping in enumerate(draft.mapping("application")):
-        place = ("application", i)
+        path = ("application", i)
         if not isinstance(mapping, dict):
             continue  # rejected by the schema
         own = keys_of(JobConfig)
-        config = validated(JobConfig, draft, place, {key: mapping[key] for key in own if key in mapping})
-        spec = spec_of("application", draft, place, mapping, own)
+        config = validated(JobConfig, draft, path, {key: mapping[key] for key in own if key in mapping})
+        spec = spec_of("application", draft, path, mapping, own)
         if config is None or spec is None:
             continue
         if free_hosts <= 0 and spec.ranks is None:
-            draft.reject(place, f"has no host left: the jobs before it have all {topology.hosts}; give each its ranks")
+            draft.reject(path, f"has no host left: the jobs before it have all {topology.hosts}; give each its ranks")
             continue
-        program = components.program(draft, spec, topology.hosts if spec.ranks is not None else free_hosts, place)
+        program = components.program(draft, spec, topology.hosts if spec.ranks is not None else free_hosts, path)
         if program is None:
             continue
         free_hosts -= program.ranks
-        validate_calculations(draft, program, messages, place)
-        components.order(draft, program, rendezvous_of(draft.config.messages), place)
-        yield _UnplacedJob(place, config, spec, program)
+        validate_calculations(draft, program, messages, path)
+        components.order(draft, program, rendezvous_of(draft.config.messages), path)
+        yield _UnplacedJob(path, config, spec, program)
 
 
 def _reject_duplicate_names(draft: Draft, jobs: Sequence[_UnplacedJob]) -> None:
     names = [job.name for job in jobs]
     for i, job in enumerate(jobs):
         if job.name in names[:i]:
-            key = (*job.place, "name")
+            key = (*job.path, "name")
             draft.reject(key, f"another job is called {job.name}: give each a name of its own")
 
 
@@ -196,18 +196,18 @@ def _place_jobs(
     job_of_host: dict[int, str] = {}
     placements: dict[int, tuple[Ints, dict[str, Any]]] = {}
     for i in sorted(range(len(unplaced)), key=lambda i: not getattr(specs[i][1], "named", False)):
-        job, (place, spec) = unplaced[i], specs[i]
+        job, (path, spec) = unplaced[i], specs[i]
         if spec is None:
             continue
         free = np.setdiff1d(np.arange(topology.hosts), np.fromiter(job_of_host, np.int64, len(job_of_host)))
-        placed = components.placement(draft, spec, topology, job.program, place, free)
+        placed = components.placement(draft, spec, topology, job.program, path, free)
         if placed is None:
             continue
         taken = next((host for host in placed[0].tolist() if host in job_of_host), None)
         if taken is not None:
             name = host_names(topology).label(taken)
             draft.reject(
-                place, f"puts a rank of {job.name} on host {name}, where one of {job_of_host[taken]} is already"
+                path, f"puts a rank of {job.name} on host {name}, where one of {job_of_host[taken]} is already"
             )
             continue
         job_of_host |= dict.fromkeys(placed[0].tolist(), job.name)
@@ -222,14 +222,14 @@ def _place_jobs(
         }  # fmt: skip
         first = jobs[-1].ranks.stop if jobs else 0
         program = arriving(job.program, start)
-        jobs.append(Job(job.place, job.name, job.spec, start, program, first, host, notes, plain))
+        jobs.append(Job(job.path, job.name, job.spec, start, program, first, host, notes, plain))
     return jobs
 
 
 def _placement(draft: Draft, job: _UnplacedJob) -> tuple[KeyPath, Any]:
     """(path, specification) of the placement of a job; None if it is invalid."""
     has_own = job.config.placement is not None
-    place: KeyPath = (*job.place, "placement") if has_own else ("placement",)
+    path: KeyPath = (*job.path, "placement") if has_own else ("placement",)
     if not has_own and not draft.has_value("placement"):
-        return place, make("placement", kind="linear")
-    return place, spec_of("placement", draft, place, as_component(draft.mapping(*place)))
+        return path, make("placement", kind="linear")
+    return path, spec_of("placement", draft, path, as_component(draft.mapping(*path)))

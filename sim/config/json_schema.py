@@ -72,18 +72,18 @@ def _closed(properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _section(name: str, value: Schema, part: str) -> Schema:
+def _section(name: str, value: Schema, prefix: str) -> Schema:
     """The schema of a top-level key, or of a key of a case.
 
-    part: prefix of the definition of a component that may be incomplete.
+    prefix: of the definition of a component that may be incomplete.
     """
     if name in SECTIONS:
-        component = {"$ref": f"#/$defs/{part}{name}"}
+        component = {"$ref": f"#/$defs/{prefix}{name}"}
         return {"anyOf": [component, _swept(component), *([_jobs()] if name == "application" else [])]}
     if name in NAMED:
         value = {"anyOf": [{"type": "array", "items": _named(NAMED[name])}, {"type": "null"}]}
     elif name not in OWN_TEXTS:
-        value = _referring(_numbers(value, name, ""), part)
+        value = _referring(_numbers(value, name, ""), prefix)
     return {"anyOf": [value, SWEEP]} if name in SCENARIO_KEYS else value
 
 
@@ -93,14 +93,14 @@ def _jobs() -> Schema:
     return {"type": "array", "minItems": 1, "items": job}
 
 
-def _referring(value: Any, part: str) -> Any:
+def _referring(value: Any, prefix: str) -> Any:
     """A schema with references to definitions of sections that may be incomplete."""
     if isinstance(value, list):
-        return [_referring(one, part) for one in value]
+        return [_referring(one, prefix) for one in value]
     if not isinstance(value, dict):
         return value
-    places = {f"#/$defs/{name}": f"#/$defs/{part}{name}" for name in PARTIAL_SECTIONS}
-    return {key: places.get(one, one) if key == "$ref" else _referring(one, part) for key, one in value.items()}
+    references = {f"#/$defs/{name}": f"#/$defs/{prefix}{name}" for name in PARTIAL_SECTIONS}
+    return {key: references.get(one, one) if key == "$ref" else _referring(one, prefix) for key, one in value.items()}
 
 
 def _components() -> Schema:
@@ -133,18 +133,18 @@ def _shared(category: str) -> Schema:
     return {} if more is None else more.model_json_schema(by_alias=True)
 
 
-def _any_of_kinds(category: str, kinds: dict[str, list[str]], part: bool = False) -> Schema:
-    """A component of any kind. kinds: required keys of each. part: whether it may be incomplete."""
+def _any_of_kinds(category: str, kinds: dict[str, list[str]], is_partial: bool = False) -> Schema:
+    """A component of any kind. kinds: required keys of each. is_partial: whether it may be incomplete."""
     key, default = kind_key(category), DEFAULT_KINDS.get(category)
 
     def then(kind: str) -> Schema:
         own = {"$ref": f"#/$defs/{category}.{kind}"}
-        return own if part or not kinds[kind] else own | {"required": kinds[kind]}
+        return own if is_partial or not kinds[kind] else own | {"required": kinds[kind]}
 
     choices = [{"if": {"properties": {key: {"const": kind}}, "required": [key]}, "then": then(kind)} for kind in kinds]
     schema: Schema = {"type": "object", "properties": {key: {"anyOf": [{"enum": list(kinds)}, SWEEP]}}}
-    if part or default is None:
-        return schema | {"allOf": choices} | ({} if part else {"required": [key]})
+    if is_partial or default is None:
+        return schema | {"allOf": choices} | ({} if is_partial else {"required": [key]})
     return schema | {"allOf": [*choices, {"if": {"not": {"required": [key]}}, "then": then(default)}]}
 
 

@@ -17,7 +17,7 @@ SECTIONS: dict[str, type[BaseModel] | None] = {
 }  # fmt: skip
 """Section whose keys depend on its ``kind`` -> model of the keys that all kinds share."""
 
-MAX_PLACES = 4
+MAX_PATHS = 4
 """A key with more places gets no hint."""
 
 
@@ -45,7 +45,7 @@ def literals_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
 
 
-def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
+def paths_of_key(key: str, kinds: Mapping[str, Any]) -> list[str]:
     """The places of a key, such as ``switching.flit_ns``; empty if there are too many.
 
     kinds: section of :data:`SECTIONS` -> kind of its component.
@@ -57,7 +57,7 @@ def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
     if any(key in kind.model_fields for kind in ceiling_kinds().values()):
         paths.append(f"ceilings[].{key}")
     paths = sorted(dict.fromkeys(paths), key=lambda place: place.count("."))
-    return paths if len(paths) <= MAX_PLACES else []
+    return paths if len(paths) <= MAX_PATHS else []
 
 
 def modes_with(key: str) -> list[str]:

@@ -209,11 +209,11 @@ class _Reader:
     def report_error(self, node: yaml.Node, path: KeyPath, value: str, problem: str) -> None:
         self.errors.append(Diagnostic(self.where(node.start_mark), key_path(path), value, problem))
 
-    def convert(self, node: yaml.Node, place: yaml.Node, path: KeyPath, parents: tuple[yaml.Node, ...]) -> Node:
+    def convert(self, node: yaml.Node, line_node: yaml.Node, path: KeyPath, parents: tuple[yaml.Node, ...]) -> Node:
         """A composed node as a Node.
 
-        place: the node whose line is kept (the key in a mapping). parents: enclosing nodes, to detect aliases inside
-        their own anchor.
+        line_node: the node whose line is kept (the key in a mapping). parents: enclosing nodes, to detect aliases
+        inside their own anchor.
         """
         self.count += 1
         if self.count > MAX_NODES:
@@ -233,7 +233,7 @@ class _Reader:
             value = [self.convert(item, item, (*path, i), (*parents, node)) for i, item in enumerate(node.value)]
         else:
             value = self.scalar(node, path)
-        return Node(value, self.file, place.start_mark.line + 1 if self.lines else None)
+        return Node(value, self.file, line_node.start_mark.line + 1 if self.lines else None)
 
     def mapping(self, node: yaml.MappingNode, path: KeyPath, parents: tuple[yaml.Node, ...]) -> dict[str, Node]:
         nodes: dict[str, Node] = {}

@@ -67,18 +67,20 @@ def put(root: Node, path: KeyPath, value: Node) -> Node:
     """
     if not path:
         return value
-    head, rest = path[0], path[1:]
-    if is_sweep(root) and head != "sweep" and root.value["sweep"].is_list:
+    first, remaining = path[0], path[1:]
+    if is_sweep(root) and first != "sweep" and root.value["sweep"].is_list:
         options = root.value["sweep"]
         changed = options.with_value([put(option, path, value) for option in options.value])
         return root.with_value({**root.value, "sweep": changed})
     if root.is_map:
-        child = root.value.get(head, Node({}, value.file, value.line))
-        return root.with_value({**root.value, head: put(child, rest, value)})
-    if root.is_list and isinstance(head, int) and head < len(root.value):
-        return root.with_value([put(item, rest, value) if i == head else item for i, item in enumerate(root.value)])
+        child = root.value.get(first, Node({}, value.file, value.line))
+        return root.with_value({**root.value, first: put(child, remaining, value)})
+    if root.is_list and isinstance(first, int) and first < len(root.value):
+        return root.with_value(
+            [put(item, remaining, value) if i == first else item for i, item in enumerate(root.value)]
+        )
     if root.is_list:
-        raise ValueError(f"{head} is no index of a list of {len(root.value)}")
+        raise ValueError(f"{first} is no index of a list of {len(root.value)}")
     if root.value is None:
         return put(root.with_value({}), path, value)
     raise ValueError(f"there is nothing under the value {root.plain()!r}")

@@ -67,16 +67,16 @@ def _listed_ceilings(draft: Draft) -> list[CeilingSpec]:
     listed = draft.mapping("ceilings")
     specs: list[CeilingSpec] = []
     for i in range(len(listed) if isinstance(listed, list) else 0):
-        place = ("ceilings", i)
-        spec = spec_of("ceiling", draft, place, as_component(draft.mapping(*place)))
+        path = ("ceilings", i)
+        spec = spec_of("ceiling", draft, path, as_component(draft.mapping(*path)))
         if not isinstance(spec, CeilingSpec):
             continue
         if spec in specs:
-            draft.reject(place, f"{spec.kind} is listed twice")
+            draft.reject(path, f"{spec.kind} is listed twice")
         if spec.of_program and not draft.has_value("application"):
-            draft.reject(place, f"{spec.kind} is for experiment: application")
+            draft.reject(path, f"{spec.kind} is for experiment: application")
         if spec.by_load and not draft.has_value("loads"):
-            draft.reject(place, f"{spec.kind} depends on the load; loads is missing")
+            draft.reject(path, f"{spec.kind} depends on the load; loads is missing")
         specs.append(spec)
     return specs
 
@@ -99,24 +99,26 @@ def search_path(draft: Draft) -> KeyPath:
     if draft.config.search is None:
         return ()
     path = parse_path(draft.config.search.vary)
-    place = path if path and path[0] in SEARCHABLE else ("topology", *path)
-    value = _value(draft.config, place)
+    full_path = path if path and path[0] in SEARCHABLE else ("topology", *path)
+    value = _value(draft.config, full_path)
     if value is ABSENT:
         sections = {part: getattr(draft.config, part) or {} for part in SEARCHABLE}
         known = [
             key_path((part, key)) for part in sections for key, value in sections[part].items() if _is_integer(value)
         ]
-        draft.reject("search.vary", "names no key that topology or traffic has", known, near(key_path(place), known))
+        draft.reject(
+            "search.vary", "names no key that topology or traffic has", known, near(key_path(full_path), known)
+        )
     elif not _is_integer(value):
-        problem = f"must name a key that is a whole number; {key_path(place)} is {show(value) or 'none'}"
+        problem = f"must name a key that is a whole number; {key_path(full_path)} is {show(value) or 'none'}"
         draft.reject("search.vary", problem)
-    return place
+    return full_path
 
 
-def _value(config: Config, place: KeyPath) -> Any:
+def _value(config: Config, path: KeyPath) -> Any:
     """The value of a component at a path; ``ABSENT`` if there is none."""
-    value = getattr(config, str(place[0]))
-    for part in place[1:]:
+    value = getattr(config, str(path[0]))
+    for part in path[1:]:
         try:
             value = value[part]
         except (LookupError, TypeError):

@@ -237,24 +237,24 @@ class Study:
 
     def resolved(self) -> dict[str, Any]:
         """The configuration with every default: a configuration with the same results."""
-        head: dict[str, Any] = {
+        common: dict[str, Any] = {
             "schema": 1,
             "name": self.name,
             "experiment": self.experiment,
             "engine": self.engine,
         }
-        head["outputs"] = self.outputs.model_dump(mode="json")
+        common["outputs"] = self.outputs.model_dump(mode="json")
         if self.budgets:
-            head["budget"] = {**self.budget.model_dump(mode="json"), "window": self.budgets[0].times}
+            common["budget"] = {**self.budget.model_dump(mode="json"), "window": self.budgets[0].times}
         if self.plugins:
-            head["plugins"] = self.plugins
+            common["plugins"] = self.plugins
         if self.published:
-            head["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
+            common["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
         if self.chosen:
-            head["chosen"] = [choice.model_dump(mode="json") for choice in self.chosen]
+            common["chosen"] = [choice.model_dump(mode="json") for choice in self.chosen]
         if [case.label for case in self.cases] == [self.name] and not self.cases[0].keys:
-            return head | self.cases[0].resolved
-        return head | {"cases": [{"label": case.label, "keys": case.keys, **case.resolved} for case in self.cases]}
+            return common | self.cases[0].resolved
+        return common | {"cases": [{"label": case.label, "keys": case.keys, **case.resolved} for case in self.cases]}
 
 
 def read(
@@ -313,9 +313,9 @@ def read(
         _validate_budget_labels(document, config.budget.of or [], cases)
     if errors:
         # errors that follow from an unreadable value would mislead
-        places = {(diagnostic.where, diagnostic.key) for diagnostic in early}
+        locations = {(diagnostic.where, diagnostic.key) for diagnostic in early}
         raise ConfigError(
-            early + [m for m in errors[len(early) :] if (m.where, m.key) not in places], document.warnings
+            early + [m for m in errors[len(early) :] if (m.where, m.key) not in locations], document.warnings
         )
     return Study(
         file=str(file),

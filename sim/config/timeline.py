@@ -46,8 +46,8 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
     epochs = []
     for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
         try:
-            left, of = timeline.left(epoch), timeline.instance(epoch, instance)
-            epochs.append(ScenarioEpoch(number, epoch, until, left, of))
+            left, reduced = timeline.left(epoch), timeline.instance(epoch, instance)
+            epochs.append(ScenarioEpoch(number, epoch, until, left, reduced))
         except SpecError as error:
             epochs.append(ScenarioEpoch(number, epoch, until, None, None, str(error)))
     return epochs
@@ -65,7 +65,7 @@ def timeline_of(
 
     Parameters
     ----------
-    draft, parts: the configuration and its components.
+    draft, components: the configuration and its components.
     topology, routes: of the components.
     discipline: the switching mode.
     flit_ns: nanoseconds of a flit, None if unknown.
@@ -100,12 +100,12 @@ def timeline_of(
     try:
         discipline.endures(timeline, routes)
     except SpecError as error:
-        draft.reject(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
+        draft.reject(path_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
     return timeline
 
 
-def place_of_event(draft: Draft, key: str) -> str:
+def path_of_event(draft: Draft, key: str) -> str:
     """The path of a key of an event: ``timeline.factor`` is that of the event that slows links most."""
     factors = {i: event.factor for i, event in enumerate(draft.config.timeline or ()) if event.factor is not None}
     if key != "timeline.factor" or not factors:
@@ -163,8 +163,8 @@ def _reject_late_events(draft: Draft, timeline: Timeline, discipline: Discipline
     if timeline.tick_ns is None or window is None:
         return
     end = Fraction(repr(float(window[1]))) * 10**9
-    for place, event in enumerate(draft.config.timeline or ()):
+    for index, event in enumerate(draft.config.timeline or ()):
         tick = event.at_tick if event.at_us is None else None
         at = Fraction(repr(event.at_us)) * 1000 if tick is None else tick * Fraction(timeline.tick_ns)
         if at >= end:
-            draft.reject(("timeline", place), f"is after the end of the run, {window[1]:g} s")
+            draft.reject(("timeline", index), f"is after the end of the run, {window[1]:g} s")

@@ -103,8 +103,8 @@ def references_of(which: Which, cases: Sequence[Case]) -> dict[str, str]:
 
 def _columns(which: Mapping[str, Any], cases: Sequence[Case]) -> set[str]:
     """Paths of the swept keys that a mapping names."""
-    keys = {key for case in cases for key in case.keys}
-    return {key for key in keys for name in which if key == name or key.endswith("." + name)}
+    swept_keys = {key for case in cases for key in case.keys}
+    return {key for key in swept_keys for name in which if key == name or key.endswith("." + name)}
 
 
 def _rest(case: Case, swept_keys: set[str]) -> dict[str, Any]:
@@ -120,9 +120,9 @@ def tables(
         head = {"scenario": case.label, **case.keys, "seed": seed}
         for name in TABLES:
             for row in record.get("detail", {}).get(name, ()):
-                more = _step_columns(row, ceilings.get(case.label, {})) if name == "steps" else {}
-                more |= _rank_columns(row["rank"], case) if name == "ranks" else {}
-                rows_by_file.setdefault(f"{name}.csv", []).append({**head, **with_names(row, case.topology), **more})
+                columns = _step_columns(row, ceilings.get(case.label, {})) if name == "steps" else {}
+                columns |= _rank_columns(row["rank"], case) if name == "ranks" else {}
+                rows_by_file.setdefault(f"{name}.csv", []).append({**head, **with_names(row, case.topology), **columns})
     return rows_by_file
 
 

@@ -122,7 +122,7 @@ class CeilingRuns:
         }
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Indices of the jobs without rows."""
         return [place for place, job in enumerate(self.jobs) if job.rows is None]
 
@@ -143,15 +143,15 @@ class CeilingRuns:
 
     def needed(self, cases: Collection[int]) -> list[int]:
         """Indices of the jobs without rows that any of the cases uses."""
-        return [place for place in self.places if not set(self.jobs[place].users).isdisjoint(cases)]
+        return [place for place in self.task_indices if not set(self.jobs[place].users).isdisjoint(cases)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for all ceilings that neither the folder nor another process has.
 
         The longest come first, so that none of them is left for a single process at the end.
         """
-        for place in sorted(self.places, key=lambda place: -_work(self.jobs[place])):
-            job = self.jobs[place]
+        for index in sorted(self.task_indices, key=lambda place: -_work(self.jobs[place])):
+            job = self.jobs[index]
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
             work = case.program if of_program else job.hashed_instance
@@ -165,7 +165,7 @@ class CeilingRuns:
             folder = self.save_to and self.save_to / job.id
             name = f"{job.case.label}: {_kinds(job)}"
             arguments = (file, job.specs, job.case.grid, folder)
-            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, place)
+            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, index)
 
     def _recall(self, job: CeilingJob) -> bool:
         """Whether the rows of a job are known, or are in the folder by now."""

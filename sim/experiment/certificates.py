@@ -126,8 +126,8 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
         old.unlink()
     for number, row in enumerate(rows, 1):
         if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
-            at = "" if row.load is None else f"@{row.load:g}"
-            name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
+            at_load = "" if row.load is None else f"@{row.load:g}"
+            name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at_load}.npz"
             if (saved := Saved.of(instance, row)).claims:
                 saved.write(folder / name)
             if len(saved.amount):
@@ -185,8 +185,8 @@ def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
         index = Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        yield Verdict(INDEX, problem=f"the index is damaged{f', at {place}' if place else ''}: {first['msg']}")
+        path = ".".join(map(str, first["loc"]))
+        yield Verdict(INDEX, problem=f"the index is damaged{f', at {path}' if path else ''}: {first['msg']}")
         return
     try:
         cases = _cases(folder, index, trust_plugins)
@@ -220,15 +220,15 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
         cases = read(folder / CONFIGURATION, trust_plugins=trust_plugins).cases
     except ConfigError as error:
         raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.errors))}") from None
-    numbers = [one.scenario for one in index.scenarios]
+    numbers = [listed.scenario for listed in index.scenarios]
     if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
-    for one, case in zip(index.scenarios, cases, strict=True):
+    for listed, case in zip(index.scenarios, cases, strict=True):
         assert case.instance is not None
-        configured = ScenarioEntry.of(one.scenario, case.label, case.instance)
-        wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(configured, name)]
-        if wrong:
-            raise _WrongError(INDEX, f"scenario {one.label}: the configuration gives another {wrong[0]}")
+        configured = ScenarioEntry.of(listed.scenario, case.label, case.instance)
+        differing = [name for name in type(listed).model_fields if getattr(listed, name) != getattr(configured, name)]
+        if differing:
+            raise _WrongError(INDEX, f"scenario {listed.label}: the configuration gives another {differing[0]}")
     for entry in index.certificates:
         if not entry.scenarios or not set(entry.scenarios) <= set(numbers):
             raise _WrongError(INDEX, f"{entry.file} is said to be for the scenarios {entry.scenarios}")
@@ -263,15 +263,17 @@ def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequen
         if saved is None or problem:
             yield Verdict(entry.file, index.scenarios[number], saved, problem=problem)
             continue
-        of, instance = _instance(number, cases[number], saved)
+        entry_of_scenario, instance = _instance(number, cases[number], saved)
         collectives = _configured(cases[number], instance, saved)
         if collectives is None:
-            yield Verdict(entry.file, of, saved, problem=f"the configuration asks for no such row, {_row(saved)}")
+            yield Verdict(
+                entry.file, entry_of_scenario, saved, problem=f"the configuration asks for no such row, {_row(saved)}"
+            )
             continue
-        same = (of.topology, of.traffic, of.routes, *collectives)
-        if same not in known:
-            known[same] = _verdict(entry.file, instance, saved, collectives)
-        yield replace(known[same], of=of)
+        identity = (entry_of_scenario.topology, entry_of_scenario.traffic, entry_of_scenario.routes, *collectives)
+        if identity not in known:
+            known[identity] = _verdict(entry.file, instance, saved, collectives)
+        yield replace(known[identity], of=entry_of_scenario)
 
 
 def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[Collective]) -> Verdict:
@@ -285,14 +287,14 @@ def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[
 def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Instance]:
     """The scenario of a certificate, or its epoch with the same network and routes."""
     assert case.instance is not None
-    whole_run = ScenarioEntry.of(number, case.label, case.instance)
+    run_entry = ScenarioEntry.of(number, case.label, case.instance)
     for epoch in case.epochs:
         if epoch.instance is None:
             continue
-        of = ScenarioEntry.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
-        if whole_run.topology != saved.topology == of.topology and saved.routes in ("", of.routes):
-            return of, epoch.instance
-    return whole_run, case.instance
+        epoch_entry = ScenarioEntry.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
+        if run_entry.topology != saved.topology == epoch_entry.topology and saved.routes in ("", epoch_entry.routes):
+            return epoch_entry, epoch.instance
+    return run_entry, case.instance
 
 
 def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:

@@ -379,7 +379,7 @@ def _prices_of_flow(name: str) -> dict[str, Any]:
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
     hosts = scenario.topology.hosts
 
-    def run(size: int, rounds: str) -> float:
+    def run_rounds(size: int, rounds: str) -> float:
         builder = Builder(hosts)
         collective(builder, rounds, np.arange(hosts)[None, :], size)
         messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
@@ -388,8 +388,8 @@ def _prices_of_flow(name: str) -> dict[str, Any]:
         flows = Scenario(scenario.instance, Flow(**delays), workload)
         return _timed(lambda: measure(name, flows, 1.0, 1, Ending()))
 
-    start = run(0, "barrier")
-    return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
+    start = run_rounds(0, "barrier")
+    return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
 
 
 def _price_of_ceiling(kind: str) -> float:

@@ -49,11 +49,11 @@ def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> d
     discipline, traffic = scenario.switching, scenario.traffic
     assert isinstance(discipline, Spray)
     amounts = traffic.pairs()[2]
-    alike = discipline.sizes is not None and discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
-    if discipline.poisson or not alike or row["flows"] != row["flows_complete"]:
+    is_uniform = discipline.sizes is not None and discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
+    if discipline.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
         return {}
-    most = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
-    return {"fct_ms_bound": 1000 * row["seconds"] * row["host_throughput"] / most}
+    host_throughput = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
+    return {"fct_ms_bound": 1000 * row["seconds"] * row["host_throughput"] / host_throughput}
 
 
 def _least_part(case: Case, record: Mapping[str, Any]) -> float:

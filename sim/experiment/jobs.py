@@ -22,17 +22,17 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dic
     points: the runs with all jobs, and of each isolated job.
     ceilings: lower bounds of the isolated jobs.
     """
-    places = {id(case): index for index, case in enumerate(points.cases)}
+    index_of = {id(case): index for index, case in enumerate(points.cases)}
 
     def records(case: Case) -> dict[int, Mapping[str, Any]]:
-        return {seed: record for _, _, seed, record in points.rows_of(places[id(case)])}
+        return {seed: record for _, _, seed, record in points.rows_of(index_of[id(case)])}
 
     rows = []
     for case in study.cases:
         if not case.jobs:
             continue
         shared = records(case)
-        runs = [(one, records(one.isolated), ceilings.columns_of(places[id(one.isolated)])[0]) for one in case.jobs]
+        runs = [(one, records(one.isolated), ceilings.columns_of(index_of[id(one.isolated)])[0]) for one in case.jobs]
         for seed, record in shared.items():
             for one, isolated, bounds in runs:
                 if seed in isolated:

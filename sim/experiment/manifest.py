@@ -20,7 +20,7 @@ from flitlab.sim.experiment.saturation import is_search
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import measure_of
 
-KEPT, MOST_CHANNELS = 100, 20_000
+MAX_TOPOLOGIES, MAX_CHANNELS = 100, 20_000
 """Topologies that a run folder stores for its page, and channels of the largest of them."""
 
 
@@ -67,11 +67,11 @@ def config_hash(study: Study) -> str:
 
 def keep_topologies(study: Study, store: Store) -> None:
     """Write ``topologies/<hash>.json`` of the scenarios, for figures of the results."""
-    kept: dict[str, Topology] = {}
+    topologies: dict[str, Topology] = {}
     for case in study.cases:
-        if case.instance is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
-            kept.setdefault(case.topology.content_hash, case.topology)
-    for name, topology in kept.items():
+        if case.instance is not None and len(topologies) < MAX_TOPOLOGIES and case.topology.channels <= MAX_CHANNELS:
+            topologies.setdefault(case.topology.content_hash, case.topology)
+    for name, topology in topologies.items():
         text, file = json_text(topology) + "\n", store.folder / "topologies" / f"{name}.json"
         if not file.is_file() or read_file(file) != text.encode():
             store.write(f"topologies/{name}.json", text)

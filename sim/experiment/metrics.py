@@ -28,14 +28,14 @@ class MetricRuns:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Indices of the topologies, one per case."""
         return list(range(len(self.study.cases)))
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for all missing metrics. Topologies are built one by one, to save memory."""
         waiting: dict[str, list[Case]] = {}
-        for place, case in enumerate(self.study.cases):
+        for index, case in enumerate(self.study.cases):
             topology = case.topology
             id = _id(topology, case.metrics)
             stored = self.store.record(f"points/{id}.json")
@@ -46,7 +46,7 @@ class MetricRuns:
             else:
                 waiting[id] = [case]
                 done = self._when_done(id, waiting, bar)
-                yield Task(measure, (topology, case.metrics), done, name=f"{case.label}: metrics", place=place)
+                yield Task(measure, (topology, case.metrics), done, name=f"{case.label}: metrics", task_index=index)
 
     def _when_done(self, id: str, waiting: dict[str, list[Case]], bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:

@@ -29,11 +29,11 @@ from flitlab.sim.experiment.saturation import (
     Question,
     is_search,
     limit_of,
-    place_of,
     placements,
     probe_of,
     seed_rows,
     table,
+    task_index_of,
 )
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
@@ -67,7 +67,7 @@ class Point:
     case, index: one of the cases that have it, and its index.
     load, seed: of the point.
     stop: whether saturation at a lower load makes it superfluous.
-    place: its number, or a common one for points that depend on each other.
+    task_index: its number, or a common one for points that depend on each other.
     resolution: of a probe of a search, else None.
     """
 
@@ -77,7 +77,7 @@ class Point:
     load: float
     seed: int
     stop: bool
-    place: int = 0
+    task_index: int = 0
     resolution: float | None = None
 
     @property
@@ -196,7 +196,7 @@ class PointRuns:
             return needless
 
         name = f"{point.case.label}, load {point.load}, seed {point.seed}"
-        return Task(solve_point, arguments, done, skip, name, point.place)
+        return Task(solve_point, arguments, done, skip, name, point.task_index)
 
     def _advance(self, placement: Placement) -> None:
         """Let a placement find its next load, once the ceilings of its case are known."""
@@ -212,7 +212,7 @@ class PointRuns:
         if key not in self._placed:
             case, index = placement.case, placement.index
             id = _id(case, question.load, seed, question.resolution)
-            point = Point(id, case, index, question.load, seed, False, placement.place, question.resolution)
+            point = Point(id, case, index, question.load, seed, False, placement.task_index, question.resolution)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
                 self._load_stored(point)
@@ -410,8 +410,8 @@ def _kinds(case: Case) -> tuple[str, ...]:
 
 def _is_complete(record: Any) -> bool:
     """Whether a record has all keys. Altered files are computed again."""
-    whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
-    return whole and isinstance(record["row"], dict) and bool(record["row"])
+    has_keys = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
+    return has_keys and isinstance(record["row"], dict) and bool(record["row"])
 
 
 def _was_checked(point: Point, record: dict[str, Any]) -> bool:
@@ -440,11 +440,11 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     for _, point in sorted(keyed, key=lambda pair: pair[0]):
         points.setdefault(point.id, point).stop &= point.stop
     curves: dict[tuple[str, int], int] = {}
-    for place, point in enumerate(points.values()):
+    for number, point in enumerate(points.values()):
         curve = (point.scenario.content_hash, point.seed)
-        point.place = curves.setdefault(curve, len(curves)) if point.stop else place
+        point.task_index = curves.setdefault(curve, len(curves)) if point.stop else number
         if point.case.placing is not None:
-            point.place = place_of(point.case, point.index, point.seed)
+            point.task_index = task_index_of(point.case, point.index, point.seed)
     return points
 
 
@@ -476,7 +476,7 @@ def _renumbered(count: Flows, left: Left) -> "FlowCount":
 
     pairs, number = count.pairs, np.full(count.pairs.switches, -1, np.int64)
     number[left.switch] = np.arange(len(left.switch))
-    source, target = np.divmod(pairs.place.astype(np.int64), pairs.switches)
-    place = number[source] * left.topology.switches + number[target]
-    renumbered = PairCounts.of(left.topology.switches, place, pairs.amount.astype(np.int64))
+    src_switch, dst_switch = np.divmod(pairs.place.astype(np.int64), pairs.switches)
+    pair = number[src_switch] * left.topology.switches + number[dst_switch]
+    renumbered = PairCounts.of(left.topology.switches, pair, pairs.amount.astype(np.int64))
     return FlowCount(renumbered, count.sources, count.destinations)

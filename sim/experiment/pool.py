@@ -32,7 +32,7 @@ class Task:
     done: gets the outcome, in this process.
     skip: evaluated just before the call; True omits it.
     name: for messages.
-    place: index among all calls of its kind in the study, done ones included; decides the shard.
+    task_index: index among all calls of its kind in the study, done ones included; decides the shard.
     """
 
     call: Callable[..., Outcome]
@@ -40,7 +40,7 @@ class Task:
     done: Callable[[Outcome], None]
     skip: Callable[[], bool] = lambda: False
     name: str = ""
-    place: int = 0
+    task_index: int = 0
 
 
 class Pool(Protocol):
@@ -182,7 +182,7 @@ def cpu_seconds() -> float:
     return own + sum(os.times()[2:4])
 
 
-def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, each: int = 1) -> Pool:
+def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, threads_per_call: int = 1) -> Pool:
     """A pool of ``jobs`` processes with the plugins; for one job, this process.
 
     Parameters
@@ -192,7 +192,7 @@ def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, 
     use in any case.
     """
     processes = max(1, jobs if calls is None else min(jobs, calls))
-    threads = max(1, jobs * each // processes)
+    threads = max(1, jobs * threads_per_call // processes)
     return InProcess(threads) if processes == 1 else Processes(processes, plugins, threads)
 
 

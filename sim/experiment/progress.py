@@ -39,7 +39,7 @@ class Quiet:
         """Count one more point."""
 
 
-MOST_SCENARIOS = 8
+MAX_SHOWN_SCENARIOS = 8
 """Scenarios that are shown, those with the latest points."""
 
 
@@ -73,7 +73,7 @@ class Bar:
         from rich.console import Group
         from rich.text import Text
 
-        shown = list(self._rows.items())[-MOST_SCENARIOS:]
+        shown = list(self._rows.items())[-MAX_SHOWN_SCENARIOS:]
         points = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
         lines = [
             Text(f"  {shown_label(scenario)}: {estimate(point)}", overflow="ellipsis")

@@ -237,7 +237,7 @@ def _measured(
         return _ratio(value(own), value(reference))
     assert entry.over is not None
     groups = [[[case for case in of if swept(case, key) == at] for of in (own, reference)] for at in _values(own, key)]
-    ratios = [_ratio(value(mine), value(theirs)) for mine, theirs in groups]
+    ratios = [_ratio(value(own_group), value(reference_group)) for own_group, reference_group in groups]
     known = [ratio for ratio in ratios if ratio is not None]
     return OVER[entry.over](known) if known and len(known) == len(ratios) else None
 
@@ -261,7 +261,7 @@ def _value(entry: PublishedConfig, quantity: str, scenarios: Sequence[Measured])
         condition = [scenario.quantity(entry.among) for scenario in scenarios]
         if None in condition:
             return None
-        scenarios = [scenario for scenario, held in zip(scenarios, condition, strict=True) if held]
+        scenarios = [scenario for scenario, holds in zip(scenarios, condition, strict=True) if holds]
     values = [scenario.quantity(quantity) for scenario in scenarios]
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):

@@ -57,17 +57,19 @@ class RelativeRuns:
             draw.record = self.store.record(f"draws/{draw.id}.json")
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Indices of the draws that are not solved."""
         return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for all missing draws."""
         draws = list(self.draws.values())
-        for place in self.places:
-            draw = draws[place]
+        for index in self.task_indices:
+            draw = draws[index]
             done = self._when_done(draw, bar)
-            yield Task(theta_of, (draw.network, draw.spec), done, name=f"{draw.label}: a random graph", place=place)
+            yield Task(
+                theta_of, (draw.network, draw.spec), done, name=f"{draw.label}: a random graph", task_index=index
+            )
 
     def _when_done(self, draw: Draw, bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
@@ -117,11 +119,11 @@ def _draws(case: Case) -> list[Draw]:
     by = case.relative.by
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
     routing = {"routing": case.resolved["routing"]} if spec.routes != "unused" and case.resolved.get("routing") else {}
-    same = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
+    identity = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
     draws = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
-        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.plain(), *routing.values())
+        id = content_hash("relative", SEMANTICS_VERSION, *identity, seed, spec.plain(), *routing.values())
         draws.append(
             Draw(id[:ID_DIGITS], case.label, {"topology": random, "traffic": network["traffic"], **routing}, spec)
         )

@@ -134,13 +134,13 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
         if study.simulates:
             bounds = CeilingRuns(study, store)
             points = PointRuns(study, store, bounds, threads)
-            own_points = [point for point in points.missing if shard.takes(point.place)]
-            placed = {placement.index for placement in points.placements if shard.takes(placement.place)}
+            own_points = [point for point in points.missing if shard.takes(point.task_index)]
+            placed = {placement.index for placement in points.placements if shard.takes(placement.task_index)}
             needed = set(bounds.needed(placed | {point.index for point in own_points}))
 
             phases: list[Tasks] = [
                 lambda bar: chain(shard.of(bounds.tasks(Quiet())), shard.of(points.tasks(bar))),
-                lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
+                lambda bar: (task for task in bounds.tasks(Quiet()) if task.task_index in needed),
                 lambda bar: shard.of(points.tasks(bar)),  # points whose loads depend on ceilings
             ]
             calls = len(own_points) + len(needed)
@@ -149,7 +149,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
             report.problems = [*bounds.problems, *points.problems]
         else:
             runs = _runs(study, store)
-            count = sum(shard.takes(place) for part in runs for place in part.places)
+            count = sum(shard.takes(place) for part in runs for place in part.task_indices)
             stopped = carry_out(
                 study, lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs), count, jobs
             )
@@ -322,7 +322,7 @@ def _run(
 def _compute(study: Study, store: Store, work: Work) -> Report:
     """Run an experiment without simulations."""
     runs = _runs(study, store)
-    count = sum(len(part.places) for part in runs)
+    count = sum(len(part.task_indices) for part in runs)
     most = UNLIMITED if study.experiment == "search" else count  # a search makes many calls per scenario
     stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
@@ -405,7 +405,7 @@ def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: boo
     stopped = work(
         lambda bar: ordered_tasks(bounds, points, bar, prepare),
         todo,
-        todo + len(bounds.places),
+        todo + len(bounds.task_indices),
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]

@@ -12,13 +12,13 @@ class Runs(Protocol):
     """One kind of computation for every scenario. Results in the folder are reused."""
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Indices of the items that are reported to the progress bar."""
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
         """Calls for all missing results; None while the next call depends on one in flight.
 
-        Calls that depend on each other have the same place, so they belong to one shard.
+        Calls that depend on each other have the same index, so they belong to one shard.
         """
 
     def columns_of(self, index: int) -> tuple[dict[str, Any], str]:

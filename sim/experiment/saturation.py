@@ -191,7 +191,7 @@ class Placement:
     case: Case
     index: int
     seeds: tuple[int, ...]
-    place: int
+    task_index: int
     requests: list[Question] = field(default_factory=list)
     question: Question | None = None
     ended: bool = False
@@ -290,12 +290,12 @@ def placements(cases: Sequence[Case]) -> list[Placement]:
     for index, case in enumerate(cases):
         if case.placing is not None:
             groups = [tuple(case.seeds)] if _together(case) else [(seed,) for seed in case.seeds]
-            all_placements += (Placement(case, index, seeds, place_of(case, index, seeds[0])) for seeds in groups)
+            all_placements += (Placement(case, index, seeds, task_index_of(case, index, seeds[0])) for seeds in groups)
     return all_placements
 
 
-def place_of(case: Case, index: int, seed: int) -> int:
-    """What points have in common that depend on each other (``Task.place``)."""
+def task_index_of(case: Case, index: int, seed: int) -> int:
+    """What points have in common that depend on each other (``Task.task_index``)."""
     return index if _together(case) else index * len(case.seeds) + case.seeds.index(seed)
 
 

@@ -172,7 +172,7 @@ class SearchRuns:
         self.searches = [Search(case, store) for case in study.cases]
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Places of the searches."""
         return list(range(len(self.searches)))
 
@@ -196,8 +196,8 @@ class SearchRuns:
         search.submitted.add(probe)
         arguments = (search.network_at(probe), search.config.until, search.config.tolerance)
         name = f"{search.case.label}: {search.case.vary[-1]} {probe[0]}"
-        place = self.searches.index(search)
-        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, place=place)
+        index = self.searches.index(search)
+        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, task_index=index)
 
     def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """The network and the value found, how many were solved for it, and what more is to be said of it."""

@@ -14,13 +14,13 @@ class Shard:
     index: int = 1
     count: int = 1
 
-    def takes(self, place: int) -> bool:
-        """Whether the task with a place (from 0) belongs to the shard."""
-        return place % self.count == self.index - 1
+    def takes(self, task_index: int) -> bool:
+        """Whether the task with an index (from 0) belongs to the shard."""
+        return task_index % self.count == self.index - 1
 
     def of(self, tasks: Iterable[Task | None]) -> Iterator[Task | None]:
         """The tasks of the shard."""
-        return (task for task in tasks if task is None or self.takes(task.place))
+        return (task for task in tasks if task is None or self.takes(task.task_index))
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"

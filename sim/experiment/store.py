@@ -131,8 +131,8 @@ class Store:
         try:
             home.mkdir(exist_ok=True)
             names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
-            place = next(home / name for name in names if not os.path.lexists(home / name))
-            os.replace(path, place)
+            target = next(home / name for name in names if not os.path.lexists(home / name))
+            os.replace(path, target)
         except FileNotFoundError:
             return  # another shard was quicker
         except OSError as error:

@@ -10,7 +10,7 @@ from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.status import Status
 
-HEAD, TAIL = ("load", "seed"), ("engine", "status", "message")
+FIRST_COLUMNS, LAST_COLUMNS = ("load", "seed"), ("engine", "status", "message")
 """Columns of every results.csv: after the swept keys, and at the end."""
 
 IN_NS = "accepted_flit_per_ns_per_host"
@@ -21,27 +21,27 @@ def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) ->
     measured = dict(record["row"])
     if case.flit_ns is not None and measured.get("accepted") is not None:
         measured[IN_NS] = measured["accepted"] / case.flit_ns
-    tail = {name: record[name] for name in TAIL}
+    tail = {name: record[name] for name in LAST_COLUMNS}
     return {"scenario": case.label, **case.keys, "load": load, "seed": seed, **measured, **tail}
 
 
 def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Columns of results.csv: first those with ``lead`` in the table of columns, then further ones in order of
+    """Columns of results.csv: first those with ``leading`` in the table of columns, then further ones in order of
     appearance.
 
     Packet simulations always have all leading columns; those per ns only if a scenario defines the time of a flit.
     """
     filled = dict.fromkeys(name for row in rows for name in row)
     if study.runs_programs:
-        lead = [name for name, one in columns("programs").items() if one.lead and name in filled]
+        leading = [name for name, one in columns("programs").items() if one.lead and name in filled]
     else:
         in_ns = any(case.flit_ns is not None for case in study.cases)
         in_flits = any(case.scenario is None or case.scenario.counted != FLOWS for case in study.cases)
-        lead = [name for name, one in columns("packets").items() if one.lead and (in_flits or name in filled)]
-        lead = [name for name in lead if in_ns or name != IN_NS]
-    head = ["scenario", *study.columns, *HEAD]
-    more = [name for name in filled if name not in {*head, *lead, *TAIL}]
-    return [*head, *lead, *more, *TAIL]
+        leading = [name for name, one in columns("packets").items() if one.lead and (in_flits or name in filled)]
+        leading = [name for name in leading if in_ns or name != IN_NS]
+    head = ["scenario", *study.columns, *FIRST_COLUMNS]
+    further = [name for name in filled if name not in {*head, *leading, *LAST_COLUMNS}]
+    return [*head, *leading, *further, *LAST_COLUMNS]
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:

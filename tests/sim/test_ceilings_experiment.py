@@ -171,7 +171,7 @@ ceilings: [mcf, cuts]
         f"n={n}, kind={kind}" for kind in ("all_to_all", "permutation") for n in (16, 12, 8)
     ]
     assert [task.name for task in tasks][:6] == solved
-    assert sorted(task.place for task in tasks) == list(range(12))
+    assert sorted(task.task_index for task in tasks) == list(range(12))
 
 
 def threads_now(*_):

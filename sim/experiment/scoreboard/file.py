@@ -121,8 +121,8 @@ def row_files(folder: Path | None) -> list[Path]:
 
     Raises :class:`NoRowsError`.
     """
-    places = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
-    for place in places:
+    folders = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
+    for place in folders:
         if files := sorted(place.glob("*.yaml")):
             return files
     where = str(folder) if folder is not None else "configs/paper here, or in what is installed"

@@ -31,7 +31,7 @@ class DamagedRecord(Exception):
     """A record that cannot be read; the message names it, and what to do."""
 
 
-SAID = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comparable", "tried")
+COMMENT_KEYS = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comparable", "tried")
 """Keys of ``published:`` that do not affect the measured value; ``where`` does if there is no quantity."""
 
 
@@ -48,7 +48,7 @@ class Measurement:
     @classmethod
     def made(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
         """The measurement for an entry."""
-        of = entry.model_dump(mode="json", exclude=set(SAID), exclude_none=True)
+        of = entry.model_dump(mode="json", exclude=set(COMMENT_KEYS), exclude_none=True)
         return cls({**of, "quantity": entry.quantity or entry.where}, words, value)
 
     @property
@@ -110,13 +110,13 @@ def ran_into(folder: Path) -> Ran | None:
     of_row = manifest.get("semantics_version") == SEMANTICS_VERSION and changes in (changes_of(True), changes_of(False))
     if not of_row or status in (RunStatus.RUNNING, RunStatus.INTERRUPTED):
         return None
-    said = read_row(folder / "config.yaml", not changes, folder.name)
-    values = zip(said.published, manifest.get("published", []), strict=False)
+    row_file = read_row(folder / "config.yaml", not changes, folder.name)
+    values = zip(row_file.published, manifest.get("published", []), strict=False)
     measured = {decides(entry): Measurement.made(entry, row["scenario"], row["measured"]) for entry, row in values}
     note = manifest.get("row", {})
     problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
     return Ran(
-        folder.name, not changes, manifest.get("finished", ""), said.fingerprint, note.get("machine", ""),
+        folder.name, not changes, manifest.get("finished", ""), row_file.fingerprint, note.get("machine", ""),
         note.get("cpu_s", 0.0), list(measured.values()), problem=problem, code=CODES.get(status, FAILED),
     )  # fmt: skip
 

@@ -31,8 +31,8 @@ def is_finished(file: Path, folder: Path, full: bool) -> bool:
     ran = ran_into(folder) if done else None
     if ran is None or ran.full != full:
         return False
-    said = read_row(file, full)
-    return fits(ran, said) and said.outputs == read_row(folder / "config.yaml", full).outputs
+    row_file = read_row(file, full)
+    return fits(ran, row_file) and row_file.outputs == read_row(folder / "config.yaml", full).outputs
 
 
 def run_row(
