@@ -52,7 +52,7 @@ def reject_misplaced_keys(draft: Draft) -> None:
 
 def _why_not(key: str, experiment: str) -> str:
     if key in ("traffic", "loads"):
-        return f"is not for experiment: {experiment}: its program says who sends what to whom, and when"
+        return f"is not for experiment: {experiment}: its program defines the traffic"
     return f"is not for experiment: {experiment}"
 
 
@@ -67,7 +67,7 @@ def messages_of(draft: Draft, tick_ns: float | None, full_packets: bool) -> Mess
     """
     messages = draft.config.messages
     if tick_ns is None:
-        problem = "is missing: a program computes in nanoseconds, so a flit (messages.flit_bytes) must take some"
+        problem = "is missing: a program computes in nanoseconds, so a flit (messages.flit_bytes) needs a duration"
         draft.reject("switching.flit_ns", problem)
         return None
     tick = Fraction(repr(tick_ns))

@@ -113,7 +113,7 @@ def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSp
     if not isinstance(spec, AlgorithmSpec):
         return None
     if config.root >= max(topology.hosts, 1):
-        draft.reject("collective.root", f"is no rank: there are {topology.hosts}")
+        draft.reject("collective.root", f"must be below {topology.hosts}, the number of ranks")
         return None
     if topology.hosts < 2:
         draft.reject("topology", "has fewer than two ranks")

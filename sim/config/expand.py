@@ -203,9 +203,7 @@ def _sweep(node: Node, path: KeyPath, errors: list[Diagnostic]) -> list[tuple[No
         return []
     for other in node.value:
         if other != "sweep":
-            errors.append(
-                Diagnostic(node.value[other].where, f"{key}.{other}", "", "a sweep stands alone in its mapping")
-            )
+            errors.append(Diagnostic(node.value[other].where, f"{key}.{other}", "", "is not allowed beside sweep"))
     if not options.is_list or not options.value:
         problem = "must be a list of values, {from, to, step} or {from, to, per_decade}"
         errors.append(Diagnostic(options.where, f"{key}.sweep", show(options.plain()), problem))

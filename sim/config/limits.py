@@ -35,7 +35,7 @@ def reject_too_large(draft: ConfigDocument, key: str, needed: int) -> bool:
     """Whether the needed bytes exceed the memory; then the key that causes it is rejected."""
     available = machine_bytes()
     if needed > available:
-        draft.reject(key, f"would take about {_shown(needed)} of memory; there are {_shown(available)}")
+        draft.reject(key, f"needs about {_shown(needed)} of memory; {_shown(available)} are available")
     return needed > available
 
 

@@ -138,19 +138,17 @@ class ChoiceConfig(Section):
 
 
 class PublishedConfig(Section):
-    """A published number to compare with; see ``flitlab.sim.experiment.published``.
+    """A published value for comparison; see ``flitlab.sim.experiment.published``.
 
-    where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
-    scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
-    all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
-    per: a swept key; what is divided by ``relative_to`` is found for each of its values apart, then ``over`` is taken
-    of the ratios. among: a comparison that leaves only the scenarios where it holds.
-    tolerance: absolute, or ``5%``. claim: ``order`` where the publication speaks in words (*almost the same*), which
-    ``value`` and ``tolerance`` put into numbers, ``number`` otherwise; by default ``order`` of whatever is compared
-    other than ``about`` and of quantities that hold or do not. cause: why a measured value that differs does so, a
-    ``slip`` of the publication, or a ``setting`` that it does not give; ``why`` has the evidence. comparable: whether
-    the two are the same thing at all; if not, ``why`` says what is different. tried: experiments to find out why they
-    differ.
+    where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent. scenario, relative_to: a
+    label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum, all matching scenarios
+    (``{n: [64, 256]}`` matches both), without ``scenario`` all of them. per: a swept key; the ratio to ``relative_to``
+    is taken for each of its values, then ``over`` aggregates the ratios. among: a comparison; scenarios where it does
+    not hold are omitted. tolerance: absolute, or ``5%``. claim: ``order`` if the publication uses words (*almost the
+    same*), which ``value`` and ``tolerance`` express in numbers, else ``number``; by default ``order`` for comparisons
+    and for ``compare`` other than ``about``. cause: of a difference: a ``slip`` of the publication, or a ``setting``
+    that it omits; ``why`` has the evidence. comparable: whether the quantities are the same at all; if not, ``why`` has
+    the difference. tried: experiments on the cause of a difference.
     """
 
     where: Words

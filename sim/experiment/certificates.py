@@ -219,7 +219,7 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
     try:
         cases = read(folder / CONFIGURATION, trust_plugins=trust_plugins).cases
     except ConfigError as error:
-        raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.errors))}") from None
+        raise _WrongError(CONFIGURATION, f"is invalid: {'; '.join(map(str, error.errors))}") from None
     numbers = [listed.scenario for listed in index.scenarios]
     if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
@@ -228,10 +228,12 @@ def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
         configured = ScenarioEntry.of(listed.scenario, case.label, case.instance)
         differing = [name for name in type(listed).model_fields if getattr(listed, name) != getattr(configured, name)]
         if differing:
-            raise _WrongError(INDEX, f"scenario {listed.label}: the configuration gives another {differing[0]}")
+            raise _WrongError(INDEX, f"scenario {listed.label}: the configuration has another {differing[0]}")
     for entry in index.certificates:
         if not entry.scenarios or not set(entry.scenarios) <= set(numbers):
-            raise _WrongError(INDEX, f"{entry.file} is said to be for the scenarios {entry.scenarios}")
+            raise _WrongError(
+                INDEX, f"{entry.file} is listed for the scenarios {entry.scenarios}, which are not all there"
+            )
     return cases
 
 
@@ -245,7 +247,7 @@ def _check_hash(folder: Path, name: str, expected: str) -> None:
     except OSError as error:
         raise _WrongError(name, f"cannot be read: {error.strerror or error}") from None
     if digest != expected:
-        raise _WrongError(name, "is not the file that the index names: its SHA-256 is another")
+        raise _WrongError(name, "is not the file of the index: its SHA-256 differs")
 
 
 def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
@@ -267,7 +269,7 @@ def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequen
         collectives = _configured(cases[number], instance, saved)
         if collectives is None:
             yield Verdict(
-                entry.file, entry_of_scenario, saved, problem=f"the configuration asks for no such row, {_row(saved)}"
+                entry.file, entry_of_scenario, saved, problem=f"the configuration has no such row: {_row(saved)}"
             )
             continue
         identity = (entry_of_scenario.topology, entry_of_scenario.traffic, entry_of_scenario.routes, *collectives)

@@ -227,11 +227,11 @@ def _forward_result(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
     try:
         answer.set_result(pickle.loads(future.result()))
     except KilledWorker as error:
-        answer.set_result(Outcome(problem=f"its worker died again and again (out of memory?): {error}"))
+        answer.set_result(Outcome(problem=f"its worker died repeatedly (out of memory?): {error}"))
     except ClusterError as error:
         answer.set_exception(error)
     except CancelledError:
-        answer.set_exception(ClusterError("the scheduler has gone"))
+        answer.set_exception(ClusterError("the connection to the scheduler is lost"))
     except Exception as error:
         answer.set_exception(ClusterError(f"{type(error).__name__}: {error}"))
 

@@ -219,7 +219,7 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     text = yaml_text(resolved)
     changed = _changed(store.folder, resolved, text)
     if changed and store.shared:
-        raise StoreError(f"holds another configuration, of which shards may be running: {_difference_text(changed)}")
+        raise StoreError(f"has another configuration, whose shards may be running: {_difference_text(changed)}")
     if changed:
         _remove_outdated(store, before)
         before = {}
@@ -242,7 +242,7 @@ def yaml_text(value: Any) -> str:
     return text
 
 
-OLD_RESULTS_NOTE = "results that it asks for are used, all others stay in their files and are not shown"
+OLD_RESULTS_NOTE = "stored results of it are reused; all others stay in their files and are not shown"
 
 MAX_LISTED = 8
 """Differences of configurations that are listed; further ones are counted."""

@@ -268,7 +268,7 @@ def test_saved_certificates_are_verified_and_false_ones_are_not(config, tmp_path
     first, second = (saved / row["file"] for row in rows if row["ceiling"] == "mcf")
     second.write_bytes(first.read_bytes())
     assert main(["ceilings", "--verify", str(saved)]) == 3
-    assert "is not the file that the index names: its SHA-256 is another" in capsys.readouterr().out
+    assert "is not the file of the index: its SHA-256 differs" in capsys.readouterr().out
     assert main(["ceilings", "--verify", str(tmp_path)]) == 2
     assert "holds no saved certificates" in capsys.readouterr().err
 

@@ -324,7 +324,7 @@ def test_an_estimate_says_how_much_and_of_what(config, monkeypatch):
     with pytest.raises(ConfigError) as caught:
         read(config, ["switching={vcs: 64, buffer_flits: 4096}"])
     assert str(caught.value) == (
-        "--set: switching.buffer_flits = 4096: would take about 117 MB of memory; there are 1 MB"
+        "--set: switching.buffer_flits = 4096: needs about 117 MB of memory; 1 MB are available"
     )
 
 
