@@ -35,18 +35,18 @@ MAX_TICKS = 2**62
 
 def reject_misplaced_keys(draft: Draft) -> None:
     """Reject keys and switching modes that the experiment does not have."""
-    discipline = draft.discipline
+    switching_mode = draft.discipline
     if draft.runs_program:
         for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
             draft.reject(key, _why_not(key, draft.experiment))
-        if discipline is not None and not discipline.programs:
+        if switching_mode is not None and not switching_mode.programs:
             draft.reject("switching.mode", f"is not for experiment: {draft.experiment}")
     for experiment, keys in EXPERIMENT_KEYS.items():
         for key in filter(draft.has_value, keys if draft.experiment not in experiment.split(" or ") else ()):
             draft.reject(key, f"is for experiment: {experiment}")
     if draft.runs_program:
         return
-    if discipline is not None and discipline.counts is None:
+    if switching_mode is not None and switching_mode.counts is None:
         draft.reject("switching.mode", "is for experiment: application")
 
 

@@ -123,7 +123,7 @@ class Builder:
             validate_loads(draft, components.traffic, components.source)
         if not counts_flows(draft):
             is_run_too_long(draft)
-        return self._with_discipline(draft, components, spec, before)
+        return self._with_switching_mode(draft, components, spec, before)
 
     def _for_application(self, draft: Draft, components: Components, spec: SwitchingSpec, before: int) -> Built | None:
         """The scenario of a program on the hosts."""
@@ -201,7 +201,9 @@ class Builder:
         assert components.topology is not None
         source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
         traffic = traffic_of(ranks.program, ranks.host, components.topology)
-        built = self._with_discipline(draft, replace(components, traffic=traffic, source=source), spec, before, ranks)
+        built = self._with_switching_mode(
+            draft, replace(components, traffic=traffic, source=source), spec, before, ranks
+        )
         max_ticks = draft.config.measure.max_ticks
         own = {
             "loads": None, "messages": plain_messages(draft.config.messages, counts_flows(draft)),
@@ -209,7 +211,7 @@ class Builder:
         }  # fmt: skip
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 
-    def _with_discipline(
+    def _with_switching_mode(
         self, draft: Draft, components: Components, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
     ) -> Built | None:
         """The scenario in its switching mode; None if there are more errors than ``before``."""
@@ -221,36 +223,36 @@ class Builder:
         )
         assert topology is not None
         transport = transport_of(draft) if counts_flows(draft) else None
-        discipline, certificate = self._discipline(draft, components, spec, transport, before)
-        if discipline is None or traffic is None or source is None or len(draft.errors) > before:
+        switching_mode, certificate = self._build_switching_mode(draft, components, spec, transport, before)
+        if switching_mode is None or traffic is None or source is None or len(draft.errors) > before:
             return None
         timeline = None
         if routes is not None:
-            timeline = timeline_of(draft, components, topology, routes, discipline, spec.tick_ns)
+            timeline = timeline_of(draft, components, topology, routes, switching_mode, spec.tick_ns)
         if len(draft.errors) > before:
             return None
         instance = Instance(topology, traffic, routes)
-        work = source if ranks is None else ranks.workload(draft, topology, discipline)
-        validate_start(draft, instance, discipline, work, timeline)
+        work = source if ranks is None else ranks.workload(draft, topology, switching_mode)
+        validate_start(draft, instance, switching_mode, work, timeline)
         if len(draft.errors) > before:
             return None
-        validate_window(draft, discipline, topology)
+        validate_window(draft, switching_mode, topology)
         if not counts_flows(draft):
-            is_simulation_too_large(draft, topology, discipline, source.flits)
+            is_simulation_too_large(draft, topology, switching_mode, source.flits)
         if routes is None or len(draft.errors) > before:
             return None
-        for warning in discipline.doubts(topology, routes, source.flits[0]):
+        for warning in switching_mode.doubts(topology, routes, source.flits[0]):
             draft.warn(warning.key or "switching", str(warning))
-        scenario = Scenario(instance, discipline, work, timeline)
+        scenario = Scenario(instance, switching_mode, work, timeline)
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
-        plain = {**_resolved(draft, components), "switching": discipline.plain(spec.tick_ns)}
+        plain = {**_resolved(draft, components), "switching": switching_mode.plain(spec.tick_ns)}
         if transport is not None:
-            in_force = getattr(discipline, "transport", transport)
-            plain |= plain_flows(draft, components.plain["routing"], in_force, not discipline.endless)
+            in_force = getattr(switching_mode, "transport", transport)
+            plain |= plain_flows(draft, components.plain["routing"], in_force, not switching_mode.endless)
         plain |= plain_timeline(draft, timeline)
         return Built(components.build_topology, [], instance, scenario, certificate, plain, timeline=timeline)
 
-    def _discipline(
+    def _build_switching_mode(
         self, draft: Draft, components: Components, spec: SwitchingSpec, transport: TransportSpec | None, before: int
     ) -> tuple[Discipline | None, str]:
         """The switching mode in force and its deadlock certificate; None if it is invalid or a component is missing."""
@@ -273,15 +275,15 @@ class Builder:
         has_errors: whether errors were found before; then a failure to build is not reported.
         """
         try:
-            discipline = spec.build(setting)
-            refuse_other(discipline, Discipline)
-            check_runs(discipline)
+            switching_mode = spec.build(setting)
+            refuse_other(switching_mode, Discipline)
+            check_runs(switching_mode)
         except Exception as error:  # a third-party switching mode may raise anything
             if not has_errors:
                 reject_build_error(error, "switching", draft)
             return None, ""
         try:
-            return discipline.certified(setting.topology, setting.routes, self._certify)
+            return switching_mode.certified(setting.topology, setting.routes, self._certify)
         except Exception as error:  # a third-party routing, too
             in_switching = isinstance(error, SpecError) and error.key in type(spec).model_fields
             reject_build_error(error, "switching" if in_switching else "routing", draft)
@@ -317,11 +319,11 @@ class _Ranks:
     notes: dict[str, Any]
     messages: Messages | None
 
-    def workload(self, draft: Draft, topology: Topology, discipline: Discipline) -> Workload:
+    def workload(self, draft: Draft, topology: Topology, switching_mode: Discipline) -> Workload:
         config = draft.config.messages
         messages = self.messages
         if messages is None:
-            messages = discipline.messages(
+            messages = switching_mode.messages(
                 topology, rendezvous_of(config), config.overhead_ns, config.buffered, config.confirmed
             )
         return Workload(self.program, self.host, messages, self.notes)

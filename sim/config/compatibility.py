@@ -62,13 +62,13 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
 
 
 def validate_start(
-    draft: Draft, instance: Instance, discipline: Discipline, work: Source | Workload, timeline: Timeline | None
+    draft: Draft, instance: Instance, switching_mode: Discipline, work: Source | Workload, timeline: Timeline | None
 ) -> None:
     """Reject a scenario that no run can start with. timeline: None for a static network."""
     load, seed = max(draft.config.load_list, default=LONG_LIVED_LOAD), draft.config.seeds[0]
     changes = () if timeline is None else (timeline,)
     try:
-        discipline.check(instance, work, load, seed, *changes)
+        switching_mode.check(instance, work, load, seed, *changes)
     except SpecError as error:
         draft.reject(path_of_event(draft, error.key or "switching"), str(error), error.choices)
     except Exception as error:  # a third-party transport may raise anything

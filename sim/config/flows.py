@@ -74,31 +74,31 @@ def window_of(draft: Draft) -> tuple[float, float] | None:
     return measure.measured(draft.source is not None and draft.source.sizes is not None)
 
 
-def validate_window(draft: Draft, discipline: Discipline, topology: Topology) -> None:
+def validate_window(draft: Draft, switching_mode: Discipline, topology: Topology) -> None:
     """Reject a window that is too short for a packet, and a failure after the run.
 
     Warn of flows that never start, and of timeouts that never expire.
     """
     window = window_of(draft)
-    if not isinstance(discipline, InBytes) or window is None:
+    if not isinstance(switching_mode, InBytes) or window is None:
         return
-    tick_ns = discipline.tick_ns(topology, None)
+    tick_ns = switching_mode.tick_ns(topology, None)
     assert tick_ns is not None  # a tick is defined by the fastest channel
-    least_s = discipline.crossing(topology)[1] * float(tick_ns) / 1e9
+    least_s = switching_mode.crossing(topology)[1] * float(tick_ns) / 1e9
     if window[1] - window[0] < least_s:
         key = "measure.window" if draft.config.measure.window is not None else "measure.seconds"
         problem = f"{window[1] - window[0]:g} s are measured; a packet takes at least {least_s:.3g} s to its host"
         draft.reject(key, problem)
-    if not isinstance(discipline, Datagram):
+    if not isinstance(switching_mode, Datagram):
         return
-    transport, end_ms = discipline.transport, window[1] * 1e3
-    if discipline.failures is not None and discipline.failures.at_ms >= end_ms:
+    transport, end_ms = switching_mode.transport, window[1] * 1e3
+    if switching_mode.failures is not None and switching_mode.failures.at_ms >= end_ms:
         draft.reject("switching.link_failures.at_ms", f"is after the end of the run, {end_ms:g} ms")
     start_ms: float = transport.start_ms or 0.0
     ends = f"the run ends after {end_ms:g} ms"
     if start_ms > end_ms:
         draft.warn("transport.start_ms", f"{ends}, and flows start up to {start_ms:g} ms: the later ones never start")
-    elif discipline.endless and start_ms > window[0] * 1e3 > 0:
+    elif switching_mode.endless and start_ms > window[0] * 1e3 > 0:
         problem = f"flows start up to {start_ms:g} ms, and the window starts at {window[0] * 1e3:g} ms"
         draft.warn("transport.start_ms", f"{problem}: until they start, they count as 0")
     for key, what, consequence in (

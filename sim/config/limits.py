@@ -44,13 +44,15 @@ def is_routing_too_large(draft: ConfigDocument, topology: Topology) -> bool:
     return reject_too_large(draft, "routing", BYTES_PER_PAIR * topology.switches**2)
 
 
-def is_simulation_too_large(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
+def is_simulation_too_large(
+    draft: Draft, topology: Topology, switching_mode: Discipline, flits: tuple[int, ...]
+) -> bool:
     """Whether buffers, calendar or batches of a point exceed the memory."""
     measure, ports = draft.config.measure, topology.channels + topology.hosts
-    key, packets = discipline.room(topology, min(flits))
+    key, packets = switching_mode.room(topology, min(flits))
     buffers = reject_too_large(draft, key, BYTES_PER_PACKET * packets)
     calendar = reject_too_large(
-        draft, "traffic.packet_flits", discipline.looks_ahead(topology, max(flits)) * (BYTES_PER_TICK + ports // 2)
+        draft, "traffic.packet_flits", switching_mode.looks_ahead(topology, max(flits)) * (BYTES_PER_TICK + ports // 2)
     )
     batches = 40 * (1 + measure.longest // measure.ticks)
     batch_means = reject_too_large(draft, "measure.max_ticks", batches * BYTES_PER_PAIR * (topology.hosts + 64))

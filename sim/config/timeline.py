@@ -58,7 +58,7 @@ def timeline_of(
     components: Components,
     topology: Topology,
     routes: Routes,
-    discipline: Discipline,
+    switching_mode: Discipline,
     flit_ns: float | None,
 ) -> Timeline | None:
     """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
@@ -67,13 +67,13 @@ def timeline_of(
     ----------
     draft, components: the configuration and its components.
     topology, routes: of the components.
-    discipline: the switching mode.
+    switching_mode: in force.
     flit_ns: nanoseconds of a flit, None if unknown.
     """
     if not draft.config.timeline:
         return None
-    if not discipline.changes:
-        problem = f"is not for mode {discipline.mode}, whose network is static; modes: {', '.join(changing())}"
+    if not switching_mode.changes:
+        problem = f"is not for mode {switching_mode.mode}, whose network is static; modes: {', '.join(changing())}"
         draft.reject("timeline", problem)
         return None
     if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:
@@ -82,23 +82,25 @@ def timeline_of(
     if BUDGET in draft.config.outputs.figures:
         draft.reject("timeline", "is not for budgets, which are of one network")
         return None
-    if discipline.counts == PACKETS and draft.runs_program:
-        problem = f"is not for programs in mode {discipline.mode}, where a message that loses a packet never arrives"
+    if switching_mode.counts == PACKETS and draft.runs_program:
+        problem = (
+            f"is not for programs in mode {switching_mode.mode}, where a message that loses a packet never arrives"
+        )
         draft.reject("timeline", f"{problem}; modes flow and datagram take both")
         return None
-    if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
+    if switching_mode.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
         draft.reject("timeline", "is not for a search, which needs a static network: list loads")
         return None
     try:
-        tick_ns = discipline.tick_ns(topology, flit_ns)
+        tick_ns = switching_mode.tick_ns(topology, flit_ns)
     except SpecError:
         return None  # rejected at the start of the run
     timeline = _build_timeline(draft, components, tick_ns)
     if timeline is None:
         return None
-    _reject_late_events(draft, timeline, discipline)
+    _reject_late_events(draft, timeline, switching_mode)
     try:
-        discipline.endures(timeline, routes)
+        switching_mode.endures(timeline, routes)
     except SpecError as error:
         draft.reject(path_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
@@ -146,11 +148,11 @@ def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | No
         return None
 
 
-def _reject_late_events(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
+def _reject_late_events(draft: Draft, timeline: Timeline, switching_mode: Discipline) -> None:
     """Reject events after the end of a run; the length of a program is unknown."""
     if draft.runs_program:
         return
-    if discipline.counts == PACKETS:
+    if switching_mode.counts == PACKETS:
         warmup, ticks = draft.config.measure.warmup, draft.config.measure.ticks
         ticks += 0 if warmup == "auto" else warmup
         for epoch in timeline.epochs:

@@ -59,8 +59,8 @@ def _busiest_ns(case: Case) -> float:
     remote = src_host != dst_host
     flits = total_flits(program.amount[send][remote], messages)
     most = max(float(np.bincount(ends[remote], flits).max(initial=0.0)) for ends in (src_host, dst_host))
-    discipline = scenario.switching
-    return most * discipline.weight(messages) * float(messages.tick_ns) * discipline.pace(scenario.topology)
+    switching_mode = scenario.switching
+    return most * switching_mode.weight(messages) * float(messages.tick_ns) * switching_mode.pace(scenario.topology)
 
 
 def slack_of_bound(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:

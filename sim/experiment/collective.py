@@ -73,10 +73,10 @@ class LowerBounds:
 
     def _latency(self, scenario: Scenario[Discipline, Workload]) -> Latency:
         """The delays of a scenario, which do not depend on sizes."""
-        discipline, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
-        key = (scenario.topology.content_hash, repr(discipline), unit)
+        switching_mode, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
+        key = (scenario.topology.content_hash, repr(switching_mode), unit)
         if key not in self._latencies:
-            self._latencies[key] = Latency.of(scenario.topology, discipline, unit)
+            self._latencies[key] = Latency.of(scenario.topology, switching_mode, unit)
         return self._latencies[key]
 
     def _bounds(self, collective: Collective) -> "Bounds":

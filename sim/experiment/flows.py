@@ -46,11 +46,13 @@ def mcf_columns(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, fl
 
 def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> dict[str, float]:
     """The column ``fct_ms_bound``, if messages are proportional to the demand and all have arrived."""
-    discipline, traffic = scenario.switching, scenario.traffic
-    assert isinstance(discipline, Spray)
+    switching_mode, traffic = scenario.switching, scenario.traffic
+    assert isinstance(switching_mode, Spray)
     amounts = traffic.pairs()[2]
-    is_uniform = discipline.sizes is not None and discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
-    if discipline.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
+    is_uniform = (
+        switching_mode.sizes is not None and switching_mode.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
+    )
+    if switching_mode.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
         return {}
     host_throughput = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
     return {"fct_ms_bound": 1000 * row["seconds"] * row["host_throughput"] / host_throughput}
