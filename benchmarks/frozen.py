@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.sim.cli.parser import commands
-from flitlab.sim.cli.quick import moment
+from flitlab.sim.cli.quick import short_study
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.json_schema import json_schema
 from flitlab.sim.config.study import Study, read
@@ -79,7 +79,7 @@ def frozen(only: str = "") -> Iterator[tuple[str, Any]]:
         try:
             study = read(path, quick=True)
         except ConfigError as error:
-            yield name, {"rejected": len(error.mistakes)}
+            yield name, {"rejected": len(error.errors)}
             continue
         engines = [study.engine]
         sizes = [case.scenario.topology.switches for case in study.cases if case.scenario is not None]
@@ -87,7 +87,7 @@ def frozen(only: str = "") -> Iterator[tuple[str, Any]]:
             engines.append("reference")
         for engine in engines:
             chosen = read(path, quick=True, engine=engine)
-            yield f"{name} {engine}", results_of(moment(chosen))
+            yield f"{name} {engine}", results_of(short_study(chosen))
 
 
 def _keys(schema: Any) -> Iterator[str]:

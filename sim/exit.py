@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit codes of every command, and how a run ended as its manifest says it."""
+"""Exit codes of all commands, and the status of a run in its manifest."""
 
 from enum import StrEnum
 
 OK = 0
-"""All is done."""
+"""All done."""
 
 FAILED = 1
-"""Some of it could not be computed."""
+"""Some results could not be computed."""
 
 BAD = 2
-"""The configuration, or the way the command was called, is wrong; nothing was computed."""
+"""The configuration or the command line is wrong; nothing was computed."""
 
 CHECK_FAILED = 3
-"""A simulation passed a ceiling, the two engines disagree, or a certificate does not prove what it claims."""
+"""A simulation exceeded a ceiling, the engines disagree, or a certificate does not prove its claim."""
 
 INTERNAL = 70
-"""An unexpected error: a fault of flitlab, or memory, threads or open files ran out (``EX_SOFTWARE``)."""
+"""An unexpected error: a bug in flitlab, or no memory, threads or open files left (``EX_SOFTWARE``)."""
 
 INTERRUPTED = 130
-"""Interrupted by Ctrl-C; the same command goes on from there. A command that SIGTERM has ended returns 143."""
+"""Interrupted by Ctrl-C; the same command resumes. A command that SIGTERM ended returns 143."""
 
 
 BROKEN_PIPE = 141
-"""The reader of the output has left before its end, as ``head`` does."""
+"""The reader of the output closed it early, as ``head`` does."""
 
 
 class RunStatus(StrEnum):
-    """``status`` in the manifest of a run."""
+    """The ``status`` in the manifest of a run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -37,6 +37,6 @@ class RunStatus(StrEnum):
 
     @classmethod
     def of(cls, code: int) -> "RunStatus":
-        """What an exit code says of a run."""
+        """The status that belongs to an exit code."""
         ends = {OK: cls.DONE, FAILED: cls.SOME_FAILED, CHECK_FAILED: cls.CHECK_FAILED, INTERRUPTED: cls.INTERRUPTED}
         return ends[code]

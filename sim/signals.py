@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT (Ctrl-C) and SIGTERM (a batch system's time limit): both end a command, which can be resumed.
+"""SIGINT (Ctrl-C) and SIGTERM (the time limit of a batch system): both end a command, which can be resumed.
 
-The first signal raises ``KeyboardInterrupt`` in the main thread, and what is in progress ends in order: results are
-kept, worker processes are ended. Python delivers a signal only between its own instructions, so that a solver or a
-compiled kernel would delay it; :func:`watchdog` therefore ends the process after :data:`GRACE` seconds in any case.
-Imports nothing heavy.
+The first signal raises ``KeyboardInterrupt`` in the main thread, and the command ends in order: results are kept,
+worker processes are ended. Python delivers signals only between its own instructions, so a solver or a compiled kernel
+delays them; :func:`watchdog` therefore ends the process after :data:`GRACE` seconds. Imports nothing heavy.
 """
 
 import os
@@ -22,11 +21,11 @@ from flitlab.models.files import remove_unfinished
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 GRACE = 2.0
-"""Seconds between the first signal and the end of a process that does not end by itself."""
+"""Seconds from the first signal until the process is ended by force."""
 
 
 class _State:
-    """Handlers of signals belong to the process, and so does this. deferred: blocks that postpone signals."""
+    """Signal handlers are global to the process, so is their state. deferred: nested blocks that postpone signals."""
 
     received: list[int] | None = None
     deferred: int = 0
@@ -36,16 +35,16 @@ class _State:
 def interruptible(received: list[int] | None = None, stays: bool = False) -> Iterator[list[int]]:
     """Let the first SIGINT or SIGTERM within the block raise ``KeyboardInterrupt``; later ones are only recorded.
 
-    A block within another one adds nothing, nor does one outside of the main thread, where no signal arrives.
+    A nested block has no effect, nor has one outside of the main thread, where no signal arrives.
 
     Parameters
     ----------
-    received: the list of received signals, by default one of its own.
-    stays: whether signals are recorded after the block, too, since the process is about to end.
+    received: list for the received signals; by default a new one.
+    stays: whether signals are still recorded after the block, because the process is about to end.
 
-    Returns
-    -------
-    The signals received so far.
+    Yields
+    ------
+    The list of the signals received so far.
     """
     received = [] if received is None else received
     if _State.received is not None or threading.current_thread() is not threading.main_thread():
@@ -67,7 +66,7 @@ def interruptible(received: list[int] | None = None, stays: bool = False) -> Ite
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Postpone what a signal raises to the end of the block, so that files and processes are not left half-done."""
+    """Postpone ``KeyboardInterrupt`` to the end of the block, so that files and processes are not left half-done."""
     with interruptible() as received:
         known = len(received)
         _State.deferred += 1
@@ -81,9 +80,9 @@ def deferring() -> Iterator[None]:
 
 @contextmanager
 def starting_processes() -> Iterator[None]:
-    """Postpone signals, and let processes that the block starts ignore SIGINT from their first instruction on.
+    """Postpone signals, and let processes started in the block ignore SIGINT from their first instruction.
 
-    A terminal sends it to all processes of a command; it is the main one that handles it.
+    A terminal sends SIGINT to all processes of a command; the main process handles it.
     """
     with deferring():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -104,13 +103,13 @@ def _receive(number: int, _: object) -> None:
 
 @contextmanager
 def watchdog(stays: bool) -> Iterator[None]:
-    """End the process :data:`GRACE` seconds after a signal that was received within the block, unless the block ends.
+    """End the process :data:`GRACE` seconds after a signal within the block, unless the block ends before.
 
-    The exit code is that of :func:`exit_code`. Worker processes are killed, and files that are being written removed.
+    The exit code is that of :func:`exit_code`. Worker processes are killed, and unfinished files removed.
 
     Parameters
     ----------
-    stays: whether the process is ended after the block, too, where threads of a solver may keep it.
+    stays: whether the process is ended after the block, too, where threads of a solver may keep it alive.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -149,12 +148,12 @@ def _end(number: int) -> None:
             child.kill()
     remove_unfinished()
     show_cursor = "\x1b[?25h" if os.isatty(2) else ""
-    os.write(2, f"{show_cursor}simrun: interrupted; the same command goes on from what is done\n".encode())
+    os.write(2, f"{show_cursor}simrun: interrupted; the same command resumes\n".encode())
     os._exit(exit_code(number))
 
 
 def exit_code(number: int) -> int:
-    """Exit code of a command that a signal has ended, as shells have it.
+    """Exit code of a command that a signal ended, by the convention of shells.
 
     >>> exit_code(signal.SIGINT), exit_code(signal.SIGTERM)
     (130, 143)
@@ -164,7 +163,7 @@ def exit_code(number: int) -> int:
 
 @contextmanager
 def quiet_interruptions() -> Iterator[None]:
-    """Keep Python from reporting an interruption that was raised where nothing can catch it, as in ``__del__``."""
+    """Suppress the report of an interruption that cannot be caught, as in ``__del__``."""
     hook = sys.unraisablehook
 
     def report(dropped: Any) -> None:

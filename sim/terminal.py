@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts on a terminal: labels and notes of files that others wrote must not control it."""
+"""Text for a terminal: labels and notes from files of others must not control it."""
 
 import re
 import sys
 
-LONGEST_LABEL = 80
+MAX_LABEL_LENGTH = 80
 """Characters of a label that are shown."""
 
 _CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""Escape sequences of ECMA-48: control sequences, operating system commands, and those of two characters."""
+"""Escape sequences of ECMA-48: control sequences, operating system commands, and two-character sequences."""
 
 
 def printable(text: str) -> str:
-    """A text on one line without what a terminal obeys: escape sequences, control characters, marks of direction.
+    """The text on one line, without escape sequences, control characters and direction marks.
 
     >>> printable("a\\x1b[31mb\\nc\\u202ed\\u00a0e")
     'ab cd e'
@@ -22,22 +22,22 @@ def printable(text: str) -> str:
 
 
 def shown_label(text: str) -> str:
-    """A label as it is shown: printable, and cut to :data:`LONGEST_LABEL` characters.
+    """A label, printable and truncated to :data:`MAX_LABEL_LENGTH` characters.
 
     >>> shown_label("x" * 100) == "x" * 79 + "…", shown_label("tab\\tb")
     (True, 'tab b')
     """
     text = printable(text)
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
 
 
 def say(*lines: str) -> None:
-    """Lines on stdout, printable."""
+    """Print lines to stdout, made printable."""
     for line in lines:
         print(printable(line))
 
 
 def complain(*lines: str) -> None:
-    """Lines on stderr, printable."""
+    """Print lines to stderr, made printable."""
     for line in lines:
         print(printable(line), file=sys.stderr)

@@ -103,7 +103,7 @@ class Experiment:
         Raises
         ------
         ConfigError
-            With everything that is wrong, one line each; ``mistakes`` has them one by one.
+            With everything that is wrong, one line each; ``errors`` has them one by one.
         """
         changes = dict(sets or {}) | {key.replace("__", "."): value for key, value in overrides.items()}
         whole = configuration(source) if isinstance(source, Mapping) else None

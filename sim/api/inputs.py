@@ -18,8 +18,8 @@ from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.topology.validation import topology_errors
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.validation import error_texts
-from flitlab.sim.config.compose import DEEPEST
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.compose import MAX_DEPTH
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.keys import SECTIONS
 
 
@@ -80,8 +80,8 @@ def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
         return value.tolist() if value.dtype.itemsize <= 8 else plain(list(value), key)
     if any(value is one for one in parents):
         raise _value_error(key, "contains itself")
-    if len(parents) > DEEPEST:
-        raise _value_error(key.partition(".")[0].partition("[")[0], f"is nested more than {DEEPEST} deep")
+    if len(parents) > MAX_DEPTH:
+        raise _value_error(key.partition(".")[0].partition("[")[0], f"is nested more than {MAX_DEPTH} deep")
     inside = (*parents, value)
     if isinstance(value, Mapping):
         return {str(name): plain(item, f"{key}.{name}".lstrip("."), inside) for name, item in value.items()}
@@ -93,7 +93,7 @@ def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
 
 
 def _value_error(key: str, problem: str) -> ConfigError:
-    return ConfigError([Mistake("configuration", key, "", problem)])
+    return ConfigError([Diagnostic("configuration", key, "", problem)])
 
 
 def component(category: str, value: Any, topology: Any = None) -> Any:
@@ -131,7 +131,7 @@ def component(category: str, value: Any, topology: Any = None) -> Any:
         return value
     taken = {"topology": ", a Topology, a networkx graph", "traffic": ", a Traffic, a square matrix, a data frame"}
     problem = f"is a {type(value).__name__}; must be a name, a mapping{taken.get(category, '')} or a specification"
-    raise ConfigError([Mistake("configuration", category, "", problem)])
+    raise ConfigError([Diagnostic("configuration", category, "", problem)])
 
 
 def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | None:
@@ -145,11 +145,11 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
         try:
             value = Topology.from_networkx(value, pair_directions=bool(pair_directions))
         except ValueError as error:
-            raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
+            raise ConfigError([Diagnostic("configuration", "topology", "", str(error))]) from None
     if not isinstance(value, Topology):
         return None
     if texts := error_texts(topology_errors(value)):
-        raise ConfigError([Mistake("configuration", "topology", "", text) for text in texts])
+        raise ConfigError([Diagnostic("configuration", "topology", "", text) for text in texts])
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
 
 
@@ -160,7 +160,7 @@ def _with_keys(value: Mapping[str, Any]) -> dict[str, Any]:
         "kind", "file"
     ) != "file":
         problem = "graph must be a networkx graph or a Topology, and kind file or left out"
-        raise ConfigError([Mistake("configuration", "topology", "", problem)])
+        raise ConfigError([Diagnostic("configuration", "topology", "", problem)])
     return {"kind": "file", "text": json_text(graph), **keys}
 
 
@@ -183,7 +183,7 @@ def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
         return None
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
-        raise ConfigError([Mistake("configuration", "traffic", "", problem)])
+        raise ConfigError([Diagnostic("configuration", "traffic", "", problem)])
     if isinstance(value, np.ma.MaskedArray):
         raise _value_error("traffic", "is a masked array: fill in its masked entries")
     if value.dtype.kind not in "biuf":
@@ -246,4 +246,4 @@ def _level(matrix: "scipy.sparse.csr_array", topology: Any) -> str:
     if size == graph.switches:
         return "switch"
     problem = f"a matrix of {size}; there are {graph.hosts} hosts and {graph.switches} switches"
-    raise ConfigError([Mistake("configuration", "traffic", "", problem)])
+    raise ConfigError([Diagnostic("configuration", "traffic", "", problem)])

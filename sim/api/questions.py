@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.closest_match import closest_match
 from flitlab.sim.api.experiment import Experiment
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 
 if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
@@ -175,4 +175,4 @@ def ceiling(
 
 
 def _ceiling_error(kind: str, problem: str) -> ConfigError:
-    return ConfigError([Mistake("configuration", "ceilings[0]", kind, problem)])
+    return ConfigError([Diagnostic("configuration", "ceilings[0]", kind, problem)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``simrun``. Every command is one file; what it needs is imported when it runs."""
+"""The command line ``simrun``. Every command is one file, imported when it runs."""
 
 import atexit
 import io
@@ -12,10 +12,10 @@ from flitlab.sim.signals import exit_code, interruptible, quiet_interruptions, w
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs ``simrun`` with the given arguments (default: those of the process); returns the exit code.
+    """Run ``simrun`` with the arguments (default: those of the process); returns the exit code.
 
     0 done, 1 some points failed, 2 bad configuration or usage, 3 a ceiling or engine-agreement check failed, 70 an
-    unexpected error, 130 interrupted and resumable (143 by SIGTERM), 141 the reader of the output has left.
+    unexpected error, 130 interrupted and resumable (143 by SIGTERM), 141 the reader of the output closed it.
     """
     is_process = arguments is None
     output = _open_streams() if is_process else None
@@ -51,7 +51,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run(arguments: list[str], received: list[int]) -> int:
-    """Carries out a command; the exit code, whatever goes wrong. received: the signals so far.
+    """Run a command; returns the exit code, whatever fails. received: the signals so far.
 
     Raises ``KeyboardInterrupt``.
     """
@@ -65,7 +65,7 @@ def _run(arguments: list[str], received: list[int]) -> int:
         code: int = options.run(options)
     except Exception as error:
         return _interrupted() if received else report(error)
-    # where a kernel is being compiled, Python drops the interruption, and something else fails
+    # during the compilation of a kernel, Python drops the interruption, and another error follows
     return _interrupted() if received and code not in (OK, INTERRUPTED) else code
 
 
@@ -75,12 +75,12 @@ def _interrupted() -> int:
 
 
 class _Output(io.FileIO):
-    """Standard output. Once it fails, what is printed is dropped, so that a command still ends with its own files."""
+    """Standard output. After a failure output is discarded, so that the command still completes its files."""
 
     error: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Writes, or drops, bytes."""
+        """Write bytes, or discard them after a failure."""
         if self.error is None:
             try:
                 return super().write(data)
@@ -89,20 +89,20 @@ class _Output(io.FileIO):
         return memoryview(data).nbytes
 
     def exit_code(self) -> int:
-        """Writes what has been printed; the exit code of a command that did all but that."""
+        """Flush the output; returns the exit code for its failures."""
         sys.stdout.flush()
         if self.error is None:
             return OK
-        if isinstance(self.error, BrokenPipeError):  # the reader of our output has seen enough
+        if isinstance(self.error, BrokenPipeError):  # the reader closed it early
             return BROKEN_PIPE
         print(f"simrun: standard output: {self.error.strerror}", file=sys.stderr)
         return FAILED
 
 
 def _open_streams() -> _Output | None:
-    """Puts our own standard output in place of Python's, None if it is closed.
+    """Replace Python's standard output by our own; None if it is closed.
 
-    Streams that are closed are opened, so that no other file gets their number and what is printed there.
+    Closed streams are opened, so that no other file gets their number and their output.
     """
     for number in range(3):
         try:
@@ -122,7 +122,7 @@ def _open_streams() -> _Output | None:
 
 
 def _escape_characters() -> None:
-    """Lets what a terminal, or a pipe, cannot show be printed as an escape instead of ending the command."""
+    """Print characters that the stream cannot encode as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) in ("strict", "surrogateescape") and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.budgets import print_budgets, said
+from flitlab.sim.cli.budgets import budget_text, print_budgets
 from flitlab.sim.cli.common import print_json, say, study_of
 from flitlab.sim.cli.processors import jobs_of
-from flitlab.sim.cli.run import draw, explain, refused
+from flitlab.sim.cli.run import draw, explain, report_store_error
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.runner import Report
@@ -19,7 +19,7 @@ from flitlab.sim.report.folder.budget import TABLES, Ladder, ladders_of_files
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures where the throughput of each scenario goes, and prints it."""
+    """Measure the loss budget of each scenario, and print it."""
     study = study_of(options, experiment=BUDGET)
     if study is None:
         return BAD
@@ -27,25 +27,28 @@ def run(options: argparse.Namespace) -> int:
     try:
         report = run_study(study, folder, jobs_of(options, study), threads=options.threads)
     except StoreError as error:
-        return refused(error, options.file, folder)
+        return report_store_error(error, options.file, folder)
     draw(report)
-    found = ladders_of_files(report.tables)
+    budgets = ladders_of_files(report.tables)
     if options.json:
-        print_json(_document(report, found))
+        print_json(_document(report, budgets))
     else:
-        print_budgets(found)
+        print_budgets(budgets)
         say(f"results in {report.folder}")
     explain(report)
     return report.exit_code
 
 
-def _document(report: Report, found: Sequence[Ladder]) -> dict[str, Any]:
+def _document(report: Report, budgets: Sequence[Ladder]) -> dict[str, Any]:
     tables = {name: report.tables.get(f"{name}.csv", []) for name in TABLES}
-    rungs = [row for row in tables["budget"] if row["kind"] != "omitted"]
-    out = [{"scenario": one.scenario, "rung": rung, "why": why} for one in found for rung, why in one.left_out.items()]
+    levels = [row for row in tables["budget"] if row["kind"] != "omitted"]
+    out = [
+        {"scenario": one.scenario, "rung": level, "why": why} for one in budgets for level, why in one.left_out.items()
+    ]
     return {
-        "name": report.study.name, "folder": str(report.folder), "exit_code": report.exit_code, "rungs": rungs,
+        "name": report.study.name, "folder": str(report.folder), "exit_code": report.exit_code, "rungs": levels,
         "parts": tables["budget_parts"], "sensitivities": tables["budget_sensitivities"],
         "channels": tables["budget_channels"], "left_out": out,
-        "sentences": [{"scenario": one.scenario, "sentence": said(one)} for one in found], "problems": report.problems,
+        "sentences": [{"scenario": one.scenario, "sentence": budget_text(one)} for one in budgets],
+        "problems": report.problems,
     }  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a loss budget is printed."""
+"""Prints loss budgets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,41 +7,41 @@ from flitlab.sim.cli.common import Column, number, print_table, say, shown_label
 from flitlab.sim.measure.rows import Row
 from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
 
-MEANING = (
-    "between: the 95 % Student interval over seeds, with half of the bracket of either load at both ends; of "
-    "a single seed these halves alone"
+INTERVAL_MEANING = (
+    "between: 95 % confidence interval (Student's t over seeds), widened by half the bracket of each of the two loads; "
+    "a single seed has only the brackets"
 )
-"""What is said of the intervals of parts and of gains."""
+"""Legend of the intervals of losses and gains."""
 
 
-def said(ladder: Ladder) -> str:
-    """What a budget says, in a sentence or two, with no blanks but plain ones."""
-    return " ".join(filter(None, (sentence(ladder), warning(ladder)))).replace("\xa0", " ")
+def budget_text(budget: Ladder) -> str:
+    """The result of a budget in a sentence or two, with plain blanks."""
+    return " ".join(filter(None, (sentence(budget), warning(budget)))).replace("\xa0", " ")
 
 
-def print_budgets(found: Sequence[Ladder]) -> None:
-    """Every budget as a table from the highest rung down, what changes would gain, and what it says."""
-    for ladder in found:
-        parts = {row["to"]: row for row in ladder.parts}
-        print_table(f"{shown_label(ladder.scenario)}: where the throughput goes", _columns(parts), ladder.rungs)
-        if ladder.changes:
-            print_table("  one change at a time (gains do not add up)", CHANGED, ladder.changes)
-        if ladder.channels:
-            say(f"  {_binding(ladder.channels)}")
-        say(f"  {said(ladder)}")
-    if found:
-        say(MEANING)
+def print_budgets(budgets: Sequence[Ladder]) -> None:
+    """Print each budget: levels from the highest, gains of single changes, bottlenecks, and the result."""
+    for budget in budgets:
+        losses = {row["to"]: row for row in budget.parts}
+        print_table(f"{shown_label(budget.scenario)}: where the throughput goes", _columns(losses), budget.rungs)
+        if budget.changes:
+            print_table("  one change at a time (gains do not add up)", CHANGE_COLUMNS, budget.changes)
+        if budget.channels:
+            say(f"  {_bottlenecks(budget.channels)}")
+        say(f"  {budget_text(budget)}")
+    if budgets:
+        say(INTERVAL_MEANING)
 
 
-def _columns(parts: Mapping[str, Row]) -> list[Column]:
-    def of_part(text: Column) -> Column:
-        return text[0], lambda row: text[1](parts[row["rung"]]) if row["rung"] in parts else ""
+def _columns(losses: Mapping[str, Row]) -> list[Column]:
+    def of_loss(text: Column) -> Column:
+        return text[0], lambda row: text[1](losses[row["rung"]]) if row["rung"] in losses else ""
 
     return [
         ("rung", lambda row: row["rung"]), ("", lambda row: RUNGS[row["rung"]]),
         ("load", lambda row: number(row["value"])), ("% of mcf", lambda row: _digit(row["percent"])),
-        of_part(("lost", lambda row: _digit(row["percent"]))), of_part(("between", _ends)),
-        of_part(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
+        of_loss(("lost", lambda row: _digit(row["percent"]))), of_loss(("between", _ends)),
+        of_loss(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
     ]  # fmt: skip
 
 
@@ -50,10 +50,10 @@ def _digit(value: float | None) -> str:
 
 
 def _ends(row: Row) -> str:
-    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (may be none)" * may_be_none(row)
+    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (not significant)" * may_be_none(row)
 
 
-CHANGED: list[Column] = [
+CHANGE_COLUMNS: list[Column] = [
     ("change", lambda row: CHANGES[row["change"]]), ("load", lambda row: number(row.get("switch"))),
     ("then", lambda row: number(row.get("changed"))), ("% of mcf", lambda row: _gain(row.get("percent"))),
     ("between", lambda row: _ends(row) if "percent" in row else ""), ("--set", lambda row: row["set"]),
@@ -65,8 +65,8 @@ def _gain(value: float | None) -> str:
     return "-" if value is None else f"{round(value, 1) + 0.0:+.1f}"
 
 
-def _binding(channels: Sequence[Row]) -> str:
-    """The channels that bind, the dearest first."""
+def _bottlenecks(channels: Sequence[Row]) -> str:
+    """The bottlenecks, those with the highest price first."""
     if channels[-1]["from"] == HOSTS:
         return "only the channels of hosts limit every routing: no network could carry more"
     count = channels[-1]["of"]

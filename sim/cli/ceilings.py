@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.verify import statement
-from flitlab.sim.cli.common import complain, print_json, print_rows, say, shown_label, study_of, why
+from flitlab.sim.cli.common import complain, error_text, print_json, print_rows, say, shown_label, study_of
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.tables import print_ceilings
 from flitlab.sim.config.errors import ConfigError
@@ -27,11 +27,11 @@ from flitlab.sim.experiment.certificates import (
 )
 from flitlab.sim.experiment.folders import (
     MANIFEST,
-    ForeignFolder,
+    UnrelatedFolder,
     digest_of,
     read_manifest,
-    refuse_foreign,
     reject_special_files,
+    reject_unrelated_folder,
 )
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import cores
@@ -40,11 +40,11 @@ from flitlab.sim.experiment.store import Store, StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Computes and prints the ceilings of a configuration; writes nothing but what the options ask for."""
+    """Compute and print the ceilings of a configuration; writes only the files that the options name."""
     try:
         load(options.plugin)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
     if options.verify is not None:
         return _verify(options)
@@ -52,35 +52,35 @@ def run(options: argparse.Namespace) -> int:
         complain("simrun ceilings: FILE is missing (or --verify DIR)")
         return BAD
     study = study_of(options, experiment="ceilings")
-    if study is None or not _drawable(options.draw) or not _savable(study, options.save):
+    if study is None or not _can_draw(options.draw) or not _can_save(study, options.save):
         return BAD
     try:
         if options.save is not None:
-            refuse_foreign(options.save, INDEX)
+            reject_unrelated_folder(options.save, INDEX)
         with _folder(options.out) as folder:
             return _compute(study, Path(folder), options)
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun ceilings: --save {options.save}: {error}")
         return BAD
     except StoreError as error:
         complain(f"simrun ceilings: {options.out}: {error}")
         return BAD
     except OSError as error:
-        complain(f"simrun ceilings: {why(error)}")
+        complain(f"simrun ceilings: {error_text(error)}")
         return BAD
 
 
-def _savable(study: Study, folder: Path | None) -> bool:
-    """Whether certificates of all scenarios can be verified without us; says so before anything is computed."""
+def _can_save(study: Study, folder: Path | None) -> bool:
+    """Whether certificates of all scenarios can be saved; otherwise prints why, before anything is computed."""
     for case in study.cases:
         if folder is not None and case.instance is not None and case.instance.traffic.background is not None:
-            complain(f"--save {folder}: {case.label}: of traffic with a background no certificates are saved")
+            complain(f"--save {folder}: {case.label}: certificates of traffic with a background cannot be saved")
             return False
     return True
 
 
-def _drawable(path: Path | None) -> bool:
-    """Whether a picture can be of this name; says so before anything is computed."""
+def _can_draw(path: Path | None) -> bool:
+    """Whether a figure can have this name; otherwise prints why, before anything is computed."""
     if path is None:
         return True
     from flitlab.sim.report.figures.style import metadata_of
@@ -93,25 +93,25 @@ def _drawable(path: Path | None) -> bool:
     return True
 
 
-def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
-    """Where results are kept: for ever in the folder given, else as long as it takes."""
-    return tempfile.TemporaryDirectory() if given is None else nullcontext(given)
+def _folder(path: Path | None) -> AbstractContextManager[Path | str]:
+    """The folder for results: the given one, else a temporary one."""
+    return tempfile.TemporaryDirectory() if path is None else nullcontext(path)
 
 
 def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     store = Store(folder)
     try:
-        _refuse_others(folder, study.experiment)
-        described = describe(study, store)
+        _reject_other_experiment(folder, study.experiment)
+        manifest = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
-        count = len(ceilings.places)
+        count = len(ceilings.task_indices)
         stopped = carry_out(study, ceilings.tasks, count, options.jobs or cores(), calls=count)
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
         status = RunStatus.of(_code(ceilings, stopped))
-        tables = described["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
+        tables = manifest["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
         ended = {"status": status, "finished": now(), "tables": tables, "problems": ceilings.problems}
-        store.write_json(MANIFEST, {**described, **ended})
+        store.write_json(MANIFEST, {**manifest, **ended})
     finally:
         store.close()
     if options.json:
@@ -131,26 +131,27 @@ def _code(ceilings: CeilingRuns, stopped: str) -> int:
     return FAILED if ceilings.problems or stopped else OK
 
 
-def _refuse_others(folder: Path, experiment: str) -> None:
-    """Raises :class:`~flitlab.sim.experiment.store.StoreError` for a run's folder, whose tables would be replaced."""
-    there = read_manifest(folder).get("experiment", experiment)
-    if there != experiment:
-        raise StoreError(f"holds a run of experiment {there}: choose another folder")
+def _reject_other_experiment(folder: Path, experiment: str) -> None:
+    """Raise :class:`~flitlab.sim.experiment.store.StoreError` for the folder of another run, whose tables would be
+    lost."""
+    stored = read_manifest(folder).get("experiment", experiment)
+    if stored != experiment:
+        raise StoreError(f"holds a run of experiment {stored}: choose another folder")
 
 
 def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:
-    """What says of which scenario the saved certificates are, and what they claim."""
+    """Write the index of the saved certificates: their scenarios and claims."""
     count, digest = write_index(study, folder, {job.id: job.users for job in ceilings.jobs})
     complain(f"{folder}: {count} certificates; SHA-256 of {INDEX}: {digest}")
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Verifies saved certificates; exit code 3 if anything there does not prove what is claimed."""
+    """Verify saved certificates; exit code 3 if one does not prove its claim."""
     folder = options.verify
     try:
         reject_special_files(folder)
         verdicts = list(verify_all(folder, options.trust_plugins))
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun ceilings: --verify {folder}: {error}")
         return BAD
     except OSError:
@@ -161,40 +162,43 @@ def _verify(options: argparse.Namespace) -> int:
         print_json(rows)
     else:
         _print(rows, verdicts)
-    complain(*(f"{folder / name}: was not verified, the index does not name it" for name in unlisted(folder, verdicts)))
+    complain(*(f"{folder / name}: not verified: the index does not list it" for name in unlisted(folder, verdicts)))
     complain(f"SHA-256 of {INDEX}: {sha256(folder / INDEX)}; compare it with what --save printed")
     return 0 if all(verdict.confirmed for verdict in verdicts) else CHECK_FAILED
 
 
 def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
-    """What is claimed and whether it is proven, and of which graphs, demands and routes."""
+    """Print claims and verdicts, and the hashes of graphs, demands and routes."""
     print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
     for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
-        routes = f", routes {of.routes[:DIGITS]}" if of.routes else ""
-        say(f"{shown_label(of.label)}: topology {of.topology[:DIGITS]}, traffic {of.traffic[:DIGITS]}{routes}")
+        routes = f", routes {of.routes[:HASH_DIGITS]}" if of.routes else ""
+        say(
+            f"{shown_label(of.label)}: topology {of.topology[:HASH_DIGITS]}, traffic {of.traffic[:HASH_DIGITS]}{routes}"
+        )
 
 
-DIGITS = 16
-"""Of a hash, in a table; JSON has them all."""
+HASH_DIGITS = 16
+"""Digits of a hash in a table; JSON has all of them."""
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:
-    """What was claimed, of what, and what is proven."""
-    of, claimed, proven = verdict.of, verdict.claimed, verdict.proven
+    """The claim, the scenario and the verdict of a certificate."""
+    scenario, claimed, proven = verdict.of, verdict.claimed, verdict.proven
     ends = ("lower", "upper")
     return {
-        "scenario": None if of is None else of.label, "ceiling": verdict.file if claimed is None else claimed.ceiling,
+        "scenario": None if scenario is None else scenario.label,
+        "ceiling": verdict.file if claimed is None else claimed.ceiling,
         "load": None if claimed is None else claimed.load,
         **{end: getattr(claimed, end, None) for end in ends},
         **{f"proven_{end}": getattr(proven, end, None) for end in ends},
         "claim": None if claimed is None else statement(claimed),
         "verdict": verdict.problem or "confirmed", "file": verdict.file,
-        **{name: getattr(of, name, None) for name in ("topology", "traffic", "routes")},
+        **{name: getattr(scenario, name, None) for name in ("topology", "traffic", "routes")},
     }  # fmt: skip
 
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
-    """Draws the bottleneck of the only scenario, or of each in a file of its own; whether all could be written."""
+    """Draw the bottlenecks of each scenario, in one file each; returns whether all could be written."""
     from flitlab.sim.report.network.bottleneck import draw_bottleneck, numbered
 
     is_drawn = True
@@ -202,11 +206,11 @@ def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
         file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))
         mcf = ceilings.optimum(index)
         if mcf is None:
-            complain(f"--draw: {case.label}: there is no certified flow to draw; list mcf under ceilings")
+            complain(f"--draw: {case.label}: no certified flow to draw: list mcf under ceilings")
             continue
         try:
             complain(str(draw_bottleneck(case, mcf, file)))
         except (OSError, ValueError) as error:
-            complain(f"--draw = {why(error) if isinstance(error, OSError) else f'{file}: {error}'}")
+            complain(f"--draw = {error_text(error) if isinstance(error, OSError) else f'{file}: {error}'}")
             is_drawn = False
     return is_drawn

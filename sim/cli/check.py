@@ -16,7 +16,7 @@ from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
-from flitlab.sim.config.questions import BudgetConfig, SaturationConfig
+from flitlab.sim.config.experiments import BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
@@ -24,7 +24,7 @@ from flitlab.sim.experiment.task import ceilings_id
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks a configuration and prints what it would run, and what that would cost."""
+    """Check a configuration, and print what it would run at which cost."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -34,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
     _describe_budgets(study, scenarios, costs)
     total = {
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
-        "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "threads": options.threads,
+        "ceilings_cpu_s": _ceiling_seconds(study.cases, costs), "jobs": jobs, "threads": options.threads,
         "wall_s": wall(costs, jobs, options.threads),
-        "memory_mb": jobs * memory(study.every) / 1e6,
+        "memory_mb": jobs * memory(study.all_cases) / 1e6,
     }  # fmt: skip
     if options.json:
         head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
@@ -44,48 +44,48 @@ def run(options: argparse.Namespace) -> int:
         return 0
     say(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {total['points']} points")
     if total["points"]:
-        say(f"estimate: {_said(total)}")
+        say(f"estimate: {_estimate_text(total)}")
     for scenario in scenarios:
         _print(scenario)
     return 0
 
 
 def _costs(study: Study) -> list[Cost]:
-    """What everything will take, in the order of ``Study.every``; machines that are new are calibrated first.
+    """The costs of all scenarios, in the order of ``Study.all_cases``; an unknown machine is calibrated first.
 
-    Ceilings of what budgets measure are those of its case.
+    Scenarios of budgets share the ceilings of their case.
     """
     prices, own = Prices(complain), len(study.cases)
-    found = [cost(case, study.engine, prices) for case in study.every]
-    return [*found[:own], *(replace(one, ceilings={}) for one in found[own:])]
+    costs = [cost(case, study.engine, prices) for case in study.all_cases]
+    return [*costs[:own], *(replace(one, ceilings={}) for one in costs[own:])]
 
 
 def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
-    """Adds to what is told of scenarios what their budgets measure."""
-    of_case = dict(zip(study.every, costs, strict=True))
+    """Add the scenarios of budgets to the descriptions of their cases."""
+    of_case = dict(zip(study.all_cases, costs, strict=True))
     described = {scenario["label"]: scenario for scenario in scenarios}
     for budget in study.budgets:
-        every = {**budget.rungs, **budget.changes}
-        parts = [of_case[rung.case] for rung in every.values() if rung.case is not None]
+        scenarios_of_budget = {**budget.levels, **budget.changes}
+        level_costs = [of_case[level.case] for level in scenarios_of_budget.values() if level.case is not None]
         described[budget.case.label]["budget"] = {
-            "points": sum(part.points for part in parts), "cpu_s": sum(part.seconds for part in parts),
-            "measured": [name for name, rung in every.items() if rung.case is not None],
-            "left_out": {name: rung.note for name, rung in every.items() if rung.case is None},
+            "points": sum(part.points for part in level_costs), "cpu_s": sum(part.seconds for part in level_costs),
+            "measured": [name for name, level in scenarios_of_budget.items() if level.case is not None],
+            "left_out": {name: level.note for name, level in scenarios_of_budget.items() if level.case is None},
             "ticks": budget.window,
         }  # fmt: skip
 
 
-def _of_ceilings(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
-    """CPU seconds of all ceilings, as far as that is known; what several cases share is computed once."""
-    found: dict[str, float] = {}
+def _ceiling_seconds(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
+    """CPU seconds of all ceilings of known cost; shared ones count once."""
+    seconds: dict[str, float] = {}
     for case, one in zip(cases, costs, strict=False):
         if case.instance is not None:
             for spec in case.ceilings:
-                found[ceilings_id(case.instance, [spec], case.grid, case.program)] = one.ceilings[spec.kind] or 0.0
-    return sum(found.values())
+                seconds[ceilings_id(case.instance, [spec], case.grid, case.program)] = one.ceilings[spec.kind] or 0.0
+    return sum(seconds.values())
 
 
-def _said(total: dict[str, Any]) -> str:
+def _estimate_text(total: dict[str, Any]) -> str:
     threads = f" --threads {total['threads']}" if total["threads"] > 1 else ""
     return (
         f"{duration(total['cpu_s'])} of CPU time for the points, {duration(total['ceilings_cpu_s'])} for the ceilings; "
@@ -114,7 +114,7 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
 
 
 def _application(workload: Workload) -> dict[str, Any]:
-    """What a program does."""
+    """The operations and messages of a program."""
     program = workload.program
     kinds, of = step_kinds(program)
     sends = program.kind == SEND
@@ -129,7 +129,7 @@ def _application(workload: Workload) -> dict[str, Any]:
 
 
 def _traffic(case: Case) -> dict[str, Any] | None:
-    """Who sends to whom, where no program says it: what the pattern found, but for long lists."""
+    """The pattern and its notes, without long lists; None for programs."""
     if case.instance is None or case.workload is not None:
         return None
     traffic = case.instance.traffic
@@ -137,9 +137,9 @@ def _traffic(case: Case) -> dict[str, Any] | None:
 
 
 def _routing(case: Case) -> dict[str, Any] | None:
-    """What packets, flows or messages follow, or what ceilings are over; None without a routing.
+    """The routing, its VC policy and notes; None without a routing.
 
-    vc_policy: None where there are no VCs, as for flows, or nothing is simulated.
+    vc_policy: None in modes without VCs, and if nothing is simulated.
     """
     routes, scenario = case.routes, case.scenario
     if routes is None:
@@ -152,26 +152,24 @@ def _routing(case: Case) -> dict[str, Any] | None:
 
 
 def _window(case: Case) -> str | None:
-    """What a search for saturation measures at each load."""
+    """The window of each probe of a saturation search."""
     measure, placing = case.measure, case.placing
     if not isinstance(placing, SaturationConfig | BudgetConfig) or case.scenario is None:
         return None
-    warmup = (
-        "warm-up as long as it takes" if isinstance(measure.warmup, str) else f"{measure.warmup:,} ticks of warm-up"
-    )
+    warmup = "automatic warm-up" if isinstance(measure.warmup, str) else f"{measure.warmup:,} ticks of warm-up"
     times = measure.ticks / case.scenario.source.mean_flits
     return (
-        f"{warmup}, then {measure.ticks:,} ({times:,.0f} times the length of a packet), lengthened up to "
-        f"{placing.longest}-fold until a load is seen to be carried or not"
+        f"{warmup}, then {measure.ticks:,} ({times:,.0f} packet times), up to {placing.longest} times "
+        "longer until the verdict is clear"
     )
 
 
 def _zero_load(case: Case) -> dict[str, Any]:
-    """The latency of a packet alone, of L flits over H channels between switches.
+    """The zero-load latency of a packet of L flits over H channels between switches.
 
-    zero_load: as a formula, in which D stands for the delays that channels on its route have of their own. delays: the
-    least and the greatest delay of channels between switches, and of those of hosts. zero_load_ticks: the least and the
-    greatest latency of a packet of one flit, over all pairs of hosts. None where packets are not simulated in ticks.
+    zero_load: as a formula, in which D is the sum of the delays of individual channels. delays: the least and the
+    greatest delay of channels between switches, and of channels of hosts. zero_load_ticks: the least and the greatest
+    latency of a packet of one flit, over all pairs of hosts. None in modes without packets in ticks.
     """
     ticks, scenario = case.ticks, case.scenario
     if not ticks or scenario is None:
@@ -182,15 +180,15 @@ def _zero_load(case: Case) -> dict[str, Any]:
         f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']}{own} "
         f"+ L - 1 = {each + hop} H + {each + ends}{own} + (L - 1) ticks"
     )
-    found = scenario.zero_load_range
+    latency = scenario.zero_load_range
     return {
-        "zero_load": formula, "zero_load_ticks": [found.least, found.most],
+        "zero_load": formula, "zero_load_ticks": [latency.least, latency.most],
         "delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)},
     }  # fmt: skip
 
 
 def _ends(delay: Ints) -> list[int]:
-    """The least and the greatest of some delays."""
+    """The least and the greatest delay."""
     return [int(delay.min()), int(delay.max())] if len(delay) else [0, 0]
 
 
@@ -210,7 +208,7 @@ def _print(scenario: dict[str, Any]) -> None:
     if "switching" in scenario["config"]:
         say(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
-        say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_own_delays(scenario)}")
+        say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_delay_text(scenario)}")
         least, most = scenario["zero_load_ticks"]
         say(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
     if scenario["routing"]:
@@ -230,57 +228,57 @@ def _print(scenario: dict[str, Any]) -> None:
         say(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
 
 
-def _own_delays(scenario: dict[str, Any]) -> str:
-    """What D stands for in the formula of the zero-load latency, if it stands there."""
-    found = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
+def _delay_text(scenario: dict[str, Any]) -> str:
+    """What D is in the formula of the zero-load latency; empty without D."""
+    delays = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
     named = {"channels": "a channel between switches adds", "hosts": "each of a host's channels adds"}
-    said = [
+    parts = [
         f"{named[name]} {least} to {most}" if least < most else f"{named[name]} {most}"
-        for name, (least, most) in found.items()
+        for name, (least, most) in delays.items()
     ]
-    return f"; D: {', '.join(said)} ticks" if said else ""
+    return f"; D: {', '.join(parts)} ticks" if parts else ""
 
 
 def _keys_and_values(switching: dict[str, Any]) -> str:
-    """The discipline in force, without what other lines say."""
+    """The keys of the switching mode, without those of other lines."""
     elsewhere = {"flit_ns", "allow_deadlock"}
     own = {key: value for key, value in switching.items() if key not in elsewhere and not key.endswith("_ticks")}
     return ", ".join(f"{key} {value}" for key, value in own.items())
 
 
-MOST_STEPS = 12
-"""More kinds of steps than this are counted, not listed."""
+MAX_STEPS = 12
+"""Kinds of steps that are listed; further ones are counted."""
 
 
 def _print_application(scenario: dict[str, Any]) -> None:
-    found, config = scenario["application"], scenario["config"]
-    given = config["application"] if "application" in config else config["collective"]
-    listed = given if isinstance(given, list) else [given]
+    program, config = scenario["application"], scenario["config"]
+    jobs = config["application"] if "application" in config else config["collective"]
+    listed = jobs if isinstance(jobs, list) else [jobs]
     kind = " + ".join(dict.fromkeys(one["kind"] for one in listed))
-    iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
+    iterations = f"{program['iterations_simulated']} of {program['iterations_total']} iterations"
     say(
-        f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
-        f"{found['messages']:,} messages of {found['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
+        f"  application  {kind}: {program['ranks']} ranks, {iterations}, {program['operations']:,} operations, "
+        f"{program['messages']:,} messages of {program['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
     )
-    for job in given if isinstance(given, list) else ():
+    for job in jobs if isinstance(jobs, list) else ():
         placement = _kind_and_rest(job["placement"]).replace(":", "")
         say(f"  job          {job['name']}: {job['kind']}, {placement}, from {job['start_us']:g} µs")
-    for step in found["steps"][:MOST_STEPS]:
+    for step in program["steps"][:MAX_STEPS]:
         say(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
-    if len(found["steps"]) > MOST_STEPS:
-        say(f"  step         ... and {len(found['steps']) - MOST_STEPS} more kinds, see --json")
-    for name, note in found["notes"].items():
+    if len(program["steps"]) > MAX_STEPS:
+        say(f"  step         ... and {len(program['steps']) - MAX_STEPS} more kinds, see --json")
+    for name, note in program["notes"].items():
         say(f"  {name:<12} {_short(note)}")
 
 
 def _print_points(scenario: dict[str, Any]) -> None:
     loads, placing = scenario["loads"], scenario["placing"]
     seeds = ", ".join(map(str, scenario["seeds"]))
-    said = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
+    parts = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
     if placing is not None:
-        said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
+        parts += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
     count = f"{'about ' if placing is not None else ''}{scenario['points']}"
-    say(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
+    say(f"  points       {count}: {', '.join(parts)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
 
 
 def _print_budget(budget: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several commands do: read a configuration, print tables and JSON."""
+"""Shared by commands: read a configuration, print tables and JSON."""
 
 import argparse
 import json
@@ -11,16 +11,16 @@ from typing import Any
 
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
-from flitlab.sim.experiment.folders import altered, no_run, read_manifest
+from flitlab.sim.experiment.folders import altered, read_manifest, run_problem
 from flitlab.sim.terminal import complain, printable, say, shown_label
 
 __all__ = ["complain", "say", "shown_label"]
 
 
-def why(error: Exception) -> str:
-    """An exception as a user reads it; of a file, which it is and what is wrong with it.
+def error_text(error: Exception) -> str:
+    """The message of an exception; for a file, its name and the reason.
 
-    >>> why(IsADirectoryError(21, "Is a directory", "r/results.csv")), why(ValueError("no"))
+    >>> error_text(IsADirectoryError(21, "Is a directory", "r/results.csv")), error_text(ValueError("no"))
     ('r/results.csv: Is a directory', 'no')
     """
     if isinstance(error, OSError) and error.strerror:
@@ -29,48 +29,48 @@ def why(error: Exception) -> str:
 
 
 def study_of(options: argparse.Namespace, experiment: str | None = None) -> Study | None:
-    """The configuration that the options name, or None after its mistakes have been printed."""
+    """The configuration of the options; None, with errors printed, if it is invalid."""
     try:
         study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
     except ConfigError as error:
-        complain(*map(str, [*error.warnings, *error.mistakes]))
+        complain(*map(str, [*error.warnings, *error.errors]))
         return None
     if options.quick and not study.name.endswith("-quick"):
-        complain(f"{options.file}: has no quick variant; this is the whole thing")
+        complain(f"{options.file}: has no quick variant: using the full configuration")
     complain(*study.warnings)
     return study
 
 
-def no_run_folder(folder: Path) -> str:
-    """Why figures and pages cannot be made of a folder, or ''. Says which of its tables somebody has changed."""
-    problem = no_run(folder)
+def run_folder_problem(folder: Path) -> str:
+    """Why a folder is no run folder, or ''. Prints which of its tables were changed."""
+    problem = run_problem(folder)
     if problem:
-        return f"{folder}: no run folder: {problem}"
+        return f"{folder}: not a run folder: {problem}"
     complain_of_altered(folder)
     return ""
 
 
 def complain_of_altered(folder: Path) -> None:
-    """Says which tables of a run folder are not as the run wrote them."""
+    """Print which tables of a run folder were changed after the run."""
     for name in altered(folder, read_manifest(folder)):
-        complain(f"{folder / name}: is not as the run wrote it; the command of the run writes it again")
+        complain(f"{folder / name}: was changed after the run; repeat the command of the run to restore it")
 
 
 def is_input(path: Path, file: str | Path) -> bool:
-    """Whether a file that is to be written is the one that is read; says so."""
+    """Whether an output file is the input file; prints an error if so."""
     if not (path.exists() and Path(file).exists() and path.samefile(file)):
         return False
-    complain(f"{path}: is the file that is read; choose another name for what is written")
+    complain(f"{path}: is the input file; choose another name for the output")
     return True
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document to stdout."""
     print(json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """A JSON document. NaN becomes null, infinity a string (JSON has neither); control characters are escaped."""
+    """A JSON document. NaN becomes null, infinity a string, control characters escapes."""
     text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
     return re.sub(r"[\x7f-\x9f\u2028-\u202e\u200e\u200f\u2066-\u2069]", lambda one: f"\\u{ord(one[0]):04x}", text)
 
@@ -94,7 +94,7 @@ LABELS = ("scenario", "run", "job", "case")
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """A table on stdout, as aligned text; labels are cut to what is shown of them."""
+    """Print an aligned table to stdout; labels are truncated."""
     shown = [shown_label if heading in LABELS else printable for heading, _ in columns]
     cells = [[show(text(row)) for show, (_, text) in zip(shown, columns, strict=True)] for row in rows]
     headings = [printable(heading) for heading, _ in columns]
@@ -105,7 +105,7 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> N
 
 
 def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], digits: int = 5) -> None:
-    """A table on stdout of some columns of rows."""
+    """Print a table of some columns of rows to stdout."""
 
     def column(name: str) -> Column:
         return name, lambda row: number(row.get(name), digits)
@@ -113,12 +113,12 @@ def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any
     print_table(title, [column(name) for name in names], rows)
 
 
-LONGEST_NUMBER = 1e15
-"""Numbers from this on are printed with an exponent: they have no more digits."""
+MAX_PLAIN_NUMBER = 1e15
+"""Larger numbers are printed with an exponent."""
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A number as a person wants it, '-' for none.
+    """A number with few digits, '-' for None and NaN.
 
     >>> number(0.123456), number(None), number(12), number(123456.7), number(99.7, 2), number(2e90)
     ('0.1235', '-', '12', '123457', '100', '2e+90')
@@ -127,13 +127,13 @@ def number(value: Any, digits: int = 4) -> str:
         return "-"
     if not isinstance(value, float):
         return str(value)
-    if 10**digits <= abs(value) < LONGEST_NUMBER:
+    if 10**digits <= abs(value) < MAX_PLAIN_NUMBER:
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):g}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them.
+    """A duration with a suitable unit.
 
     >>> duration(0.4), duration(12.3), duration(600), duration(86400)
     ('under 1 s', '12 s', '10 min', '24.0 h')

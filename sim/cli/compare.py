@@ -12,22 +12,22 @@ from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import (
     Column,
     complain,
+    error_text,
     json_text,
     number,
     print_json,
     print_table,
     say,
-    why,
 )
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
 from flitlab.sim.report.compare_configs import Configuration, changed, differences
 from flitlab.sim.report.folder.run import Run
 
 DOCUMENT = "compare.json"
-"""The file with all that is printed, by which a folder of figures is known again."""
+"""The file with all that is printed; it marks the folder as one of this command."""
 
 HEADINGS = {
     "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
@@ -36,13 +36,13 @@ HEADINGS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares runs of configurations that differ in nothing but what was swept."""
+    """Compare runs of configurations that differ only in swept keys."""
     folders: list[Path] = options.folders
     try:
         runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
         for folder, one in zip(folders, runs.values(), strict=True):
             if one.altered:
-                problem = "is not as the run wrote it; the command of the run writes it again"
+                problem = "was changed after the run; repeat the command of the run to restore it"
                 raise ValueError(f"{folder / one.altered[0]}: {problem}")
         empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
         if empty is not None:
@@ -50,23 +50,23 @@ def run(options: argparse.Namespace) -> int:
         configurations = [
             Configuration.read(folder, one.manifest) for folder, one in zip(folders, runs.values(), strict=True)
         ]
-        comparison = None if (wrong := _refusal(configurations, options.allow)) else compare.compare(runs)
+        comparison = None if (differing := _differing_keys(configurations, options.allow)) else compare.compare(runs)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"simrun compare: {why(error)}")
+        complain(f"simrun compare: {error_text(error)}")
         return BAD
     if comparison is None:
-        more = "differ in more than what was swept, or changed by --set (allow it with --allow KEY):"
-        complain(f"{' and '.join(runs)} {more}", *wrong)
+        more = "differ in keys that were neither swept nor changed by --set (allow them with --allow KEY):"
+        complain(f"{' and '.join(runs)} {more}", *differing)
         return BAD
     out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
                 "changed": changed(configurations), "scenarios": comparison.document()}  # fmt: skip
     try:
-        refuse_foreign(out, DOCUMENT)
+        reject_unrelated_folder(out, DOCUMENT)
         out.mkdir(parents=True, exist_ok=True)
         replace_file(out / DOCUMENT, json_text(document) + "\n")
         files = compare.draw(comparison, out)
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun compare: --out {out}: {error}")
         return BAD
     except OSError as error:
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The last part of each path; all of it where that is not unique."""
+    """The last part of each path; the whole path where that is not unique."""
     last = [folder.resolve().name for folder in folders]
     names = last if len(set(last)) == len(last) else [str(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
@@ -91,7 +91,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def _refusal(configurations: Sequence[Configuration], allowed: Sequence[str]) -> list[str]:
+def _differing_keys(configurations: Sequence[Configuration], allowed: Sequence[str]) -> list[str]:
     known = {part for one in configurations for key in one.values for part in _prefixes(key)}
     if unknown := [key for key in allowed if key not in known]:
         raise ValueError(f"--allow {unknown[0]}: no run has this key")

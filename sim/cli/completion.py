@@ -10,7 +10,7 @@ from flitlab.sim.cli.parser import whole_parser
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the script by which a shell completes commands, options and names of files."""
+    """Print the completion script of a shell."""
     parser = whole_parser()
     _complete_files(parser)
     print(shtab.complete(parser, options.shell))
@@ -18,7 +18,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
-    """Lets arguments that are files or folders be completed as such."""
+    """Complete file and folder arguments as such."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``list`` and ``show`` know: names, documentation and parameters of components."""
+"""Names, documentation and parameters of components, for ``list`` and ``show``."""
 
 import inspect
 import json
@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_text, wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.units import QUANTITIES
@@ -26,15 +26,15 @@ from flitlab.sim.report.figures.registry import figures
 
 
 def load(plugins: list[str]) -> None:
-    """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
-    mistakes: list[Mistake] = []
-    load_plugins(Page(wrap({"plugins": plugins}, "--plugin"), mistakes), Path.cwd())
-    if mistakes:
-        raise ConfigError(mistakes)
+    """Load the plugins of the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
+    errors: list[Diagnostic] = []
+    load_plugins(ConfigDocument(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
+    if errors:
+        raise ConfigError(errors)
 
 
 def kinds(category: str) -> list[str]:
-    """Names in a category."""
+    """The names in a category."""
     if category == "column":
         return list(columns(*RESULTS))
     if category == "figure":
@@ -43,7 +43,7 @@ def kinds(category: str) -> list[str]:
 
 
 def documentation(category: str, kind: str) -> str:
-    """What a component is: its docstring, or of columns and figures their meaning."""
+    """The docstring of a component; the meaning of a column or figure."""
     if category == "column":
         return "\n".join(dict.fromkeys(_of_column(one) for table in RESULTS if (one := columns(table).get(kind))))
     if category == "figure":
@@ -57,9 +57,9 @@ def documented(model: type[BaseModel]) -> str:
 
 
 def example(category: str, kind: str) -> dict[str, Any]:
-    """The first example in the documentation of a component; without one, its kind alone."""
-    found = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
-    return load_text(found[1], kind, []).plain() if found else {kind_key(category): kind}
+    """The first example in the documentation of a component; without one, its bare kind."""
+    match = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
+    return load_text(match[1], kind, []).plain() if match else {kind_key(category): kind}
 
 
 class Parameter(NamedTuple):

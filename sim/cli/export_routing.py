@@ -20,53 +20,58 @@ from flitlab.models.rules.tables import ANY, DIGITS, VIA
 from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
-from flitlab.sim.cli.common import complain, json_text, say, shown_label, study_of, why
+from flitlab.sim.cli.common import complain, error_text, json_text, say, shown_label, study_of
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
 DESCRIPTION = "routing.json"
-"""The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
+"""The file that marks the folder of this command: scenario, routing, certificate and notes."""
 
 TABLES = ("paths.csv", "slacks.csv", "next_hops.csv")
-"""The tables that a routing may have."""
+"""Tables that a routing may have."""
 
 Row = Sequence[Any]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the tables of one scenario's routing: paths.csv, slacks.csv and next_hops.csv, as far as it has them."""
+    """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv."""
     study = study_of(options)
     case = None if study is None else _case(study.cases, options.scenario)
     if case is None:
         return BAD
     assert case.instance is not None and case.routes is not None
-    files = {**_tables(case, case.topology, case.routes), DESCRIPTION: json_text(_described(case, case.routes)) + "\n"}
+    files = {
+        **_tables(case, case.topology, case.routes),
+        DESCRIPTION: json_text(_description(case, case.routes)) + "\n",
+    }
     try:
-        refuse_foreign(options.out, DESCRIPTION)
+        reject_unrelated_folder(options.out, DESCRIPTION)
         options.out.mkdir(parents=True, exist_ok=True)
         _write(options.out, files)
-    except (ForeignFolder, OSError) as error:
-        complain(f"simrun export-routing: --out {options.out}: {why(error)}")
+    except (UnrelatedFolder, OSError) as error:
+        complain(f"simrun export-routing: --out {options.out}: {error_text(error)}")
         return BAD
     say(f"{shown_label(case.label)}: {', '.join(files)} in {options.out}")
     return OK
 
 
 def _case(cases: list[Case], label: str | None) -> Case | None:
-    """The scenario that is meant, if its routing can be written down; else None after a complaint."""
+    """The chosen scenario, if its routing can be exported; else None, with an error printed."""
     chosen = [case for case in cases if label in (None, case.label)]
     if len(chosen) != 1:
         labels = "; ".join(case.label for case in cases)
-        problem = f"--scenario {label}: no such scenario" if label else "several scenarios: say --scenario LABEL"
+        problem = (
+            f"--scenario {label}: no such scenario" if label else "several scenarios: choose one by --scenario LABEL"
+        )
         complain(f"{problem}; choices: {labels}")
         return None
     routes = chosen[0].routes
     if routes is None:
         complain(f"{chosen[0].label}: has no routing")
     elif not routes.oblivious:
-        how = "sends packets to any free channel" if routes.deflection else "decides by what waits in the network"
-        complain(f"{chosen[0].label}: routing {routes.kind} {how}: there are no weights to write")
+        how = "sends packets to any free channel" if routes.deflection else "depends on the queues in the network"
+        complain(f"{chosen[0].label}: routing {routes.kind} {how}: it has no weights to export")
     else:
         return chosen[0]
     return None
@@ -88,9 +93,9 @@ def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
 
 
 def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Every path, with its weight in its pair, the switches and ports, and the VCs of each channel.
+    """Each path: ends, weight within its pair, switches, ports, and the VCs of each channel.
 
-    Switches go by their names, of which :func:`~flitlab.models.topology.names.split_path` finds those of a path.
+    Switches are labels; :func:`~flitlab.models.topology.names.split_path` splits a path into them.
     """
     table = routes.paths
     assert table is not None
@@ -101,42 +106,54 @@ def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
     out_start, dst = topology.out_start.tolist(), topology.dst.tolist()
     for p, of in enumerate(pair):
         ports = port[start[p] : start[p + 1]]
-        way, channels = [of // n], []
+        switches, channels = [of // n], []
         for one in ports:
-            channels.append(out_start[way[-1]] + one)
-            way.append(dst[channels[-1]])
+            channels.append(out_start[switches[-1]] + one)
+            switches.append(dst[channels[-1]])
         ends = names.values((of // n, of % n))
-        yield (*ends, share[p], join_path(map(names.label, way)), "-".join(map(str, ports)), vcs.of(p, way, channels))
+        yield (
+            *ends,
+            share[p],
+            join_path(map(names.label, switches)),
+            "-".join(map(str, ports)),
+            vcs.ranges(p, switches, channels),
+        )
 
 
 class _VirtualChannels:
-    """What VCs a packet may take on the channels of a path, by the policy of the scenario."""
+    """The VCs that a packet may use on the channels of a path, by the VC policy of the scenario."""
 
     def __init__(self, case: Case, topology: Topology, routes: Routes):
         switching: Any = None if case.scenario is None else case.scenario.switching
         self.vcs: int | None = getattr(switching, "vcs", None)
         self.policy = ANY if switching is None else switching.vc_policy
         self.tables, self.rings = routes.tables(topology, self.policy), make_rings(topology)
-        self.resorts, self.topology = reserved_vcs(self.tables, self.policy), topology
+        self.reserved, self.topology = reserved_vcs(self.tables, self.policy), topology
 
-    def of(self, path: int, way: list[int], channels: list[int]) -> str:
-        """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs.
+    def ranges(self, path: int, switches: list[int], channels: list[int]) -> str:
+        """``0..1 2..3``, a range per channel; '' without simulated VCs.
 
-        Under ``rising`` a packet may take those of the range that are greater than the VC that it holds; under
-        ``reserve``, ``0+4..7``, a VC of its own besides.
+        Under ``rising`` only those of the range above the current VC of the packet; under ``reserve``, ``0+4..7``, a
+        reserved VC in addition.
+
+        Parameters
+        ----------
+        path: number of the path.
+        switches: the switches on the path, in order.
+        channels: the channels between them.
         """
         if self.vcs is None:
             return ""
-        found = []
+        ranges = []
         for hop, channel in enumerate(channels):
-            port = channel - int(self.topology.out_start[way[hop]])
+            port = channel - int(self.topology.out_start[switches[hop]])
             low, high = allowed_vcs(
-                self.tables, path, self.policy, self.vcs, hop, self.rings, way[0], way[-1], channel, way[hop], port,
-                hop - 1,
+                self.tables, path, self.policy, self.vcs, hop, self.rings, switches[0], switches[-1], channel,
+                switches[hop], port, hop - 1,
             )  # fmt: skip
-            free = max(low, self.resorts)
-            found.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
-        return " ".join(found)
+            free = max(low, self.reserved)
+            ranges.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
+        return " ".join(ranges)
 
 
 def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:
@@ -147,27 +164,27 @@ def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:
 
 def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
     names, port = switch_names(topology), slack.channel - topology.out_start[slack.switch]
-    target, switch, there = (
+    target, switch, next_switch = (
         names.values(of.tolist()) for of in (slack.target, slack.switch, topology.dst[slack.channel])
     )
-    return zip(target, switch, slack.slack.tolist(), there, slack.weight.tolist(), port.tolist(), strict=True)
+    return zip(target, switch, slack.slack.tolist(), next_switch, slack.weight.tolist(), port.tolist(), strict=True)
 
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Next hops with their weights; slack is empty, as what a packet did before does not matter. Of VIA: of a leg."""
+    """Next hops with weights; the slack is empty, as the history of a packet is irrelevant. For VIA: of one leg."""
     ports, names = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports, switch_names(topology)
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
-        own = [port for port in range(mask.bit_length()) if mask >> port & 1]
-        for port in own:
-            there = topology.dst[topology.out_start[switch] + port]
-            part = 1 / len(own)
+        next_ports = [port for port in range(mask.bit_length()) if mask >> port & 1]
+        for port in next_ports:
+            next_switch = topology.dst[topology.out_start[switch] + port]
+            share = 1 / len(next_ports)
             if routes.port_threshold is not None:
-                part = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
-            yield (names.value(target), names.value(switch), "", names.value(there), part, port)
+                share = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
+            yield (names.value(target), names.value(switch), "", names.value(next_switch), share, port)
 
 
-def _described(case: Case, routes: Routes) -> dict[str, Any]:
+def _description(case: Case, routes: Routes) -> dict[str, Any]:
     switching: Any = None if case.scenario is None else case.scenario.switching
     vcs = getattr(switching, "vcs", None)
     via = "next hops lead to the switch of a host drawn at random, and then to the target" if routes.form == VIA else ""
@@ -188,7 +205,7 @@ def _text(header: Row, rows: Iterable[Row]) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Each file whole or not at all, that by which the folder is known first; tables of another routing go."""
+    """Write each file atomically, the marker of the folder first, and remove tables of another routing."""
     for name in set(TABLES).difference(files):
         (folder / name).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name != DESCRIPTION):

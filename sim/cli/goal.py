@@ -20,7 +20,7 @@ TEXT = ".goal"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Describes a program, from GOAL text, a stored one or a configuration, and writes it in the other forms."""
+    """Describe a program (GOAL text, a stored program, or a configuration), and write it in another form."""
     file = Path(options.file)
     if options.out is not None and options.out.suffix not in (SUFFIX, TEXT):
         complain(f"--out = {options.out}: must end in {SUFFIX} (a folder) or {TEXT} (text)")
@@ -48,13 +48,13 @@ def _program(file: Path, options: argparse.Namespace) -> Program | None:
         study = study_of(options)
         case = None if study is None else case_of(study, options.scenario)
         if case is not None and case.workload is None:
-            complain(f"simrun goal: {file}: no program in it; see experiment: application")
+            complain(f"simrun goal: {file}: has no program; see experiment: application")
         return None if case is None or case.workload is None else case.workload.program
     return read_program(file) if file.is_dir() or file.suffix == SUFFIX else read_goal(file)
 
 
 def _write(program: Program, path: Path) -> bool:
-    """Whether it could be written; if not, a complaint has been."""
+    """Write a program; returns whether that succeeded, and prints an error if not."""
     try:
         (write_program if path.suffix == SUFFIX else write_goal)(program, path)
     except (SpecError, OSError) as error:
@@ -64,7 +64,7 @@ def _write(program: Program, path: Path) -> bool:
 
 
 def describe(program: Program) -> dict[str, Any]:
-    """What there is to say about a program in a few numbers."""
+    """The size of a program in a few numbers."""
     sends = program.kind == SEND
     return {
         "ranks": program.ranks,

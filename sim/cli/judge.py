@@ -7,46 +7,46 @@ from pathlib import Path
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.models.files import replace_file
-from flitlab.sim.cli.common import complain, json_text, print_json, print_table, say, why
+from flitlab.sim.cli.common import complain, error_text, json_text, print_json, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.judge.verdict import Verdict, judge
 from flitlab.sim.judge.witness import UnconfirmedError
 
 MARK = "judge.json"
-"""The file that shows that a folder is one of this command."""
+"""The file that marks a folder of this command."""
 
-MOST_HINTS = 3
-"""Impossible numbers of which it is printed what would explain them; the page has all."""
+MAX_HINTS = 3
+"""Impossible numbers whose explanations are printed; the page has all."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judges a claim, prints what is said of it, and writes a page with the proofs."""
+    """Judge a claim, print the verdict, and write a page with the proofs."""
     try:
         load(options.plugin)
         claim = read_claim(options.file, options.set, options.trust_plugins)
         folder = options.out or Path("runs") / f"{claim.name}-judge"
-        refuse_foreign(folder, MARK)
+        reject_unrelated_folder(folder, MARK)
         verdict = judge(claim)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"simrun judge: {folder}: {error}")
         return BAD
     except FluidError as error:
         complain(f"{options.file}: {error}")
         return BAD
     except UnconfirmedError as error:
-        complain(f"{options.file}: a certificate is not confirmed, so nothing is said: {error}")
+        complain(f"{options.file}: no verdict: a certificate was not confirmed: {error}")
         return FAILED
     try:
         page = _write(verdict, folder)
     except OSError as error:
-        complain(f"simrun judge: {why(error)}")
+        complain(f"simrun judge: {error_text(error)}")
         return BAD
     if options.json:
         print_json(verdict.plain())
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(verdict: Verdict, folder: Path) -> Path:
-    """The page, its figure, and the certificates; what an earlier claim left in the folder goes."""
+    """Write page, figure and certificates, and remove those of an earlier claim."""
     from flitlab.sim.report.figures.claim import figure_of
     from flitlab.sim.report.figures.style import save
     from flitlab.sim.report.html.claim import write
@@ -67,20 +67,20 @@ def _write(verdict: Verdict, folder: Path) -> Path:
         old.unlink()
     replace_file(folder / MARK, json_text(verdict.plain()) + "\n")
     replace_file(folder / "claim.yaml", verdict.claim.text)
-    for place, check in enumerate(verdict.checks, 1):
+    for number, check in enumerate(verdict.checks, 1):
         if check.witness is not None and check.witness.proof is not None:
-            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{place}.npz")
+            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{number}.npz")
     png, _ = save(figure_of(verdict), folder / "figures" / "judge")
     return write(verdict, folder, png)
 
 
 def percent(share: float | None) -> str:
-    """A share as a table has it, '' for none."""
+    """A share for a table, '' for None."""
     return "" if share is None else f"{100 * share:.3g} %"
 
 
 def _print(verdict: Verdict) -> None:
-    """The verdict as a table, then in sentences."""
+    """Print the verdict as a table, then in sentences."""
     columns = [
         ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.verdict_text),
         ("limit", lambda check: check.shown_limit.partition(" ")[0]), ("limited by", lambda check: check.limit_name),
@@ -91,11 +91,11 @@ def _print(verdict: Verdict) -> None:
     columns.append(("where", lambda check: check.where))
     print_table(verdict.claim.name, columns, verdict.checks)
     say(verdict.sentence)
-    for check in [check for check in verdict.checks if check.hints][:MOST_HINTS]:
+    for check in [check for check in verdict.checks if check.hints][:MAX_HINTS]:
         for hint in check.hints:
             say(f"  {check.what} {check.reported}: {hint}")
-    stuck = verdict.deadlock
-    if stuck is not None:
-        say(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
+    deadlock = verdict.deadlock
+    if deadlock is not None:
+        say(f"deadlock: {'prone' if deadlock.prone else 'none'}: {deadlock.note}")
     for sentence in verdict.claim.assumed:
         say(f"assumed: {sentence}")

@@ -11,7 +11,7 @@ from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the names in a category, or in all of them, with the first line of their documentation."""
+    """Print the names in one or all categories, with the first line of their documentation."""
     try:
         load(options.plugin)
     except ConfigError as error:

@@ -6,25 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from flitlab.models.files import read_file, read_text
-from flitlab.sim.cli.common import complain, why
+from flitlab.sim.cli.common import complain, error_text
 from flitlab.sim.cli.components import load
-from flitlab.sim.cli.run import finish, refused
+from flitlab.sim.cli.run import finish, report_store_error
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.folders import MANIFEST, no_run, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, read_manifest, run_problem
 from flitlab.sim.experiment.manifest import config_hash
 from flitlab.sim.experiment.runner import RESOLVED, merge
 from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Puts together what workers have run; what is missing is listed, and makes the exit code 1."""
+    """Merge the results of workers; missing ones are listed and make the exit code 1."""
     paths = list(options.paths)
     file = paths.pop(0) if paths[0].is_file() else None
-    problems = [f"{path}: no run folder: {problem}" for path in paths if (problem := no_run(path))]
+    problems = [f"{path}: not a run folder: {problem}" for path in paths if (problem := run_problem(path))]
     if problems or not paths:
-        complain(*(problems or [f"simrun merge: no DIR: one holds the {MANIFEST} of a run"]))
+        complain(*(problems or [f"simrun merge: DIR is missing: a run folder, with a {MANIFEST}"]))
         return BAD
     folder = options.out or paths[0]
     try:
@@ -33,12 +33,12 @@ def run(options: argparse.Namespace) -> int:
             return BAD
         report = merge(study, folder, [path for path in paths if path.resolve() != folder.resolve()])
     except StoreError as error:
-        return refused(error, file or paths[0], folder)
+        return report_store_error(error, file or paths[0], folder)
     return finish(report, options.json)
 
 
 def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) -> Study | None:
-    """The study of a file, or that of which all the folders hold parts; None after mistakes have been printed."""
+    """The study of a file, or the common study of the folders; None, with errors printed, if there is none."""
     try:
         load(options.plugin)
         if file is not None:
@@ -46,25 +46,25 @@ def _study(file: Path | None, folders: list[Path], options: argparse.Namespace) 
         else:
             texts = {read_file(folder / RESOLVED) for folder in folders}
             if len(texts) > 1:
-                complain(f"{', '.join(map(str, folders))}: hold parts of different configurations")
+                complain(f"{', '.join(map(str, folders))}: are runs of different configurations")
                 return None
-            study = _again(folders[0], options.trust_plugins)
+            study = _study_of_folder(folders[0], options.trust_plugins)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"{folders[0]}: cannot be read: {why(error)}")
+        complain(f"{folders[0]}: cannot be read: {error_text(error)}")
         return None
     complain(*study.warnings)
     return study
 
 
-def _again(folder: Path, trust_plugins: bool) -> Study:
-    """The study that a worker has run into a folder, from its resolved configuration.
+def _study_of_folder(folder: Path, trust_plugins: bool) -> Study:
+    """The study of a run folder, from its resolved configuration.
 
-    The manifest only says how the user called it. Raises ``ValueError`` where it is of another configuration.
+    The manifest only gives the command of the user. Raises ``ValueError`` if it is of another configuration.
     """
-    study, described = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
-    if described["config_hash"] != config_hash(study):
-        raise ValueError(f"{MANIFEST} is not of the configuration in {RESOLVED}")
-    return replace(study, file=described["path"], given=read_text(folder / "config.yaml"), changes=described["changes"])
+    study, manifest = read(folder / RESOLVED, trust_plugins=trust_plugins), read_manifest(folder)
+    if manifest["config_hash"] != config_hash(study):
+        raise ValueError(f"{MANIFEST} does not match {RESOLVED}")
+    return replace(study, file=manifest["path"], text=read_text(folder / "config.yaml"), changes=manifest["changes"])

@@ -12,28 +12,28 @@ from flitlab.sim.cli.common import complain
 from flitlab.sim.exit import BAD
 
 MODELINE = "# yaml-language-server: $schema={}\n"
-"""A first line by which editors that know the YAML language server complete and check a file."""
+"""First line by which editors with the YAML language server complete and check a file."""
 
 SCHEMA = Path(str(files("flitlab.sim.config") / "schema.json")).resolve()
-"""The file that holds what ``simrun schema`` prints."""
+"""The file with the output of ``simrun schema``."""
 
 EDGES = "own_graph"
-"""The kind that comes with an edge list. Each kind is a file in ``sim/cli/starters``."""
+"""The kind with an edge list. Each kind is a file in ``sim/cli/starters``."""
 
 WORDS = ("true", "false", "null", "yes", "no", "on", "off")
-"""Words that are no texts in YAML, or were none once."""
+"""Words that YAML 1.1 or 1.2 does not read as text."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes a commented configuration to begin with. What is there already is left alone."""
+    """Write a commented starter configuration; existing files are kept."""
     file = options.file or Path(f"{options.kind}.yaml")
     edges = file.with_name(f"{file.stem}_edges.txt")
     written = {file: starter(options.kind, file.stem, edges.name)}
     if options.kind == EDGES:
         written[edges] = (files("flitlab.sim.cli") / "starters" / "edges.txt").read_text("utf-8")
-    there = [path for path in written if path.exists()]
-    if there:
-        complain(*(f"simrun new: {path}: is there already; nothing was written" for path in there))
+    existing = [path for path in written if path.exists()]
+    if existing:
+        complain(*(f"simrun new: {path}: exists already; nothing was written" for path in existing))
         return BAD
     try:
         for path, text in written.items():
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def starter(kind: str, name: str, edges: str) -> str:
-    """The text of a starter configuration, under a name of its own. edges: the file of its edge list."""
+    """The text of a starter configuration. name: of the configuration. edges: the file of its edge list."""
     text = MODELINE.format(SCHEMA) + (files("flitlab.sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
     return text.replace("NAME", _plain(name)).replace("EDGES", _plain(edges))
 
 
 def _plain(text: str) -> str:
-    """A text as YAML has it: in quotes where it would otherwise be read as something else."""
+    """A text for YAML, quoted where it would otherwise be read as something else."""
     plain = re.fullmatch(r"[A-Za-z]\w*(-\w+)*(\.txt)?", text) and text.lower() not in WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)

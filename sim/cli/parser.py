@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of ``simrun``. Imports nothing heavy: ``simrun --help`` answers at once."""
+"""Arguments of ``simrun``. Imports nothing heavy, so ``simrun --help`` is fast."""
 
 import argparse
 import importlib
@@ -29,29 +29,29 @@ resumes)."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of a command, with ``run``, the function that carries it out.
+    """The options of a command, with its function ``run``.
 
-    Exits with code 2, or 0 for ``--help``.
+    Exits with code 2 for wrong options, with 0 for ``--help``.
     """
     parser, known = _parser()
     words = list(arguments)
     if words and not words[0].startswith("-") and words[0] not in known:
-        meant = closest_match(words[0], known)
-        if meant and not Path(words[0]).exists():
-            parser.error(f"{words[0]}: no such file or command; did you mean {meant!r}?")
+        closest = closest_match(words[0], known)
+        if closest and not Path(words[0]).exists():
+            parser.error(f"{words[0]}: no such file or command; did you mean {closest!r}?")
         words.insert(0, "run")
     elif words and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         words.insert(0, "run")
     options, rest = parser.parse_known_args(words)
     if rest:
-        apart = not any(word.startswith("-") for word in rest)
-        hint = "; a value with blanks needs quotes: --set 'routing={kind: minimal}'" if apart else ""
+        only_values = not any(word.startswith("-") for word in rest)
+        hint = "; a value with blanks needs quotes: --set 'routing={kind: minimal}'" if only_values else ""
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return options
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser of all arguments."""
+    """The parser of all commands."""
     return _parser()[0]
 
 
@@ -109,11 +109,11 @@ def _new(parser: argparse.ArgumentParser) -> None:
 
 
 def _schema(parser: argparse.ArgumentParser) -> None:
-    """No options at all."""
+    """No options."""
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the script says in its first lines where it goes")
+    parser.add_argument("shell", choices=SHELLS, help="the first lines of the script say where to install it")
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +123,7 @@ def _list(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", help="category; may be left out where NAME is the only one of its name")
+    parser.add_argument("kind", help="category; optional if NAME is unique")
     parser.add_argument("name", nargs="?", help="for instance imase")
     _plugin(parser)
 
@@ -136,7 +136,7 @@ def _topology(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
     _json(parser)
     parser.add_argument(
-        "--metrics", metavar="LIST", help="more to measure, for instance 'bisection, {kind: k_shortest, k: 8}'"
+        "--metrics", metavar="LIST", help="further metrics, for instance 'bisection, {kind: k_shortest, k: 8}'"
     )
     parser.add_argument(
         "--export",
@@ -152,13 +152,15 @@ def _ceilings(parser: argparse.ArgumentParser) -> None:
     _configuration(parser, required=False)
     _jobs(parser)
     _json(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep what is computed, and begin with what is there")
     parser.add_argument(
-        "--draw", metavar="PATH", type=Path, help="draw where the bottleneck of mcf is, into a .png or .svg file"
+        "--out", metavar="DIR", type=Path, help="keep the ceilings here, and reuse those of earlier runs"
     )
-    parser.add_argument("--save", metavar="DIR", type=Path, help="save flows and lengths that prove the ceilings")
     parser.add_argument(
-        "--verify", metavar="DIR", type=Path, help="in place of FILE: verify what --save has saved, without a solver"
+        "--draw", metavar="PATH", type=Path, help="draw the bottlenecks of mcf into a .png or .svg file"
+    )
+    parser.add_argument("--save", metavar="DIR", type=Path, help="save the certificates: flows and channel prices")
+    parser.add_argument(
+        "--verify", metavar="DIR", type=Path, help="instead of FILE: verify saved certificates, without a solver"
     )
     _trust(parser)
 
@@ -172,7 +174,7 @@ def _budget(parser: argparse.ArgumentParser) -> None:
 
 
 def _judge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="CLAIM", help="YAML: a topology, its traffic, and what is reported of it")
+    parser.add_argument("file", metavar="CLAIM", help="YAML: topology, traffic, and the reported results")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the page (default: runs/NAME-judge)")
     _json(parser)
@@ -182,7 +184,10 @@ def _judge(parser: argparse.ArgumentParser) -> None:
 def _trace(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument(
-        "--packet", metavar="ID", type=_natural, help="sequence number x hosts + source host; without it, ids are shown"
+        "--packet",
+        metavar="ID",
+        type=_natural,
+        help="sequence number x hosts + source host; without it, packet ids are listed",
     )
     _point(parser)
     parser.add_argument("--from", dest="first", metavar="T", type=_natural, default=0, help="first tick to show")
@@ -200,7 +205,7 @@ def _schedule(parser: argparse.ArgumentParser) -> None:
 
 
 def _convertible(parser: argparse.ArgumentParser, what: str, forms: str) -> None:
-    """Options of a command that reads something, or finds it in a configuration, and may write it in another form."""
+    """Options of a command that reads something, or takes it from a configuration, and may write another form."""
     parser.add_argument("file", metavar="FILE", help=what)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
     parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
@@ -213,7 +218,7 @@ def _simgrid(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument("--seed", metavar="S", type=_natural, help="default: the first of the file")
     parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: all)")
-    parser.add_argument("--python", metavar="PATH", help="a Python that has SimGrid (default: one is looked for)")
+    parser.add_argument("--python", metavar="PATH", help="a Python that has SimGrid (default: searched for)")
     parser.add_argument(
         "--by-latency", action="store_true", help="let flows share links in inverse proportion to their latencies"
     )
@@ -245,14 +250,14 @@ def _plot(parser: argparse.ArgumentParser) -> None:
 def _view(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     _point(parser)
-    parser.add_argument("--ticks", metavar="T", type=_positive, default=300, help="how long (default: 300)")
+    parser.add_argument("--ticks", metavar="T", type=_positive, default=300, help="simulated ticks (default: 300)")
     parser.add_argument("--out", metavar="FILE", type=Path, help="the page to write (default: NAME.view.html)")
 
 
 def _worker(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument(
-        "--shard", metavar="I/N", type=_shard, required=True, help="the I-th of N parts of equal size, I = 1, 2, ..., N"
+        "--shard", metavar="I/N", type=_shard, required=True, help="run shard I of N equal shards, I = 1, 2, ..., N"
     )
     _results(parser)
     _jobs(parser)
@@ -261,7 +266,11 @@ def _worker(parser: argparse.ArgumentParser) -> None:
 
 def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths", metavar="[FILE] DIR", type=Path, nargs="+", help="folders of the workers; FILE: what to make of them"
+        "paths",
+        metavar="[FILE] DIR",
+        type=Path,
+        nargs="+",
+        help="run folders of the workers; FILE: their configuration",
     )
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: the first DIR)")
     _json(parser)
@@ -285,11 +294,11 @@ def _reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="at the size in the paper (default: quick versions)")
     part = parser.add_mutually_exclusive_group()
     part.add_argument(
-        "--shard", metavar="I/N", type=_shard, help="of these rows the I-th of N parts that take about the same time"
+        "--shard", metavar="I/N", type=_shard, help="run shard I of N of these rows; shards take about the same time"
     )
     part.add_argument(
         "--pages", metavar="DIR", type=Path, nargs="*",
-        help="run nothing: write the pages again, of what is in the folder for results, and in these",
+        help="run nothing: write the pages again from the results in --out and in these folders",
     )  # fmt: skip
     _jobs(parser)
     parser.add_argument(
@@ -302,7 +311,7 @@ def _reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 def _configuration(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Options of every command that reads a configuration."""
+    """Options of commands that read a configuration."""
     parser.add_argument("file", metavar="FILE", nargs=None if required else "?", help="a configuration (YAML)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, e.g. topology.n=64"
@@ -312,7 +321,7 @@ def _configuration(parser: argparse.ArgumentParser, required: bool = True) -> No
 
 
 def _point(parser: argparse.ArgumentParser) -> None:
-    """Which point of a configuration is meant."""
+    """Options that choose a point of a configuration."""
     parser.add_argument("--load", metavar="L", type=_load, help="default: the lowest of the file")
     parser.add_argument("--seed", metavar="S", type=_natural, help="default: the first of the file")
     parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the first)")
@@ -331,13 +340,13 @@ def _jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def _threads(parser: argparse.ArgumentParser) -> None:
-    """Follows :func:`_jobs`, whose default depends on it."""
+    """Option after :func:`_jobs`, whose default depends on it."""
     parser.add_argument(
         "--threads",
         metavar="N",
         type=_positive,
         default=1,
-        help="that share each simulation, where they can (default: 1); --jobs is then processors / N by default",
+        help="threads per simulation, if its mode supports them (default: 1); --jobs defaults to processors / N",
     )
 
 
@@ -350,24 +359,24 @@ def _plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _trust(parser: argparse.ArgumentParser) -> None:
-    """Options of a command that reads what others may have written, whose plugins are code of theirs."""
+    """Options of commands that read files of others, whose plugins are code."""
     _plugin(parser)
-    parser.add_argument("--trust-plugins", action="store_true", help="import the plugins that what is read names")
+    parser.add_argument("--trust-plugins", action="store_true", help="import the plugins that the input names")
 
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "run": ("run a configuration and write its results and figures", _run),
-    "check": ("check a configuration and show what it means and will cost", _check),
-    "quick": ("run a moment of every scenario, to see that all of it works", _quick),
-    "new": ("write a commented configuration to begin with", _new),
+    "check": ("check a configuration, and show what it would run at which cost", _check),
+    "quick": ("run every scenario for a few hundred ticks, to test that it works", _quick),
+    "new": ("write a commented starter configuration", _new),
     "schema": ("print the JSON schema of configurations, by which editors complete and check them", _schema),
     "completion": ("print a script by which a shell completes commands and their options", _completion),
-    "list": ("list what a configuration may name", _list),
+    "list": ("list components, columns and figures", _list),
     "show": ("describe a component, or a section of a configuration, and its keys", _show),
-    "topology": ("measure, and export, the topology of a configuration", _topology),
+    "topology": ("measure and export the topology of a configuration", _topology),
     "ceilings": ("compute the ceilings of a configuration, nothing else", _ceilings),
-    "budget": ("measure where the throughput goes: from what any routing could reach to what is carried", _budget),
-    "judge": ("say whether a result that somebody reports is possible, and what proves it", _judge),
+    "budget": ("measure the loss budget: the throughput lost by routing, buffers and crossbar", _budget),
+    "judge": ("decide whether a reported result is possible, with a proof", _judge),
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
     "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
     "schedule": ("describe the schedule of a collective (JSON or a configuration), and write it as JSON", _schedule),
@@ -376,19 +385,19 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "plot": ("draw the figures of a run folder again", _plot),
     "report": ("write the page of a run folder again, finished or not", _folder),
     "view": ("animate a short run: packets and queues on the graph, tick by tick", _view),
-    "worker": ("run a part of a configuration, as a job of an array does", _worker),
-    "merge": ("write the tables, figures and page of what workers have run", _merge),
-    "compare": ("lay the curves of several runs over each other, and test what differs", _compare),
-    "reproduce": ("run published figures and tables, and write pages of what they gave", _reproduce),
+    "worker": ("run one shard of a configuration, for instance as a job of an array", _worker),
+    "merge": ("merge the results of workers into tables, figures and a page", _merge),
+    "compare": ("overlay the curves of several runs, and test their differences", _compare),
+    "reproduce": ("run published figures and tables, and compare the results", _reproduce),
 }
-"""Command -> what it does and its options, in the order of ``--help``."""
+"""Command -> (summary, options), in the order of ``--help``."""
 
 MODULES = {"list": "listing", "export-routing": "export_routing"}
-"""Command -> its module in ``flitlab.sim.cli``, where that is not named alike."""
+"""Command -> its module in ``flitlab.sim.cli``, where the names differ."""
 
 
 def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
-    """The ``run`` function of a command's module, imported when it is called."""
+    """The ``run`` function of a module, which is imported at the first call."""
 
     def run(options: argparse.Namespace) -> int:
         one_thread()
@@ -419,8 +428,8 @@ def _load(text: str) -> float:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    index, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
         problem = "must be i/n with i from 1 to n, of at most 9 digits, for instance 2/8"
         raise argparse.ArgumentTypeError(f"{text}: {problem}")

@@ -3,7 +3,7 @@
 
 import argparse
 
-from flitlab.sim.cli.common import complain, no_run_folder, say, why
+from flitlab.sim.cli.common import complain, error_text, run_folder_problem, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.errors import ConfigError
@@ -13,9 +13,9 @@ from flitlab.sim.experiment.folders import read_manifest
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws the figures of a run folder from its tables, without simulating anything."""
+    """Draw the figures of a run folder from its tables."""
     folder = options.folder
-    if problem := no_run_folder(folder):
+    if problem := run_folder_problem(folder):
         complain(problem)
         return BAD
     from flitlab.sim.report.figures.draw import draw, draw_networks
@@ -25,26 +25,26 @@ def run(options: argparse.Namespace) -> int:
     try:
         load(options.plugin)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
-    asked = read_manifest(folder)
-    wanted = options.figures or asked.get("figures") or []
-    kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", *PROGRAMS) else None
-    formats = options.format or asked.get("formats") or ("png", "svg")
-    size = options.size or asked.get("size") or "column"
+    manifest = read_manifest(folder)
+    figures_named = options.figures or manifest.get("figures") or []
+    kinds = figures_named if options.figures or manifest.get("experiment") in ("load_sweep", *PROGRAMS) else None
+    formats = options.format or manifest.get("formats") or ("png", "svg")
+    size = options.size or manifest.get("size") or "column"
     try:
-        if kinds is not None and not asked.get("plots"):
+        if kinds is not None and not manifest.get("plots"):
             know_figures(folder, kinds, options.trust_plugins)
         files = draw(folder, kinds, formats=formats, size=size, y=options.y)
-        if any("network" in figures()[name].of for name in wanted if name in figures()):
+        if any("network" in figures()[name].of for name in figures_named if name in figures()):
             study = read(folder / "config.resolved.yaml", trust_plugins=options.trust_plugins)
-            files += draw_networks(study, folder, wanted, formats)
+            files += draw_networks(study, folder, figures_named, formats)
         for path in files:
             say(str(path))
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, error.errors))
         return BAD
     except (OSError, ValueError) as error:
-        complain(f"{folder}: {why(error)}")
+        complain(f"{folder}: {error_text(error)}")
         return BAD
     return 0

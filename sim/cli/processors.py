@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many processes, and threads in each of them, a command uses."""
+"""The number of processes, and of threads in each, of a command."""
 
 import argparse
 from collections import Counter
@@ -12,21 +12,24 @@ from flitlab.sim.experiment.pool import cores, processes
 
 
 def jobs_of(options: argparse.Namespace, study: Study, cluster: str | None = None) -> int:
-    """The processes that ``--jobs`` and ``--threads`` ask for; says what becomes of the threads."""
+    """The number of processes by ``--jobs`` and ``--threads``; prints where threads have no effect."""
     jobs: int = options.jobs or processes(options.threads)
     if options.threads > 1:
-        complain(*_about_threads(study, jobs, options.threads, cluster))
+        complain(*_thread_notes(study, jobs, options.threads, cluster))
     return jobs
 
 
-def _about_threads(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
-    """What becomes of ``--threads`` otherwise than one might think, a line each."""
+def _thread_notes(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
+    """A line for each reason why ``--threads`` has no, or little, effect."""
     if not cluster and jobs * threads > cores():
-        yield f"--threads {threads}: with --jobs {jobs} that is more threads than the {cores()} processors here"
+        yield (
+            f"--threads {threads}: with --jobs {jobs} these are more threads than the {cores()} processors "
+            "of this machine"
+        )
     if not study.simulates:
         yield f"--threads {threads}: nothing is simulated in experiment: {study.experiment}"
         return
-    scenarios = [case.scenario for case in study.every if case.scenario is not None]
+    scenarios = [case.scenario for case in study.all_cases if case.scenario is not None]
     reasons = Counter(alone(study.engine, scenario) for scenario in scenarios)
     for reason, count in reasons.items():
         if reason:

@@ -20,19 +20,19 @@ from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.measure.status import Status
 
 TICKS = 300
-"""Ticks that are measured, or as many as three packets alone take, one after another."""
+"""Ticks that are measured; at least the zero-load latency of three packets."""
 
 SECONDS = 0.12
-"""Seconds of a run of mode datagram: most flows start in its first half, in the second all send."""
+"""Seconds of a run of mode datagram: most flows start in its first half, and all send in the second."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a moment of every scenario, in a folder that is thrown away, to see that everything builds and runs."""
+    """Run every scenario briefly, in a temporary folder, to test that it builds and runs."""
     study = study_of(options)
     if study is None:
         return BAD
     with tempfile.TemporaryDirectory() as folder:
-        report = run_study(moment(study), Path(folder), options.jobs or cores())
+        report = run_study(short_study(study), Path(folder), options.jobs or cores())
     lines = [_line(case, report.results, report.ceilings) for case in study.cases]
     if options.json:
         print_json({"name": study.name, "exit_code": report.exit_code, "scenarios": lines, "problems": report.problems})
@@ -43,12 +43,12 @@ def run(options: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def moment(study: Study) -> Study:
-    """The scenarios of a study at two loads and with one seed, for as long as it takes to see that they work."""
-    nothing = OutputsConfig(figures=[], html=False)
+def short_study(study: Study) -> Study:
+    """The study with two loads and one seed per scenario, and short runs."""
+    no_outputs = OutputsConfig(figures=[], html=False)
     cases = [_short(case) for case in study.cases]
     experiment = study.experiment if study.simulates or study.experiment == "metrics" else "ceilings"
-    return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing, budgets=[])
+    return replace(study, experiment=experiment, cases=cases, published=[], outputs=no_outputs, budgets=[])
 
 
 def _short(case: Case) -> Case:
@@ -68,7 +68,7 @@ def _ticks(least: int) -> MeasureConfig:
 
 
 def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What is said of a scenario; of several loads one after another."""
+    """A line for a scenario; values of several loads one after another."""
     rows = [row for row in results if row["scenario"] == case.label]
     quick = {spec.kind for spec in case.ceilings if spec.quick}
     bounds = [row for row in ceilings if row["scenario"] == case.label and row["ceiling"] in quick]
@@ -76,8 +76,8 @@ def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict
     notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in rows)]
 
     def values(*names: str) -> str:
-        found = [next((row[name] for name in names if name in row), None) for row in rows]
-        return ", ".join(number(value) for value in found)
+        row_values = [next((row[name] for name in names if name in row), None) for row in rows]
+        return ", ".join(number(value) for value in row_values)
 
     return {
         "scenario": case.label, "load": values("load"), "accepted": values("accepted", "host_throughput"),

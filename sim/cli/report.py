@@ -3,14 +3,14 @@
 
 import argparse
 
-from flitlab.sim.cli.common import complain, no_run_folder, say, why
+from flitlab.sim.cli.common import complain, error_text, run_folder_problem, say
 from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page of a run folder again, from what lies in it; the run need not be finished."""
+    """Write the page of a run folder again, from its tables; the run may be unfinished."""
     folder = options.folder
-    if problem := no_run_folder(folder):
+    if problem := run_folder_problem(folder):
         complain(problem)
         return BAD
     from flitlab.sim.report import html
@@ -18,6 +18,6 @@ def run(options: argparse.Namespace) -> int:
     try:
         say(str(html.write(folder)))
     except (OSError, ValueError) as error:
-        complain(f"{folder}: {why(error)}")
+        complain(f"{folder}: {error_text(error)}")
         return BAD
     return 0

@@ -10,8 +10,8 @@ from typing import Any
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign, reject_special_files
-from flitlab.sim.experiment.pool import Lasting, cores
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_special_files, reject_unrelated_folder
+from flitlab.sim.experiment.pool import SharedProcesses, cores
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, read_row, row_files, selected
@@ -23,18 +23,18 @@ from flitlab.sim.report.reproduction.figures import take_figures
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs rows of ``configs/paper``, or takes them from other folders, and writes the pages."""
+    """Run rows of ``configs/paper``, or collect them from other folders, and write the pages."""
     out = options.out or Path("runs") / ("paper" if options.full else "paper-quick")
     try:
         every = row_files(options.configs)
         files = selected(every, options.rows)
-        refuse_foreign(out, RECORD)
+        reject_unrelated_folder(out, RECORD)
         board = Board(every, out, load_record(out))
-        work = _take if options.pages is not None else _run
+        work = _collect if options.pages is not None else _run
         return work(board, files, options)
     except (NoRowsError, DamagedRecord) as error:
         complain(f"simrun reproduce: {error}")
-    except ForeignFolder as error:
+    except UnrelatedFolder as error:
         complain(f"output folder = {out}: {error}")
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
@@ -49,24 +49,24 @@ class Board:
     folder: Path
     record: dict[str, Ran]
 
-    def keep(self, found: Mapping[str, Ran]) -> None:
-        """Adds to the record; what others have added to it in the meantime stays."""
-        self.record = load_record(self.folder) | dict(found)
+    def add(self, rows: Mapping[str, Ran]) -> None:
+        """Add rows to the record; rows that other processes have added meanwhile stay."""
+        self.record = load_record(self.folder) | dict(rows)
         save_record(self.folder, self.record)
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Removes rows from the record, and their figures."""
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove rows, and their figures, from the record."""
         for name in names:
             for file in self.record.pop(name).figures:
                 (self.folder / reproduction.FIGURES / file).unlink(missing_ok=True)
         save_record(self.folder, self.record)
 
     def with_figures(self, ran: Ran, folder: Path) -> Ran:
-        """A row with the figures of its run beside the pages."""
+        """A row whose figures are copied beside the pages."""
         return replace(ran, figures=take_figures(folder, self.folder / reproduction.FIGURES, ran.name))
 
     def unrecorded(self, name: str) -> Ran | None:
-        """A row that is in the folder, but not in the record as it ran there."""
+        """A row with a run in the folder that the record does not have."""
         ran, known = ran_into(self.folder / name), self.record.get(name)
         if ran is None or (known is not None and known.finished == ran.finished and known.full == ran.full):
             return None
@@ -77,79 +77,79 @@ class Board:
         return rows_of([file for file in self.files if file.stem in set(names)], self.record)
 
     def write(self) -> list[Path]:
-        """Writes the pages."""
+        """Write the pages."""
         return reproduction.write(self.folder, rows_of(self.files, self.record))
 
 
-def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
-    """Writes the pages of what is in the record, and in the folders of other runs of this command.
+def _collect(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
+    """Write the pages from the record, and from run folders of this command.
 
-    What is in the record of rows that have no file is dropped.
+    Rows of the record without a file are removed.
     """
     by_name = {file.stem: file for file in files}
-    taken: dict[str, tuple[Ran, Path]] = {}
+    best: dict[str, tuple[Ran, Path]] = {}
     for folder in options.pages:
         try:
             reject_special_files(folder)
-        except ForeignFolder as error:
+        except UnrelatedFolder as error:
             raise NoRowsError(f"{folder}: {error}") from None
-        found = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
-        if not found:
-            raise NoRowsError(f"{folder}: holds no row that this version has run")
-        for name, ran in found.items():
-            if name in by_name and _is_better(ran, taken[name][0] if name in taken else None, by_name[name]):
-                taken[name] = ran, folder / name
+        rows = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
+        if not rows:
+            raise NoRowsError(f"{folder}: has no row that this version has run")
+        for name, ran in rows.items():
+            if name in by_name and _is_better(ran, best[name][0] if name in best else None, by_name[name]):
+                best[name] = ran, folder / name
     known = board.record
-    board.forget(known.keys() - {file.stem for file in board.files})
-    better = {name: one for name, one in taken.items() if _is_better(one[0], known.get(name), by_name[name])}
-    board.keep({name: board.with_figures(*one) for name, one in better.items()})
+    board.remove(known.keys() - {file.stem for file in board.files})
+    updated = {name: one for name, one in best.items() if _is_better(one[0], known.get(name), by_name[name])}
+    board.add({name: board.with_figures(*one) for name, one in updated.items()})
     return _finish(board, board.rows(by_name.keys() & board.record.keys()), options)
 
 
 def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
-    """Whether a row is to be shown in place of another: as the file has it, at the larger size, not older."""
+    """Whether a run of a row replaces another: matching its file, at full size, more recent."""
     if other is None:
         return True
-    worth, known = ((fits(one, read_row(file, one.full)), one.full, one.finished) for one in (ran, other))
-    return worth >= known
+    own, known = ((fits(one, read_row(file, one.full)), one.full, one.finished) for one in (ran, other))
+    return own >= known
 
 
 def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
-    """Runs rows that are not in the folder yet; one that fails does not keep the others from running."""
-    board.keep({})
+    """Run rows that are not in the folder yet; a failing row does not stop the others."""
+    board.add({})
     costs = row_run.known_costs(options.full)
     if options.shard:
         files = row_run.shard_of(files, Shard(*options.shard), costs)
     costs |= row_run.costs_in(board.record, options.full)
-    left = [file for file in files if not row_run.is_finished(file, board.folder / file.stem, options.full)]
-    names = [file.stem for file in files if file not in left]
-    board.keep({name: ran for name in names if (ran := board.unrecorded(name)) is not None})
+    missing = [file for file in files if not row_run.is_finished(file, board.folder / file.stem, options.full)]
+    names = [file.stem for file in files if file not in missing]
+    board.add({name: ran for name in names if (ran := board.unrecorded(name)) is not None})
     if names:
-        complain(f"{len(names)} of {len(files)} rows are in {board.folder} already")
-    if left:
-        complain(f"{len(left)} rows to run: {_expected(left, costs)}")
+        complain(f"{len(names)} of {len(files)} rows are already in {board.folder}")
+    if missing:
+        complain(f"{len(missing)} rows to run: {_expected(missing, costs)}")
     interrupted, jobs = False, options.jobs or cores()
-    # small rows share their processes: to start these takes longer than most of them; of large ones none keeps anything
-    pool = Lasting(jobs) if jobs > 1 and not options.full else None
-    for index, file in enumerate(left):
-        complain(f"[{index + 1}/{len(left)}] {file.stem}: {_expected([file], costs)}")
+    # quick rows share processes, whose start takes longer than most rows; full rows get their own, to free memory
+    pool = SharedProcesses(jobs) if jobs > 1 and not options.full else None
+    for index, file in enumerate(missing):
+        complain(f"[{index + 1}/{len(missing)}] {file.stem}: {_expected([file], costs)}")
         try:
-            board.keep({file.stem: _one(board, file, options.full, jobs, pool)})
+            board.add({file.stem: _one(board, file, options.full, jobs, pool)})
         except KeyboardInterrupt:
             interrupted = True
             break
         names.append(file.stem)
-        complain(f"  {_outcome(board.rows([file.stem])[0])}", f"  left: {_expected(left[index + 1 :], costs)}")
+        complain(f"  {_outcome(board.rows([file.stem])[0])}", f"  left: {_expected(missing[index + 1 :], costs)}")
     if pool is not None:
         pool.end()
     code = _finish(board, board.rows(names), options)
     if interrupted:
-        complain(f"interrupted; the same command goes on from what is in {board.folder}")
+        complain(f"interrupted; the same command resumes from {board.folder}")
     return INTERRUPTED if interrupted else code
 
 
-def _one(board: Board, file: Path, full: bool, jobs: int, pool: Lasting | None) -> Ran:
-    """Runs a row and draws its figures."""
+def _one(board: Board, file: Path, full: bool, jobs: int, pool: SharedProcesses | None) -> Ran:
+    """Run a row and draw its figures."""
     folder = board.folder / file.stem
     ran, report = row_run.run_row(file, folder, full, jobs, pool)
     if report is None:
@@ -160,7 +160,7 @@ def _one(board: Board, file: Path, full: bool, jobs: int, pool: Lasting | None) 
 
 
 def _expected(files: Sequence[Path], costs: Mapping[str, float]) -> str:
-    """What rows will take, as far as that is known from when they ran before."""
+    """The cost of rows, as far as known from earlier runs."""
     known = [costs[file.stem] for file in files if file.stem in costs]
     unknown = len(files) - len(known)
     parts = [f"{duration(sum(known))} of CPU time"] * bool(known)
@@ -175,7 +175,7 @@ def _outcome(row: Row) -> str:
 
 
 def _finish(board: Board, rows: Sequence[Row], options: argparse.Namespace) -> int:
-    """Writes the pages, prints what rows came to, and gives the exit code."""
+    """Write the pages, print the results of rows, and return the exit code."""
     pages = board.write()
     if options.json:
         print_json({"folder": str(board.folder), "rows": [_plain(row) for row in rows]})
@@ -202,8 +202,8 @@ def _plain(row: Row) -> dict[str, Any]:
 def _print(rows: Sequence[Row], pages: Sequence[Path]) -> None:
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("row", lambda row: row.name),
-        ("numbers", lambda row: Score.of([row]).said(Claim.NUMBER)),
-        ("orders", lambda row: Score.of([row]).said(Claim.ORDER)),
+        ("numbers", lambda row: Score.of([row]).ratio_text(Claim.NUMBER)),
+        ("orders", lambda row: Score.of([row]).ratio_text(Claim.ORDER)),
         ("CPU s", lambda row: f"{row.last.cpu_s:.0f}" if row.last else "-"), ("", lambda row: row.state),
     ]  # fmt: skip
     if rows:

@@ -15,7 +15,7 @@ from flitlab.models.files import read_text
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.budgets import print_budgets
-from flitlab.sim.cli.common import complain, number, print_json, print_table, say, shown_label, study_of, why
+from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, say, shown_label, study_of
 from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.tables import (
     print_answers,
@@ -43,15 +43,15 @@ from flitlab.sim.report.folder.budget import ladders_of_files
 
 Row = Mapping[str, Any]
 
-MOST_CEILINGS = 4
-"""The ceilings of more scenarios than this are one table, with a line for each scenario."""
+MAX_LISTED_CEILINGS = 4
+"""Scenarios with a table of ceilings each; more get one line each in a common table."""
 
-MOST_PROBLEMS = 20
-"""More failures than this are counted, not listed."""
+MAX_LISTED_PROBLEMS = 20
+"""Problems that are listed; further ones are counted."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a configuration and prints a summary."""
+    """Run a configuration and print a summary."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"--cluster {options.cluster}: {error}")
         return BAD
     except StoreError as error:
-        return refused(error, options.file, folder)
+        return report_store_error(error, options.file, folder)
     return finish(report, options.json)
 
 
@@ -72,17 +72,17 @@ def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | No
     return connected(cluster, study.plugins) if cluster else nullcontext()
 
 
-def refused(error: StoreError, file: str | Path, folder: Path) -> int:
-    """Says why a folder cannot be used; the exit code."""
+def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int:
+    """Print why a folder cannot be used; returns the exit code."""
     complain(f"{file}: output folder = {folder}: {error}")
     if not isinstance(error, WriteError):
         return BAD
-    complain("what was written before is whole; the same command goes on from there")
+    complain("the files written before are complete; the same command resumes")
     return FAILED
 
 
 def finish(report: Report, as_json: bool) -> int:
-    """Draws and prints what a run came to; the exit code."""
+    """Draw figures and page, and print the results of a run; returns the exit code."""
     if not draw(report):
         report.exit_code = report.exit_code or FAILED
     if as_json:
@@ -98,18 +98,18 @@ TABLES = (
     "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", *(f"{name}.csv" for name in BUDGET_TABLES),
     "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
-"""What figures and page follow from."""
+"""Files that determine figures and page."""
 
 
 def draw(report: Report) -> bool:
-    """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code.
+    """Draw the configured figures and the page, unless the same code has drawn them from the same tables.
 
-    Returns whether all of them could be written.
+    Returns whether all could be written.
     """
     outputs = report.study.outputs
     if not (report.results or report.metrics or report.study.budgets):
         return True
-    drawn = _drawn(report.folder)
+    drawn = _recorded_figures(report.folder)
     texts = [read_text(path) for name in TABLES if (path := report.folder / name).exists()]
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
     if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
@@ -121,15 +121,17 @@ def draw(report: Report) -> bool:
     kinds = None if report.metrics else outputs.figures
     try:
         if kinds is None or kinds:
-            files += _attempt(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
-        files += _attempt(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
+            files += _draw_or_report(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
+        files += (
+            _draw_or_report(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
+        )
         if outputs.html:
-            page = _attempt(html.write, report.folder)
+            page = _draw_or_report(html.write, report.folder)
             files += [page] if page else []
         names = [str(path.relative_to(report.folder)) for path in files]
-        _note_drawn(report.folder, {"stamp": stamp, "files": _digests(report.folder, names)})
+        _record_figures(report.folder, {"stamp": stamp, "files": _digests(report.folder, names)})
     except OSError as error:
-        complain(f"figures: {why(error)}")
+        complain(f"figures: {error_text(error)}")
         return False
     except WriteError as error:
         complain(f"{report.folder}: {error}")
@@ -137,8 +139,8 @@ def draw(report: Report) -> bool:
     return True
 
 
-def _drawn(folder: Path) -> dict[str, Any]:
-    """What the manifest says of the pictures: what they were drawn of, and their files with what these hold."""
+def _recorded_figures(folder: Path) -> dict[str, Any]:
+    """The record of figures in the manifest: a hash of their input, and the hashes of their files."""
     return read_manifest(folder).get("drawn") or {}
 
 
@@ -147,10 +149,10 @@ def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: digest_of(folder / name) for name in names}
 
 
-def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
+def _record_figures(folder: Path, drawn: dict[str, Any]) -> None:
     try:
         store = Store(folder)
-    except StoreError:  # somebody else goes on there already
+    except StoreError:  # another run uses the folder
         return
     try:
         store.write_json(MANIFEST, {**read_manifest(folder), "drawn": drawn})
@@ -158,10 +160,10 @@ def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
         store.close()
 
 
-def _attempt(draw: Callable[..., Any], *arguments: Any) -> Any:
-    """What a picture's function returns. One that fails is no reason to lose the results.
+def _draw_or_report(draw: Callable[..., Any], *arguments: Any) -> Any:
+    """The return value of a drawing function; None, with a message, if it fails, so that results are kept.
 
-    Raises ``OSError`` where a file cannot be written.
+    Raises ``OSError`` if a file cannot be written.
     """
     try:
         return draw(*arguments)
@@ -201,7 +203,7 @@ def _print(report: Report) -> None:
             _print_points(case.label, rows)
     if report.metrics and experiment == "metrics":
         print_metrics(report.metrics)
-    elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MOST_CEILINGS):
+    elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MAX_LISTED_CEILINGS):
         print_answers(experiment, report.metrics, report.study.columns)
     elif ceilings := [row for row in report.ceilings if not kind_of(row["ceiling"]).of_program]:
         print_ceilings(ceilings)
@@ -217,7 +219,7 @@ def _print(report: Report) -> None:
 
 
 def _print_points(label: str, rows: Sequence[Row]) -> None:
-    """One line per load: means over seeds."""
+    """Print one line per load: means over seeds."""
     loads = list(dict.fromkeys(row["load"] for row in rows))
     grouped = [[row for row in rows if row["load"] == load] for load in loads]
 
@@ -239,7 +241,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         bad = [row["status"] for row in group if row["status"] != Status.OK]
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
         notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
-        notes += [name.replace("_", " ") for name in NEVER if any(row.get(name) for row in group)]
+        notes += [name.replace("_", " ") for name in NO_DATA_COLUMNS if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
     of_flows = any("throughput_mean" in row for row in rows)
@@ -252,7 +254,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
 
 
 def print_published(rows: list[dict[str, Any]]) -> None:
-    """*published | measured | verdict*."""
+    """Print published and measured values with their verdicts."""
     sign = {"about": "", "at_most": "<= ", "at_least": ">= ", "less_than": "< ", "greater_than": "> "}
 
     def published(row: Row) -> str:
@@ -267,43 +269,43 @@ def print_published(rows: list[dict[str, Any]]) -> None:
     print_table("published | measured | verdict", columns, rows)
 
 
-NEVER = {
+NO_DATA_COLUMNS = {
     "not_begun": "had not begun when the run ended (transport.start_ms, measure.window)",
     "not_opened": "never opened, as a SYN or its answer was dropped (transport.syn_rto_ms)",
 }
 """Column of results.csv -> what it counts, with the keys that it depends on."""
 
 
-def never(rows: Sequence[Row]) -> list[str]:
-    """What there is to say of flows of which nothing could be received: a line for each of :data:`NEVER`."""
-    said = []
-    for name, what in NEVER.items():
+def flows_without_data(rows: Sequence[Row]) -> list[str]:
+    """A line for each of :data:`NO_DATA_COLUMNS` with flows that received nothing."""
+    lines = []
+    for name, what in NO_DATA_COLUMNS.items():
         some = [row for row in rows if row.get(name)]
         if some:
             count, all_ = (sum(row[column] for row in some) for column in (name, "subflows"))
-            said.append(
+            lines.append(
                 f"{count:,} of {all_:,} subflows in {len(some)} of {len(rows)} points {what}, and count as 0: "
                 f"column {name} of results.csv, state in flows.csv"
             )
-    return said
+    return lines
 
 
 def explain(report: Report) -> None:
-    """What went wrong, and what to do about it."""
-    complain(*report.problems[:MOST_PROBLEMS])
-    if len(report.problems) > MOST_PROBLEMS:
+    """Print problems, and what to do about them."""
+    complain(*report.problems[:MAX_LISTED_PROBLEMS])
+    if len(report.problems) > MAX_LISTED_PROBLEMS:
         table = "results.csv" if report.results else "metrics.csv"
-        complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in {table}")
+        complain(f"... and {len(report.problems) - MAX_LISTED_PROBLEMS} more, see status and message in {table}")
     if report.compiled_s >= 1 and sys.stderr.isatty():
-        complain(f"{report.compiled_s:.0f} s of CPU time went into compiling and loading kernels, and not into cpu_s")
-    vague = [row for row in report.results if row.get("precise") is False]
-    if vague:
-        over = sum(bool(row.get("saturated")) for row in vague)
+        complain(f"{report.compiled_s:.0f} s of CPU time for compiling and loading kernels, not included in cpu_s")
+    imprecise = [row for row in report.results if row.get("precise") is False]
+    if imprecise:
+        saturated = sum(bool(row.get("saturated")) for row in imprecise)
         complain(
-            f"{len(vague)} of {len(report.results)} points did not reach the precision asked for (measure.ci; column "
-            f"precise), {over} of them are saturated"
+            f"{len(imprecise)} of {len(report.results)} points did not reach the precision of measure.ci (column "
+            f"precise); {saturated} of them are saturated"
         )
-    complain(*never(report.results))
+    complain(*flows_without_data(report.results))
     if any(row["status"] == Status.CEILING_VIOLATED for row in report.results):
         complain(
             "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "
@@ -312,4 +314,4 @@ def explain(report: Report) -> None:
     if any(row["status"] == Status.ENGINE_MISMATCH for row in report.results):
         complain("The two engines disagree: this is a bug in flitlab, please report it with the configuration.")
     if report.exit_code == INTERRUPTED:
-        complain(f"interrupted; the same command goes on from what is in {report.folder}")
+        complain(f"interrupted; the same command resumes from {report.folder}")

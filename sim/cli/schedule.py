@@ -7,13 +7,13 @@ from typing import Any
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.schedule_file import SUFFIX, read_schedule, schedule_summary, write_schedule
-from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of, why
+from flitlab.sim.cli.common import complain, error_text, is_input, number, print_json, say, study_of
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD, OK
 
 
 def run(options: argparse.Namespace) -> int:
-    """Describes a schedule of a collective, from JSON or of a scenario, and writes it as JSON."""
+    """Describe a schedule of a collective, from JSON or of a scenario, and write it as JSON."""
     file = Path(options.file)
     if options.out is not None and (not options.out.name.endswith(SUFFIX) or is_input(options.out, file)):
         if not options.out.name.endswith(SUFFIX):
@@ -32,30 +32,28 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _schedule(file: Path, options: argparse.Namespace) -> Schedule | None:
-    """The schedule that is meant, or None after a complaint."""
+    """The schedule of a file or scenario; None, with an error printed, if there is none."""
     if file.suffix in (".yaml", ".yml"):
         study = study_of(options)
         case = None if study is None else case_of(study, options.scenario)
         if case is None:
             return None
         if case.collective is None or case.collective.plan.schedule is None:
-            complain(
-                f"simrun schedule: {case.label}: follows no schedule; see experiment: collective, algorithm: trees"
-            )
+            complain(f"simrun schedule: {case.label}: has no schedule; see experiment: collective, algorithm: trees")
             return None
         return case.collective.plan.schedule
     try:
         return read_schedule(file)
     except (ScheduleError, OSError) as error:
-        complain(f"simrun schedule: {file}: {why(error) if isinstance(error, OSError) else error}")
+        complain(f"simrun schedule: {file}: {error_text(error) if isinstance(error, OSError) else error}")
         return None
 
 
 def _write(schedule: Schedule, path: Path) -> bool:
-    """Whether it could be written; if not, a complaint has been."""
+    """Write a schedule; returns whether that succeeded, and prints an error if not."""
     try:
         write_schedule(schedule, path)
     except OSError as error:
-        complain(f"--out = {path}: {why(error)}")
+        complain(f"--out = {path}: {error_text(error)}")
         return False
     return True

@@ -8,6 +8,6 @@ from flitlab.sim.config.json_schema import json_schema
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the JSON schema of configurations."""
+    """Print the JSON schema of configurations."""
     print(json.dumps(json_schema(), indent=1, ensure_ascii=False))
     return 0

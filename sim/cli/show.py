@@ -21,11 +21,11 @@ FORMS = {
     "algorithm": "collective: {{algorithm: {}}}",
     "column": "{}",
 }
-"""Category -> how a configuration names one of its kinds, where not as ``category: {kind: ...}``."""
+"""Category -> the syntax of a configuration for its kinds, if not ``category: {kind: ...}``."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the documentation and parameters of a component, or the keys of a section of a configuration."""
+    """Print the documentation and parameters of a component, or the keys of a section of a configuration."""
     try:
         load(options.plugin)
     except ConfigError as error:
@@ -34,17 +34,17 @@ def run(options: argparse.Namespace) -> int:
     category, name = (options.kind, options.name) if options.name else (None, options.kind)
     if category is not None and category not in CATEGORIES:
         return _unknown("category", category, list(CATEGORIES))
-    found = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
+    categories = [one for one in CATEGORIES if category in (None, one) and name in kinds(one)]
     keys = {path.replace("[]", ""): model for path, model in sections() if path}
     if category is None and name in keys:
         print(documented(keys[name]))
         _print_parameters(name, keys_in(keys[name], ""))
-    elif not found:
+    elif not categories:
         choices = [*keys] if category is None else []
-        choices += [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
+        choices += [kind for one in CATEGORIES if category in (None, one) for kind in kinds(one)]
         return _unknown(category or "name", name, choices)
-    for place in found:
-        _print(place, name)
+    for one in categories:
+        _print(one, name)
     return 0
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
-from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
+from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, study_of
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, FAILED
-from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.application import UnfinishedError
 from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
+    """Print the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
     study = study_of(options, experiment="application")
     cases = None if study is None else _cases(study.cases, options.scenario)
     if study is None or cases is None:
@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     try:
         if options.out is not None:
-            refuse_foreign(options.out, "0/plan.json")
-    except (ForeignFolder, OSError) as error:
-        complain(f"simrun simgrid: --out {options.out}: {why(error)}")
+            reject_unrelated_folder(options.out, "0/plan.json")
+    except (UnrelatedFolder, OSError) as error:
+        complain(f"simrun simgrid: --out {options.out}: {error_text(error)}")
         return BAD
     rows = []
     for k, case in enumerate(cases):
@@ -46,21 +46,21 @@ def run(options: argparse.Namespace) -> int:
             complain(f"{case.label}: {error}")
             return FAILED
         except OSError as error:
-            complain(f"simrun simgrid: {why(error)}")
+            complain(f"simrun simgrid: {error_text(error)}")
             return FAILED
     _show(study.name, rows, options.json)
     return 0
 
 
 def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
-    """Those asked for, or None after a complaint."""
+    """The chosen scenarios; None, with an error printed, if there are none."""
     chosen = [case for case in cases if label in (None, case.label)]
     if not chosen:
         complain(f"--scenario {label}: no such scenario; choices: {'; '.join(case.label for case in cases)}")
         return None
     for case in chosen:
         if case.scenario is None or not isinstance(case.scenario.switching, Flow):
-            complain(f"{case.label}: SimGrid is a model of flows; --set switching.mode=flow")
+            complain(f"{case.label}: SimGrid simulates flows; use --set switching.mode=flow")
             return None
     return chosen
 
@@ -70,12 +70,12 @@ def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | No
     theirs = by_simgrid(scenario, seed, python, by_latency, folder)
     ours = by_flow(scenario, seed)
     busy = theirs.ranks > 0
-    apart = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
+    deviation = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
     return {
         "scenario": case.label, "seed": seed, "operations": scenario.work.program.operations,
         "flow_ns": ours.makespan, "simgrid_ns": theirs.makespan,
         "difference_percent": 100 * (ours.makespan / theirs.makespan - 1) if theirs.makespan else 0.0,
-        "ranks_mean_percent": 100 * float(apart.mean()) if busy.any() else 0.0,
+        "ranks_mean_percent": 100 * float(deviation.mean()) if busy.any() else 0.0,
         "flow_s": ours.wall_s, "simgrid_s": theirs.wall_s,
     }  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that more than one command prints."""
+"""Tables of more than one command."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 def print_ceilings(rows: list[dict[str, Any]]) -> None:
-    """Certified intervals; single bounds and cuts, and totals that only repeat the offer, are left to ceilings.csv."""
+    """Print certified intervals; single bounds, cuts, and totals that equal the offered load are in ceilings.csv."""
     shown = [row for row in rows if not is_minor(row["ceiling"]) and row["method"] != "offer"]
     columns = [
         ("ceiling", lambda row: row["ceiling"]),
@@ -32,7 +32,7 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
 
 
 def print_programs(rows: Sequence[Row]) -> None:
-    """A line for each scenario and seed of an application: its time, beside the bound on it, and where it goes."""
+    """Print a line for each scenario and seed of an application: time, lower bound, and shares."""
     seeds = len({row["seed"] for row in rows}) > 1
 
     shares = [one for one in table_of("programs").values() if one.summary]
@@ -54,14 +54,14 @@ def print_programs(rows: Sequence[Row]) -> None:
     columns += [percent(shares[0]), ("bound by", lambda row: row.get("bound_by") or "-")]
     columns += [percent(one) for one in shares[1:]]
     columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
-    title = "time, and in percent the bound's share of it, the critical path and the use of channels"
+    title = "time; in percent of it: bound, critical path and use of channels"
     print_table(title, columns, rows)
 
 
 def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
-    """A line for each scenario and seed of a collective: its time beside the least that any algorithm needs.
+    """Print a line for each scenario and seed of a collective: its time, and the lower bound for any algorithm.
 
-    rows: of collectives.csv. results: of results.csv, for what went wrong.
+    rows: of collectives.csv. results: of results.csv, for the status.
     """
     seeds = len({row["seed"] for row in rows}) > 1
     status = {(row["scenario"], row["seed"]): row["status"] for row in results}
@@ -82,14 +82,14 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
     ]  # fmt: skip
 
     def state(row: Row) -> str:
-        found = status.get((row["scenario"], row["seed"]), Status.OK)
-        return "" if found == Status.OK else found
+        row_status = status.get((row["scenario"], row["seed"]), Status.OK)
+        return "" if row_status == Status.OK else row_status
 
-    print_table("collectives, beside what no algorithm passes", [*columns, ("", state)], rows)
+    print_table("collectives, with the bounds for any algorithm", [*columns, ("", state)], rows)
 
 
 def print_jobs(rows: Sequence[Row]) -> None:
-    """A line for each job of a scenario and seed: its time beside others, alone, and how much longer that is."""
+    """Print a line for each job of a scenario and seed: its time with the other jobs, isolated, and the slowdown."""
     seeds = len({row["seed"] for row in rows}) > 1
 
     def microseconds(name: str) -> Column:
@@ -105,11 +105,11 @@ def print_jobs(rows: Sequence[Row]) -> None:
     columns += [microseconds(name) for name in ("start_ns", "time_ns", "alone_ns")]
     columns += [("slowdown", lambda row: number(row["slowdown"], 5)), microseconds("bound_ns")]
     columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
-    print_table("jobs, beside each other and alone", columns, rows)
+    print_table("jobs, with the others and isolated", columns, rows)
 
 
 def print_saturation(rows: Sequence[Row]) -> None:
-    """Where scenarios saturate, in loads, and what part of the ceiling that is; those that nothing is known of not."""
+    """Print the saturation points and efficiencies of scenarios where they are known."""
 
     def point(row: Row) -> str:
         value, half, low, high = (_finite(row[name]) for name in ("saturation", "ci95", "ci95_low", "ci95_high"))
@@ -146,7 +146,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _interval(row: Row) -> str:
-    """The ends of a ceiling, rounded outwards; once where they are the same, and a value without proof as it is."""
+    """The ends of a ceiling, rounded outwards; one value if they are equal, and an uncertified value as it is."""
     lower, upper = row["lower"], row["upper"]
     if upper is None:
         return "-" if lower is None else f"at least {at_least(lower, 6)}"
@@ -159,7 +159,7 @@ def _interval(row: Row) -> str:
 
 
 def print_metrics(rows: list[dict[str, Any]]) -> None:
-    """What was measured of each topology; lists and mappings are left to metrics.csv."""
+    """Print the metrics of each topology; lists and mappings are in metrics.csv."""
     hidden = ("edge_hash", "notes")
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
     names = [name for name in names if not any(str(row.get(name)).startswith(("[", "{")) for row in rows)]
@@ -167,7 +167,7 @@ def print_metrics(rows: list[dict[str, Any]]) -> None:
 
 
 def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) -> None:
-    """What the experiment found in each scenario, one line each; without what its label and its topology tell."""
+    """Print the result of an experiment, one line per scenario, without columns of label and topology."""
     hidden = {*ALWAYS, *swept, "status", "message"}
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
     names = [name for name in names if not is_minor(name) and not name.endswith(".upper")]

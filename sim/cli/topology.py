@@ -17,35 +17,35 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
+from flitlab.sim.config.components import metrics_of
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import Node, load_text, wrap
-from flitlab.sim.config.parts import metrics_of
 from flitlab.sim.exit import BAD, FAILED
 
-Asked = tuple[Topology, list[MetricSpec]]
-"""A topology and what is to be measured of it."""
+TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
+"""A topology, and the metrics to measure."""
 
 GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
-"""Suffixes of files that are a graph and no configuration."""
+"""Suffixes of graph files."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures, exports or draws the topologies of a configuration, or one described on the command line."""
-    found = _topologies(options)
-    if found is None:
+    """Measure, export or draw the topologies of a configuration, or one given on the command line."""
+    topologies = _topologies(options)
+    if topologies is None:
         return BAD
     for option, write in (("export", _export), ("draw", _draw)):
         path = getattr(options, option)
-        if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, found)):
+        if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, topologies)):
             return BAD
     measured, problems = {}, []
-    for label, (topology, metrics) in found.items():
+    for label, (topology, metrics) in topologies.items():
         measured[label], undefined = measure_all(topology, metrics)
         problems += [f"{label}: {problem}" for problem in undefined]
     if options.json:
-        several = [{"scenario": label, **metrics} for label, metrics in measured.items()]
-        print_json(next(iter(measured.values())) if len(measured) == 1 else several)
+        rows = [{"scenario": label, **metrics} for label, metrics in measured.items()]
+        print_json(next(iter(measured.values())) if len(measured) == 1 else rows)
     else:
         _print(measured)
     complain(*problems)
@@ -61,12 +61,12 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
             say(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
 
 
-def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
-    """By label, equal ones once; None after the mistakes have been printed."""
-    mistakes: list[Mistake] = []
-    metrics = _metrics(options.metrics, mistakes)
-    if mistakes:
-        complain(*map(str, mistakes))
+def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | None:
+    """Label -> topology, equal ones once; None, with errors printed, if the input is invalid."""
+    errors: list[Diagnostic] = []
+    metrics = _metrics(options.metrics, errors)
+    if errors:
+        complain(*map(str, errors))
         return None
     is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
     if not Path(options.file).exists() and (hint := _hint(options.file)):
@@ -76,62 +76,62 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
         study = study_of(options, experiment="metrics")
         if study is None:
             return None
-        first: dict[str, tuple[str, Asked]] = {}
+        distinct: dict[str, tuple[str, TopologyAndMetrics]] = {}
         for case in study.cases:
             topology = case.topology
-            first.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
-        return dict(first.values())
+            distinct.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
+        return dict(distinct.values())
     graph = {"topology": {"kind": "file", "path": options.file}}
-    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, mistakes)
-    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), mistakes)
-    built = None if mistakes else Builder().build(draft)
-    complain(*dict.fromkeys(map(str, [*draft.warnings, *mistakes])))
-    return None if mistakes or built is None else {options.file: (built.again(), metrics)}
+    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, errors)
+    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), errors)
+    built = None if errors else Builder().build(draft)
+    complain(*dict.fromkeys(map(str, [*draft.warnings, *errors])))
+    return None if errors or built is None else {options.file: (built.build_topology(), metrics)}
 
 
 def _hint(word: str) -> str:
-    """What to write in place of the bare name of a kind, or of one that is like it; '' if it looks like a file."""
+    """The command for the bare name of a kind, or a similar name; '' for what looks like a file."""
     if not re.fullmatch(r"\w+", word):
         return ""
     kind = closest_match(word, names("topology"))
     if kind is None or edit_distance(word, kind) > max(1, len(word) // 3):
-        return f"simrun topology: {word}: no such file, and no kind of topology; `simrun list topology` names them"
+        return f"simrun topology: {word}: no such file or kind of topology; `simrun list topology` lists the kinds"
     keys = example("topology", kind).items()
     line = ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys)
-    return f"simrun topology: {word}: no such file; of this kind: simrun topology '{line}'"
+    return f"simrun topology: {word}: no such file; did you mean the kind: simrun topology '{line}'"
 
 
-def _metrics(text: str | None, mistakes: list[Mistake]) -> list[MetricSpec]:
-    """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, with commas between."""
+def _metrics(text: str | None, errors: list[Diagnostic]) -> list[MetricSpec]:
+    """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, comma-separated."""
     if not text:
         return []
     try:
-        listed = load_text(f"[{text}]", "--metrics", mistakes, lines=False)
+        listed = load_text(f"[{text}]", "--metrics", errors, lines=False)
     except ConfigError as error:
-        mistakes += [Mistake("--metrics", text, "", mistake.problem) for mistake in error.mistakes]
+        errors += [Diagnostic("--metrics", text, "", diagnostic.problem) for diagnostic in error.errors]
         return []
-    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), mistakes))
+    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), errors))
 
 
-def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
+def parse_spec(text: str, errors: list[Diagnostic]) -> Node:
     """``kind=torus,dims=[6,6,6]`` as the configuration ``topology: {kind: torus, dims: [6, 6, 6]}``."""
     values: dict[str, Node] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", text):
         key, _, value = part.partition("=")
         key = key.strip()
         if key in values:
-            mistakes.append(Mistake("topology", part.strip(), "", "duplicate key"))
-        found: list[Mistake] = []
+            errors.append(Diagnostic("topology", part.strip(), "", "duplicate key"))
+        value_errors: list[Diagnostic] = []
         try:
-            values[key] = load_text(value, "topology", found, lines=False)
+            values[key] = load_text(value, "topology", value_errors, lines=False)
         except ConfigError as error:
-            found += error.mistakes
-        mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in found]
+            value_errors += error.errors
+        errors += [Diagnostic("topology", part.strip(), "", diagnostic.problem) for diagnostic in value_errors]
     return Node({"topology": Node(values, "topology")}, "topology")
 
 
 def _without_idle_seed(root: Node) -> Node:
-    """On the command line any kind may have a seed; one in which nothing is drawn does without, and says so."""
+    """A topology without its seed, with a note, if its kind draws nothing."""
     topology = root.value["topology"]
     kind, seed = topology.get("kind"), topology.get("seed")
     if seed is None or kind is None or kind.value not in names("topology"):
@@ -142,18 +142,20 @@ def _without_idle_seed(root: Node) -> Node:
     return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
-def _write(option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], found: dict[str, Asked]) -> bool:
-    """Writes the only topology and says what the file does not hold; False after saying why it cannot be."""
-    if len(found) != 1:
-        complain(f"{option}: the configuration has {len(found)} topologies; choose one by --set")
+def _write(
+    option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], topologies: dict[str, TopologyAndMetrics]
+) -> bool:
+    """Write the only topology, and print what the format cannot hold; False, with an error printed, if that fails."""
+    if len(topologies) != 1:
+        complain(f"{option}: the configuration has {len(topologies)} topologies; choose one by --set")
         return False
     try:
-        lost = list(write(next(iter(found.values()))[0], path))
+        omitted = list(write(next(iter(topologies.values()))[0], path))
     except (OSError, ValueError) as error:
         complain(f"{option}: {getattr(error, 'strerror', None) or error}")
         return False
-    if lost:
-        complain(f"{option}: this format does not hold {', '.join(lost)}")
+    if omitted:
+        complain(f"{option}: this format does not hold {', '.join(omitted)}")
     return True
 
 

@@ -18,11 +18,11 @@ from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
 from flitlab.sim.exit import BAD
 
 MISMATCH = 3
-"""Exit code for engines that disagree."""
+"""Exit code if the engines disagree."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints one packet's life, or without ``--packet`` which packets are delivered when."""
+    """Print the events of one packet, or without ``--packet`` the delivered packets."""
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> int:
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
-    act = _list if options.packet is None else _trace
+    show = _list if options.packet is None else _trace
     try:
-        return act(case, head, options)
+        return show(case, head, options)
     except EngineMismatch as error:
         complain(str(error))
         return MISMATCH
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def case_of(study: Study, label: str | None) -> Case | None:
-    """The scenario asked for, by default the first, or None after a complaint."""
+    """The chosen scenario, by default the first; None, with an error printed, if there is none."""
     labels = [case.label for case in study.cases]
     if label is None:
         if len(labels) > 1:
@@ -61,15 +61,15 @@ def case_of(study: Study, label: str | None) -> Case | None:
 
 
 def _scenario(case: Case) -> Scenario[Buffered]:
-    """What is simulated; others than these are refused before anybody reads it."""
+    """The scenario; modes without buffers are rejected elsewhere."""
     return cast("Scenario[Buffered]", case.scenario)
 
 
 def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     """The packets delivered in a range of ticks."""
     scenario = _scenario(case)
-    at = scenario.at(head["load"])
-    run: Run = start(head["engine"], *at, head["seed"], log=True)
+    scenario_and_load = scenario.at(head["load"])
+    run: Run = start(head["engine"], *scenario_and_load, head["seed"], log=True)
     run.advance(options.last)
     run.snapshot()
     names, hosts = host_names(scenario.topology), scenario.topology.hosts
@@ -92,13 +92,13 @@ def _cell(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
-    """The events of one packet's life."""
+    """The events of one packet."""
     life = _life(case, head, options)
     scenario = _scenario(case)
     events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
     if options.json:
-        told = [_plain_event(event, scenario.topology) for event in events]
-        print_json({**head, **_plain(life, scenario.topology), **_account(life, case), "events": told})
+        plain_events = [_plain_event(event, scenario.topology) for event in events]
+        print_json({**head, **_plain(life, scenario.topology), **_account(life, case), "events": plain_events})
         return 0
     topology, hosts = scenario.topology, host_names(scenario.topology)
     source, destination = (
@@ -121,10 +121,10 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
 
 
 def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
-    """From the engine asked for; from both, they must tell the same."""
+    """The packet in the chosen engine; both engines must agree."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
-    at = _scenario(case).at(head["load"])
-    lives = [trace(name, *at, head["seed"], options.packet, options.last) for name in names]
+    scenario_and_load = _scenario(case).at(head["load"])
+    lives = [trace(name, *scenario_and_load, head["seed"], options.packet, options.last) for name in names]
     header = _scenario(case).switching.header
     if lives[0] != lives[-1]:
         ours, theirs = (life.events(header) for life in lives)
@@ -138,24 +138,32 @@ def _title(head: dict[str, Any]) -> str:
 
 
 def _sentence(event: Event, life: Life, topology: Topology) -> str:
-    """An event as a person reads it."""
+    """An event in words."""
     switches, hosts = switch_names(topology), host_names(topology)
-    here = "" if event.switch is None else f"switch {switches.label(event.switch)}"
+    switch = "" if event.switch is None else f"switch {switches.label(event.switch)}"
     host = "" if event.host is None else f"host {hosts.label(event.host)}"
     on = "" if event.vc is None else f" on VC {event.vc}"
-    way = "" if event.channel is None else f" by channel {event.channel}"
-    to = f"host {hosts.label(life.destination)}" if event.to is None else f"switch {switches.label(event.to)}{way}{on}"
+    by_channel = "" if event.channel is None else f" by channel {event.channel}"
+    to = (
+        f"host {hosts.label(life.destination)}"
+        if event.to is None
+        else f"switch {switches.label(event.to)}{by_channel}{on}"
+    )
     if event.event == "arrived":
-        by = f" from switch {switches.label(topology.src[event.channel])}{way}" if event.channel is not None else ""
-        return f"head arrives at {here}{by}{on}"
+        by = (
+            f" from switch {switches.label(topology.src[event.channel])}{by_channel}"
+            if event.channel is not None
+            else ""
+        )
+        return f"head arrives at {switch}{by}{on}"
     return {
         "created": f"created at {host}",
         "sent": f"leaves the source queue of {host}{on}",
-        "eligible": f"may be granted at {here}",
-        "allocated": f"gets a VC at {here} towards {to}",
-        "granted": f"granted: {here} -> {to}",
-        "deflected": f"deflected: {here} -> {to}",
-        "tail": f"tail leaves {here}",
+        "eligible": f"may be granted at {switch}",
+        "allocated": f"gets a VC at {switch} towards {to}",
+        "granted": f"granted: {switch} -> {to}",
+        "deflected": f"deflected: {switch} -> {to}",
+        "tail": f"tail leaves {switch}",
         "delivered": f"tail delivered to {host}",
     }[event.event]
 
@@ -172,14 +180,14 @@ def _plain(life: Life, topology: Topology) -> dict[str, Any]:
 
 
 def _plain_event(event: Event, topology: Topology) -> dict[str, Any]:
-    """The fields of an event that it has, with the names of switches and hosts."""
+    """The non-empty fields of an event, with names of switches and hosts."""
     known = {key: value for key, value in event._asdict().items() if value is not None}
     names = {"host": host_names(topology), "switch": switch_names(topology), "to": switch_names(topology)}
     return {key: names[key].value(value) if key in names else value for key, value in known.items()}
 
 
 def _account(life: Life, case: Case) -> dict[str, Any]:
-    """What the ticks of a delivered packet were spent on."""
+    """The ticks of a delivered packet, by cause."""
     if life.delivered is None or case.scenario is None:
         return {"zero_load": None, "waiting": None}
     form = zero_load(life, _scenario(case))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last resort: an exception that nothing expected becomes one line, an exit code and a file with the traceback."""
+"""Handler of unexpected exceptions: one line, an exit code, and a file with the traceback."""
 
 import os
 import platform
@@ -13,11 +13,11 @@ import flitlab
 from flitlab.sim.exit import INTERNAL
 
 MAX_MESSAGE = 300
-"""Characters of an exception's message that are printed; the file has all."""
+"""Characters of the message that are printed; the file has all."""
 
 
 def report(error: BaseException) -> int:
-    """Prints one line on stderr that names the file with the traceback; returns the exit code."""
+    """Print one line on stderr that names the file with the traceback; returns the exit code."""
     message = " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
     with suppress(OSError):  # stderr may be what fails
         print(f"simrun: unexpected error: {message[:MAX_MESSAGE]}; {_keep(error)}", file=sys.stderr)
@@ -25,7 +25,7 @@ def report(error: BaseException) -> int:
 
 
 def _keep(error: BaseException) -> str:
-    """Writes the traceback into the folder for temporary files; says where it is."""
+    """Write the traceback to a temporary file; returns where it is, as a clause."""
     head = f"simrun {shlex.join(sys.argv[1:])}\nflitlab {flitlab.__version__}, Python {platform.python_version()}\n\n"
     text = head + "".join(traceback.format_exception(error))
     try:

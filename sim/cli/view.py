@@ -4,13 +4,13 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import complain, is_input, say, study_of, why
+from flitlab.sim.cli.common import complain, error_text, is_input, say, study_of
 from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes a page that plays a short run of one scenario, tick by tick."""
+    """Write a page that animates a short run of one scenario, tick by tick."""
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         say(str(animate(case.scenario, case.label, load, seed, options.ticks, path)))
     except OSError as error:
-        complain(f"--out = {why(error)}")
+        complain(f"--out = {error_text(error)}")
         return BAD
     except ValueError as error:
         complain(f"simrun view: {error}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flitlab.sim.cli.common import complain, study_of
 from flitlab.sim.cli.processors import jobs_of
-from flitlab.sim.cli.run import explain, refused
+from flitlab.sim.cli.run import explain, report_store_error
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.runner import run_shard
 from flitlab.sim.experiment.shards import Shard
@@ -14,7 +14,7 @@ from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of several parts of a configuration, and says how to put them together."""
+    """Run one shard of a configuration, and print how to merge the shards."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         report = run_shard(study, folder, jobs_of(options, study), shard, options.threads)
     except StoreError as error:
-        return refused(error, options.file, folder)
+        return report_store_error(error, options.file, folder)
     explain(report)
     if report.exit_code == 0:
         complain(f"shard {shard} is in {folder}; when all are, `simrun merge {folder}` writes tables and figures")

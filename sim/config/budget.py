@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenarios that a loss budget measures: a switch as configured, and as it would be with something changed.
+"""The scenarios that a loss budget measures: the switch as configured, and with one thing changed.
 
-A change is written as ``--set`` takes it, so that whoever reads a budget can run any part of it. What cannot be built
-is left out, with the first thing that the configuration refuses of it for a reason.
+A change has the syntax of ``--set``, so each level of a budget can be run by itself. A scenario that cannot be built is
+omitted; its note has the first error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,45 +13,51 @@ from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.draft import BUDGET, Draft
-from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.errors import Diagnostic
+from flitlab.sim.config.experiments import CHANGES
 from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
-from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.window import CHOSEN, lasting
+from flitlab.sim.config.window import WINDOW_KEYS, with_packet_times
 from flitlab.sim.measure.windows import longest_probe
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
-"""Ceilings that are the upper rungs, from the highest."""
+"""Ceilings that are the upper levels, from the highest."""
 
 MEASURED = ("ideal", "endless", "roomy", "switch")
-"""Rungs that are simulated, from the highest.
+"""Levels that are simulated, from the highest.
 
-ideal: the same routes through output queues without limit. endless: the switch with every VC of an input read at once
-and buffers that never fill. roomy: the same with its own buffers. switch: as configured.
+ideal: the same routes, output queues without limit. endless: the switch with unlimited buffers and a crossbar without
+limit. roomy: its own buffers, a crossbar without limit. switch: as configured.
 """
 
-DEFLECTS = "packets that are deflected follow no routes, wait for no room and cross no crossbar"
+DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no room and cross no crossbar"
 
-MOST_PACKETS = 1 << 24
-"""Packets that all buffers without limit may hold together: some 400 MB before any of them is used."""
+MAX_BUFFERED_PACKETS = 1 << 24
+"""Packets that all unlimited buffers together may hold: about 400 MB before first use."""
 
-ALREADY = "this switch is so already: its crossbar takes nothing"
+CROSSBAR_TAKES_NOTHING = "this switch is so already: its crossbar takes nothing"
 
-TIMES = 6000
+BUDGET_PACKET_TIMES = 6000
 """Packet times of the shortest probe of a budget, warm-up included."""
 
-LEAST = 32
-"""Buffers hold at least this part of what a channel can carry in a run, or they are not without limit.
+MAX_BUFFER_DIVISOR = 32
+"""Unlimited buffers hold at least the traffic of a channel during a run, divided by this.
 
 So an overload of up to 3 % does not fill them before the run ends.
 """
 
 
 @dataclass(frozen=True, eq=False)
-class Variant:
-    """A scenario of a budget. built: None where it is left out. set: what makes it. note: why it is left out, or how
-    it is made."""
+class BudgetScenario:
+    """A scenario of a budget.
+
+    Parameters
+    ----------
+    built: None if it is omitted.
+    set: the changes, as ``--set`` takes them.
+    note: why it is omitted, or a remark.
+    """
 
     built: Built | None
     set: tuple[str, ...] = ()
@@ -59,137 +65,153 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Variants:
-    """All scenarios of a budget. rungs: by name, of :data:`MEASURED`. changes: sensitivities by name. measure: how.
+class BudgetScenarios:
+    """All scenarios of a budget.
 
-    times: packet times of the shortest run; None where ``measure`` says how long it is. ticks: of the longest run,
-    warm-up and windows.
+    Parameters
+    ----------
+    levels: by name, see :data:`MEASURED`.
+    changes: sensitivities by name.
+    measure: how all of them are measured.
+    times: packet times of the shortest run; None where ``measure`` has its length.
+    ticks: of the longest run, warm-up included.
     """
 
-    rungs: Mapping[str, Variant]
-    changes: Mapping[str, Variant]
+    levels: Mapping[str, BudgetScenario]
+    changes: Mapping[str, BudgetScenario]
     measure: MeasureConfig
     times: int | None
     ticks: int
 
 
-def longest_run(measure: MeasureConfig, longest: int) -> int:
-    """Ticks that a probe lasts at most; a warm-up that is found takes as long as the window, if need be.
+def max_run_ticks(measure: MeasureConfig, longest: int) -> int:
+    """Ticks of the longest probe. An automatic warm-up takes at most as long as the window.
 
-    longest: its longest window, as a multiple of the first.
+    longest: the longest window, as a multiple of the first.
     """
     return longest_probe(measure.ticks if measure.warmup == "auto" else measure.warmup, measure.ticks, longest)
 
 
 def has_budget(draft: Draft) -> bool:
-    """Whether a configuration asks for budgets, and its scenario can have one: packets are simulated in it."""
-    asked = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
-    return asked and getattr(draft.discipline, "counts", None) == PACKETS
+    """Whether a configuration requests budgets, and its scenario simulates packets."""
+    is_requested = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
+    return is_requested and getattr(draft.discipline, "counts", None) == PACKETS
 
 
-def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Variants:
-    """What the budget of a scenario measures. node: its configuration."""
+def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -> BudgetScenarios:
+    """The scenarios that the budget of a scenario measures.
+
+    Parameters
+    ----------
+    builder: builds the changed configurations.
+    draft, node: the configuration.
+    built: the scenario as configured.
+    """
     scenario = built.scenario
     assert scenario is not None
     times = window(draft)
-    measure = draft.config.measure if times is None else lasting(MeasureConfig(), scenario, times)
+    measure = draft.config.measure if times is None else with_packet_times(MeasureConfig(), scenario, times)
 
-    ticks = longest_run(measure, draft.config.budget.longest)
+    ticks = max_run_ticks(measure, draft.config.budget.longest)
 
-    def made(*sets: str) -> Variant:
+    def changed_scenario(*sets: str) -> BudgetScenario:
         return _variant(builder, draft, node, sets)
 
     if scenario.routes.deflection:
-        rungs = {name: Variant(None, note=DEFLECTS) for name in MEASURED}
+        rungs = {name: BudgetScenario(None, note=DEFLECTION_NOTE) for name in MEASURED}
     else:
-        roomy = _unless_so(made("switching.input_speedup=vcs"), scenario)
-        rungs = {"ideal": made("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
-    rungs["switch"] = Variant(built)
-    asked = {name: made(*sets) for name, sets in _changes(draft, scenario)}
-    changes = {name: _told_apart(variant, scenario) for name, variant in asked.items()}
-    return Variants(rungs, changes, measure, times, ticks)
+        roomy = _note_if_unchanged(changed_scenario("switching.input_speedup=vcs"), scenario)
+        rungs = {"ideal": changed_scenario("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
+    rungs["switch"] = BudgetScenario(built)
+    changed = {name: changed_scenario(*sets) for name, sets in _changes(draft, scenario)}
+    changes = {name: _effective_change(variant, scenario) for name, variant in changed.items()}
+    return BudgetScenarios(rungs, changes, measure, times, ticks)
 
 
 def window(draft: Draft) -> int | None:
-    """Packet times of a run, warm-up included; None where ``measure`` says how long it is."""
-    given = draft.config.budget.window
-    if given is None and any(draft.has("measure", key) for key in CHOSEN):
+    """Packet times of a run, warm-up included; None where ``measure`` has its length."""
+    packet_times = draft.config.budget.window
+    if packet_times is None and any(draft.has("measure", key) for key in WINDOW_KEYS):
         return None
-    return TIMES if given is None else given
+    return BUDGET_PACKET_TIMES if packet_times is None else packet_times
 
 
-def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> Variant:
-    """The scenario of a configuration with something changed, or why there is none."""
-    mistakes: list[Mistake] = []
+def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> BudgetScenario:
+    """The scenario of a changed configuration, or the first error."""
+    errors: list[Diagnostic] = []
     for change in sets:
-        node = apply_set(node, change, mistakes)
-    built = builder.build(Draft(node, draft.experiment, draft.base, mistakes))
-    if mistakes or built is None:
-        return Variant(None, tuple(sets), _why(mistakes))
-    return Variant(built, tuple(sets))
+        node = apply_set(node, change, errors)
+    built = builder.build(Draft(node, draft.experiment, draft.base, errors))
+    if errors or built is None:
+        return BudgetScenario(None, tuple(sets), _first_error(errors))
+    return BudgetScenario(built, tuple(sets))
 
 
-def _why(mistakes: Sequence[Mistake]) -> str:
-    """The first mistake, as a clause."""
-    if not mistakes:
+def _first_error(errors: Sequence[Diagnostic]) -> str:
+    """The first error, as a clause."""
+    if not errors:
         return "cannot be built"
-    first = mistakes[0]
+    first = errors[0]
     value = f"{first.key} = {first.value}" if first.value else first.key
     return f"{value} {first.problem}"
 
 
-def _endless(roomy: Variant, ticks: int) -> Variant:
-    """A switch with buffers that never fill: each holds all that its channel can carry in a run of so many ticks.
+def _endless(roomy: BudgetScenario, ticks: int) -> BudgetScenario:
+    """The switch with unlimited buffers: each holds all that its channel can carry in a run.
 
-    Where that takes too much memory they hold a part of it, but never less than :data:`LEAST` says.
+    Where that takes too much memory, they hold the part that :data:`MAX_BUFFER_DIVISOR` allows.
     """
     if roomy.built is None or roomy.built.scenario is None:
         return roomy
     scenario = roomy.built.scenario
     switching, flits = scenario.switching, min(scenario.source.flits)
     if not isinstance(switching, Buffered):
-        return Variant(None, roomy.set, f"mode {switching.mode} has no buffers")
+        return BudgetScenario(None, roomy.set, f"mode {switching.mode} has no buffers")
     ticks += max(scenario.source.flits)
     buffers = (scenario.topology.channels + scenario.topology.hosts) * switching.vcs
-    affordable = MOST_PACKETS // buffers * flits
+    affordable = MAX_BUFFERED_PACKETS // buffers * flits
     size = max(min(ticks, affordable), switching.buffer_flits)
-    if size * LEAST < ticks:
-        return Variant(None, roomy.set, f"{buffers:,} buffers that never fill would take too much memory")
+    if size * MAX_BUFFER_DIVISOR < ticks:
+        return BudgetScenario(None, roomy.set, f"{buffers:,} buffers that never fill would take too much memory")
     part = "all" if size >= ticks else f"{100 * size // ticks} %"
     grown = replace(scenario, switching=replace(switching, buffer_flits=size))
     note = f"buffers of {size} flits a VC, {part} of what a channel can carry in a run"
-    return Variant(replace(roomy.built, scenario=grown), roomy.set, note)
+    return BudgetScenario(replace(roomy.built, scenario=grown), roomy.set, note)
 
 
 def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The sensitivities asked for: name and what is changed."""
+    """The configured sensitivities: name and changes."""
     switching, shortest = scenario.switching, min(scenario.source.flits)
-    vcs, room = (switching.vcs, switching.buffer_flits) if isinstance(switching, Buffered) else (1, shortest)
-    twice, four = f"switching.vcs={2 * vcs}", f"switching.buffer_flits={4 * room}"
+    vcs, buffer_flits = (switching.vcs, switching.buffer_flits) if isinstance(switching, Buffered) else (1, shortest)
+    twice, four = f"switching.vcs={2 * vcs}", f"switching.buffer_flits={4 * buffer_flits}"
     known = {
         "vcs": (twice,), "buffers": (four,), "vcs_and_buffers": (twice, four),
         "speedup": ("switching.input_speedup=vcs",), "oldest": ("switching.allocator=oldest",),
-        "packets": (f"traffic.packet_flits={max(shortest // 4, 1)}", f"switching.buffer_flits={room}"),
+        "packets": (f"traffic.packet_flits={max(shortest // 4, 1)}", f"switching.buffer_flits={buffer_flits}"),
         "rising": ("routing.vc_policy=rising",),
     }  # fmt: skip
     assert known.keys() == set(CHANGES)
     yield from ((name, known[name]) for name in draft.config.budget.sensitivities)
 
 
-def _unless_so(roomy: Variant, scenario: Scenario) -> Variant:
-    """A roomy switch, which says so where the switch is one already."""
-    so = roomy.built is not None and roomy.built.scenario is not None and _alike(roomy.built.scenario, scenario)
-    return replace(roomy, note=ALREADY) if so else roomy
+def _note_if_unchanged(roomy: BudgetScenario, scenario: Scenario) -> BudgetScenario:
+    """The ``roomy`` level, with a note if it equals the switch as configured."""
+    so = (
+        roomy.built is not None
+        and roomy.built.scenario is not None
+        and _has_same_content(roomy.built.scenario, scenario)
+    )
+    return replace(roomy, note=CROSSBAR_TAKES_NOTHING) if so else roomy
 
 
-def _alike(one: Scenario, other: Scenario) -> bool:
+def _has_same_content(one: Scenario, other: Scenario) -> bool:
     return one.content_hash == other.content_hash
 
 
-def _told_apart(variant: Variant, scenario: Scenario) -> Variant:
-    """A change that changes something, or none with that reason."""
+def _effective_change(variant: BudgetScenario, scenario: Scenario) -> BudgetScenario:
+    """A change, omitted with a note if it leaves the scenario as it is."""
     if variant.built is None or variant.built.scenario is None:
         return variant
-    if not _alike(variant.built.scenario, scenario):
+    if not _has_same_content(variant.built.scenario, scenario):
         return variant
-    return Variant(None, variant.set, "is so already, or nothing that this switch looks at")
+    return BudgetScenario(None, variant.set, "is so already, or nothing that this switch looks at")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes with file and line, made of the errors of pydantic and of components."""
+"""Validation against the models: errors of pydantic and of components become diagnostics with file and line."""
 
 import json
 import re
@@ -10,159 +10,185 @@ from pydantic import BaseModel, ValidationError
 
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
-from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, places_of
-from flitlab.sim.config.load import Place
-from flitlab.sim.config.overrides import USUAL, parse_path
-from flitlab.sim.config.page import Page
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, modes_with, paths_of_key
+from flitlab.sim.config.load import KeyPath
+from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def refuse_unknown(page: Page, path: Place, choices: Sequence[str]) -> None:
-    """Refuses a key that is none of the choices, but perhaps has its place elsewhere."""
+def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequence[str]) -> None:
+    """Reject a key that is none of the choices; names the place where such a key exists."""
     key = str(path[-1])
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
-        page.refuse(path, not_for(page.at("switching", "mode") or USUAL["switching"], modes), choices)
+        document.reject(path, not_for(document.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
         return
-    places = places_of(key, {section: page.at(section, "kind") for section in SECTIONS})
-    meant = closest_match(key, choices)
-    if places and meant is not None and edit_distance(key, meant) > 1:
-        meant = None
-    problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
-    page.refuse(path, problem, choices, meant)
+    paths = paths_of_key(key, {section: document.at(section, "kind") for section in SECTIONS})
+    closest = closest_match(key, choices)
+    if paths and closest is not None and edit_distance(key, closest) > 1:
+        closest = None
+    problem = f"unknown key; its place is {' or '.join(paths)}" if paths else "unknown key"
+    document.reject(path, problem, choices, closest)
 
 
 def not_for(mode: str, modes: Sequence[str]) -> str:
-    """What is said of a key that only other disciplines have.
+    """The problem of a key that only other switching modes have.
 
     >>> not_for("vct", ["datagram"]), not_for("flow", ["vct", "wormhole"])
     ('is not for mode vct, but for mode datagram', 'is not for mode flow, but for modes vct and wormhole')
     """
-    several = f"modes {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"mode {modes[0]}"
-    return f"is not for mode {mode}, but for {several}"
+    others = f"modes {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"mode {modes[0]}"
+    return f"is not for mode {mode}, but for {others}"
 
 
-def validated(model: type[Model], page: Page, place: Place, given: Any, keys: Sequence[str] = ()) -> Model | None:
-    """What is given at a place as a model, or None once what is wrong with it is refused.
+def validated(
+    model: type[Model], document: ConfigDocument, path: KeyPath, value: Any, keys: Sequence[str] = ()
+) -> Model | None:
+    """A value of the configuration as a model; None, with errors added to the document, if it is invalid.
 
     Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
-    keys: further keys that belong there, for the choices of a misspelt one.
+
+    Parameters
+    ----------
+    model: the pydantic model.
+    document: collects the errors.
+    path: of the value.
+    value: plain dicts, lists and scalars.
+    keys: further keys that are valid there, for the choices of a misspelt one.
     """
     try:
-        return model.model_validate_json(json.dumps(given), strict=True)
+        return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         for one in error.errors():
-            _refuse(one, model, page, place, keys)
+            _reject_schema_error(one, model, document, path, keys)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of a stranger's own validator
-        page.refuse(place, f"could not be checked: {crash(error)}")
+    except BaseException as error:  # a third-party validator may raise anything
+        document.reject(path, f"could not be checked: {crash(error)}")
     return None
 
 
-def _refuse(error: Any, model: type[BaseModel], page: Page, place: Place, keys: Sequence[str]) -> None:
-    inner = _inner(error["loc"], page, place)
-    path = (*place, *inner)
+def _reject_schema_error(
+    error: Any, model: type[BaseModel], document: ConfigDocument, prefix: KeyPath, keys: Sequence[str]
+) -> None:
+    inner = _inner(error["loc"], document, prefix)
+    path = (*prefix, *inner)
     kind = error["type"]
     if kind == "extra_forbidden" and re.match(r"\w+:\S", str(inner[-1])):
-        page.refuse(path, "unknown key; a space must follow the colon")
+        document.reject(path, "unknown key; a space must follow the colon")
     elif kind == "extra_forbidden":
         known = {key for one in models_at(model, inner[:-1]) for key in keys_of(one)}
-        refuse_unknown(page, path, sorted(known | set(keys if len(inner) == 1 else ())))
+        reject_unknown_key(document, path, sorted(known | set(keys if len(inner) == 1 else ())))
     elif kind == "missing":
-        page.refuse(path, "is missing")
+        document.reject(path, "is missing")
     elif kind == "literal_error":
         choices = literals_at(model, inner)
-        meant = closest_match(error["input"], choices) if isinstance(error["input"], str) else None
-        page.refuse(path, "is not one of the choices", choices, meant)
+        closest = closest_match(error["input"], choices) if isinstance(error["input"], str) else None
+        document.reject(path, "is not one of the choices", choices, closest)
     elif kind == "dict_type" and len(path) == 1 and path[0] in SECTIONS:
         key = kind_key(str(path[0]))
-        page.refuse(path, f"must be a mapping with the key {key}", names(str(path[0])))
+        document.reject(path, f"must be a mapping with the key {key}", names(str(path[0])))
     elif kind == "not_a_choice":
         choices = error["ctx"]["choices"]
-        page.refuse(path, "is not one of the choices", choices, closest_match(error["input"], choices))
+        document.reject(path, "is not one of the choices", choices, closest_match(error["input"], choices))
     else:
-        page.refuse(path, _in_our_words(error["msg"]))
+        document.reject(path, _in_our_words(error["msg"]))
 
 
 OURS = {
     "a valid dictionary": "a mapping", "an object": "a mapping", "valid array": "list",
     "a valid boolean": "true or false",
 }  # fmt: skip
-"""What pydantic calls a thing -> what we call it."""
+"""Type names of pydantic -> those of our messages."""
 
 
 def _in_our_words(message: str) -> str:
-    """What pydantic says of a value, as our other messages say it."""
+    """A message of pydantic in the words of our other messages."""
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", message)
     message = re.sub("^Input is not a valid path.*", "must be a path", message)
-    for theirs, ours in (
+    for pydantic_words, own_words in (
         ("a valid dictionary", "a mapping"),
         ("an object", "a mapping"),
         ("valid array", "list"),
         ("a valid boolean", "true or false"),
     ):
-        message = message.replace(theirs, ours)
+        message = message.replace(pydantic_words, own_words)
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")
 
 
-def _inner(loc: Place, page: Page, place: Place) -> Place:
-    """Where pydantic's error is in the mapping at ``place``, without the parts that name a form of the key.
+def _inner(loc: KeyPath, document: ConfigDocument, prefix: KeyPath) -> KeyPath:
+    """The path of a pydantic error below ``prefix``, without the tags of union members.
 
-    Those are in angle brackets (flitlab.sim.config.schema); but the file may have keys of such names.
+    Tags are in angle brackets (flitlab.sim.config.schema). A key of the file may have such a name, too.
     """
-    inner: Place = ()
+    inner: KeyPath = ()
     for part in loc:
-        if not re.fullmatch("<[a-z]+>", str(part)) or page.has(*place, *inner, part):
+        if not re.fullmatch("<[a-z]+>", str(part)) or document.has(*prefix, *inner, part):
             inner = (*inner, part)
     return inner
 
 
-def spec_of(category: str, page: Page, place: Place, given: Any, without: Sequence[str] = ()) -> Any:
-    """The spec of the component of a category that is given at a place, or None once what is wrong with it is refused.
+def spec_of(category: str, document: ConfigDocument, path: KeyPath, mapping: Any, without: Sequence[str] = ()) -> Any:
+    """The specification of a component; None, with errors added to the document, if it is invalid.
 
-    without: keys of the mapping that are not the component's.
+    Parameters
+    ----------
+    category: of the registry, for example ``topology``.
+    document: collects the errors.
+    path: of the mapping.
+    mapping: the keys of the component, as plain values.
+    without: keys of the mapping that do not belong to the component.
     """
-    if not isinstance(given, dict):
-        return None  # the schema says what is wrong with that
+    if not isinstance(mapping, dict):
+        return None  # rejected by the schema
     key = kind_key(category)
-    kind = given.get(key, USUAL.get(category))
+    kind = mapping.get(key, DEFAULT_KINDS.get(category))
     if not isinstance(kind, str):
-        page.refuse((*place, key), "must be a text" if key in given else "is missing", names(category))
+        document.reject((*path, key), "must be a text" if key in mapping else "is missing", names(category))
         return None
     try:
         model = spec_class(category, kind)
     except UnknownKindError as error:
         problem = f"unknown {category}" if key == "kind" else "is not one of the choices"
-        page.refuse((*place, key), problem, error.choices, error.suggestion)
+        document.reject((*path, key), problem, error.choices, error.suggestion)
         return None
-    own = {key: value for key, value in given.items() if key not in without}
-    return validated(model, page, place, own, keys=without)
+    own = {key: value for key, value in mapping.items() if key not in without}
+    return validated(model, document, path, own, keys=without)
 
 
-def refuse_built(error: BaseException, section: str | Place, page: Page) -> None:
-    """Refuses what made a component, which stands in a section or at a place, raise an exception while it was built."""
-    place: Place = (section,) if isinstance(section, str) else section
+def reject_build_error(error: BaseException, section: str | KeyPath, document: ConfigDocument) -> None:
+    """Reject a component whose construction raised an exception.
+
+    Parameters
+    ----------
+    error: the exception; its ``key`` and ``choices`` are used if it is a ``SpecError``.
+    section: the section, or the path, of the component.
+    document: collects the errors.
+    """
+    prefix: KeyPath = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
-        path = (*place, *parse_path(error.key)) if error.key else place
+        path = (*prefix, *parse_path(error.key)) if error.key else prefix
         suggestion = getattr(error, "suggestion", None) or closest_match(str(path[-1]), error.choices)
-        page.refuse(path, str(error), error.choices, suggestion)
+        document.reject(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
-        path = (*place, "path") if page.has(*place, "path") else place
-        page.refuse(path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)")
+        path = (*prefix, "path") if document.has(*prefix, "path") else prefix
+        document.reject(
+            path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)"
+        )
     elif isinstance(error, ValueError):
-        page.refuse(place, str(error))
+        document.reject(prefix, str(error))
     else:
-        page.refuse(place, f"could not be built: {crash(error)}")
+        document.reject(prefix, f"could not be built: {crash(error)}")
 
 
 def crash(error: BaseException) -> str:
-    """An unexpected exception in one line: its type, message and place."""
+    """An unexpected exception in one line: type, message, file and line."""
     traceback = error.__traceback__
-    place = ""
+    location = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if not file.startswith("<"):
-            place = f" ({file}:{traceback.tb_lineno})"
+            location = f" ({file}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
-    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())))) + place
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())))) + location

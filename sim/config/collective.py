@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``experiment: collective``: a collective of given size, and the algorithm that carries it out."""
+"""``experiment: collective``: a collective, its size, and its algorithm."""
 
 from dataclasses import dataclass, replace
 
@@ -11,28 +11,28 @@ from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import SpecError, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.check import crash, spec_of
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.experiments import CollectiveConfig
+from flitlab.sim.config.load import KeyPath, Node
 from flitlab.sim.config.overrides import is_sweep
-from flitlab.sim.config.page import Page
-from flitlab.sim.config.questions import CollectiveConfig
-from flitlab.sim.config.section import named
+from flitlab.sim.config.section import as_component
 
 EVERY = "all"
-"""In place of an algorithm: all that the collective has and that can be used on the network."""
+"""Value of ``algorithm`` for all algorithms of the collective that the network supports."""
 
-FIRST_ALGORITHM: tuple[Place, ...] = (("sweep", 0, "kind"), ("sweep", 0), ("kind",))
-"""Where the name of the first algorithm may stand below ``collective.algorithm``."""
+FIRST_ALGORITHM: tuple[KeyPath, ...] = (("sweep", 0, "kind"), ("sweep", 0), ("kind",))
+"""Paths below ``collective.algorithm`` at which the first algorithm may be named."""
 
 SPACED = {"from", "to", "per_decade"}
-"""Keys of sizes that grow by a factor."""
+"""Keys of a geometric range of sizes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Collective:
-    """What a scenario of the experiment ``collective`` asks, and what its algorithm has to say of itself.
+    """A collective of a scenario, and the summary of its algorithm.
 
-    algorithm: its name. plan: without its program.
+    algorithm: its name. plan: without the program.
     """
 
     question: Question
@@ -40,83 +40,83 @@ class Collective:
     plan: Plan
 
 
-def unfolded(root: Node) -> Node:
-    """A configuration in which sizes that grow by a factor, and ``algorithm: all``, are sweeps."""
+def expand_algorithms(root: Node) -> Node:
+    """A configuration with geometric ranges of sizes, and ``algorithm: all``, expanded to sweeps."""
     cases = root.get("cases")
-    root = _unfolded(root, root)
+    root = _expand_section(root, root)
     if cases is None or not cases.is_list:
         return root
-    changed = [_unfolded(case, root) if case.is_map else case for case in cases.value]
+    changed = [_expand_section(case, root) if case.is_map else case for case in cases.value]
     return root.with_value({**root.value, "cases": cases.with_value(changed)})
 
 
-def _unfolded(node: Node, root: Node) -> Node:
-    given = node.get("collective")
-    if given is None or not given.is_map:
+def _expand_section(node: Node, root: Node) -> Node:
+    section = node.get("collective")
+    if section is None or not section.is_map:
         return node
-    value = dict(given.value)
-    size, algorithm = given.get("size_bytes"), given.get("algorithm")
+    value = dict(section.value)
+    size, algorithm = section.get("size_bytes"), section.get("algorithm")
     if size is not None and size.is_map and set(size.value) == SPACED:
         value["size_bytes"] = size.with_value({"sweep": size})
     if algorithm is not None:
-        value["algorithm"] = _all(algorithm, given.get("kind") or root.get("collective", "kind"))
-    return node.with_value({**node.value, "collective": given.with_value(value)})
+        value["algorithm"] = _expand_all(algorithm, section.get("kind") or root.get("collective", "kind"))
+    return node.with_value({**node.value, "collective": section.with_value(value)})
 
 
-def _all(algorithm: Node, kind: Node | None) -> Node:
-    """A sweep with ``all`` replaced by the algorithms of a collective, or of all those of a sweep."""
+def _expand_all(algorithm: Node, kind: Node | None) -> Node:
+    """A sweep in which ``all`` is replaced by the algorithms that all swept collectives have."""
     options = algorithm.value["sweep"] if is_sweep(algorithm) else algorithm.with_value([algorithm])
     if not options.is_list or all(option.value != EVERY for option in options.value):
         return algorithm
     listed = [option for option in options.value if option.value != EVERY]
     kinds = [] if kind is None else kind.plain()["sweep"] if is_sweep(kind) else [kind.plain()]
     known = [set(filter(_needs_no_keys, algorithms_for(one))) for one in kinds if isinstance(one, str) and one in KINDS]
-    more = sorted(set.intersection(*known)) if known else []
-    there = [option.plain().get("kind") if option.is_map else option.plain() for option in listed]
-    spare = [
+    common = sorted(set.intersection(*known)) if known else []
+    listed_kinds = [option.plain().get("kind") if option.is_map else option.plain() for option in listed]
+    added = [
         algorithm.with_value({"kind": algorithm.with_value(name), "optional": algorithm.with_value(True)})
-        for name in more if name not in there
+        for name in common if name not in listed_kinds
     ]  # fmt: skip
-    return algorithm.with_value({"sweep": options.with_value([*listed, *spare])})
+    return algorithm.with_value({"sweep": options.with_value([*listed, *added])})
 
 
 def _needs_no_keys(algorithm: str) -> bool:
-    """Whether an algorithm is known by its name alone."""
+    """Whether an algorithm requires no key but its name."""
     fields = spec_class("algorithm", algorithm).model_fields
     return not any(field.is_required() for name, field in fields.items() if name != "kind")
 
 
 def ranked(draft: Draft, topology: Topology) -> Topology:
-    """The topology with a host for every rank: as it is, or, for ``ranks: switches``, one on each switch with hosts.
+    """The topology with one host per rank: unchanged, or, for ``ranks: switches``, one on each switch with hosts.
 
-    The channels of such a host carry as much as all those of any switch, so that they bind nothing.
+    The channels of such a host are as wide as all channels of the widest switch, so they never limit.
     """
     config = draft.config.collective
     if config is None or config.ranks == "hosts":
         return topology
     if draft.discipline is not None and draft.discipline.mode != "flow":
         problem = "is for mode flow: packets have hosts of capacity 1, so a rank with d channels is d hosts of a switch"
-        draft.refuse("collective.ranks", problem)
-    places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
+        draft.reject("collective.ranks", problem)
+    has_rank = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
     ends = (topology.src, topology.dst)
     widest = max(float(np.bincount(end, topology.capacity, topology.switches).max(initial=1.0)) for end in ends)
-    return topology.with_hosts(places.astype(np.int64), max(widest, topology.host_capacity))
+    return topology.with_hosts(has_rank.astype(np.int64), max(widest, topology.host_capacity))
 
 
-def asked(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | None:
-    """The question of a scenario and its algorithm; None once what is wrong with them is refused."""
+def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | None:
+    """The collective of a scenario and the specification of its algorithm; None if they are invalid."""
     config = draft.config.collective
     if config is None:
         return None
-    given = named(draft.mapping("collective", "algorithm"))
-    spec = spec_of("algorithm", draft, ("collective", "algorithm"), given or {"kind": "library"})
+    algorithm = as_component(draft.mapping("collective", "algorithm"))
+    spec = spec_of("algorithm", draft, ("collective", "algorithm"), algorithm or {"kind": "library"})
     if not isinstance(spec, AlgorithmSpec):
         return None
     if config.root >= max(topology.hosts, 1):
-        draft.refuse("collective.root", f"is no rank: there are {topology.hosts}")
+        draft.reject("collective.root", f"must be below {topology.hosts}, the number of ranks")
         return None
     if topology.hosts < 2:
-        draft.refuse("topology", "has fewer than two ranks")
+        draft.reject("topology", "has fewer than two ranks")
         return None
     share = KINDS[config.kind].share(topology.hosts)
     piece = max(1, round(config.size_bytes * share))
@@ -124,10 +124,15 @@ def asked(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | 
     return Question(config.kind, topology, config.ranks, piece, config.root, free), spec
 
 
-def planned(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -> Plan | None:
-    """The plan of an algorithm; None once it is refused, or left out because it is optional and has none.
+def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -> Plan | None:
+    """The plan of an algorithm; None if it is invalid, or optional and not applicable.
 
-    once: what is made for one scenario, and serves others too.
+    Parameters
+    ----------
+    draft: the configuration.
+    question: the collective on the network.
+    spec: the algorithm.
+    once: caches what several scenarios share.
     """
     try:
         return spec.build(question, once)
@@ -136,35 +141,35 @@ def planned(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
             draft.warn("collective.algorithm", f"{spec.kind} is left out: {error}")
         else:
             key = getattr(error, "key", None)
-            place = ("collective", "algorithm", key) if key else ("collective", "algorithm")
-            draft.refuse(place, str(error), getattr(error, "choices", ()))
+            path = ("collective", "algorithm", key) if key else ("collective", "algorithm")
+            draft.reject(path, str(error), getattr(error, "choices", ()))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # an algorithm may be a stranger's: whatever it raises is reported
-        draft.refuse("collective.algorithm", f"could not be built: {crash(error)}")
+    except BaseException as error:  # a third-party algorithm may raise anything
+        draft.reject("collective.algorithm", f"could not be built: {crash(error)}")
     return None
 
 
-def refuse_none_left(page: Page, config: CollectiveConfig | None) -> None:
-    """Rejects a study without a scenario: every algorithm that it lists is optional and left out, as its warnings say.
+def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None) -> None:
+    """Reject a study in which every algorithm is optional and not applicable, with the reasons.
 
-    config: the section of the last scenario that was tried.
+    config: the section of the last scenario.
     """
-    left_out = [warning.problem.removeprefix("warning: ") for warning in page.warnings]
+    left_out = [warning.problem.removeprefix("warning: ") for warning in document.warnings]
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
-    place: Place = ("collective", "algorithm")
-    place = next((place + rest for rest in FIRST_ALGORITHM if page.has(*place, *rest)), place)
-    page.refuse(place, problem, () if config is None else algorithms_for(config.kind))
+    path: KeyPath = ("collective", "algorithm")
+    path = next((path + rest for rest in FIRST_ALGORITHM if document.has(*path, *rest)), path)
+    document.reject(path, problem, () if config is None else algorithms_for(config.kind))
 
 
-def with_rules(draft: Draft) -> None:
-    """Lets all messages be eager, unless the configuration says otherwise."""
-    given = draft.config.messages
-    if "rendezvous_bytes" not in given.model_fields_set:
-        eager = given.model_copy(update={"rendezvous_bytes": None})
+def with_eager_messages(draft: Draft) -> None:
+    """Send all messages eagerly, unless the configuration sets ``rendezvous_bytes``."""
+    messages = draft.config.messages
+    if "rendezvous_bytes" not in messages.model_fields_set:
+        eager = messages.model_copy(update={"rendezvous_bytes": None})
         draft.config = draft.config.model_copy(update={"messages": eager})
 
 
-def kept(question: Question, spec: AlgorithmSpec, plan: Plan) -> Collective:
-    """What results need of a plan."""
+def without_program(question: Question, spec: AlgorithmSpec, plan: Plan) -> Collective:
+    """A collective without the program of its plan, for results."""
     return Collective(question, spec.kind, replace(plan, program=None))  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsing a text into the nodes of PyYAML, by libyaml where PyYAML was built with it: a fifth of the time.
+"""Parses a text into the nodes of PyYAML, with libyaml if PyYAML was built with it (five times faster).
 
-Which of the two parses must not show. What they read differently in places (tabs, explicit keys, tags, byte order
-marks) is therefore left to PyYAML's own parser, and so are the messages for what cannot be parsed.
+The choice of the parser must not change a result. Texts that the two read differently (tabs, explicit keys, tags, byte
+order marks) go to the parser in Python, which also words all error messages.
 """
 
 import re
@@ -17,38 +17,38 @@ try:
 except ImportError:
     CParser = None
 
-DEEPEST = 100
-"""A value inside more mappings and lists than this is refused."""
+MAX_DEPTH = 100
+"""Nesting depth of mappings and lists that is accepted."""
 
 _COMMENT = re.compile(r"(?:^|(?<=[ \n]))#[^\"'\r\n\x85\u2028\u2029]*")
-"""A comment, but not from a quote on: in a text of several lines, what follows may stand outside it again."""
+"""A comment up to its first quote: in a multi-line text, what follows may be outside it again."""
 
 _READ_DIFFERENTLY = re.compile(r"[\t\ufeff?!]|[|>][-+0-9]*#")
-"""What may have one meaning for libyaml and another for PyYAML's parser."""
+"""Syntax that libyaml and the parser in Python may read differently."""
 
 
 def compose(text: str) -> yaml.Node | None:
-    """The node of the one document in a text, None if it is empty.
+    """The node of the one document in a text; None if it is empty.
 
-    Raises ``yaml.YAMLError`` with the words of PyYAML's own parser, whichever parses.
+    Raises ``yaml.YAMLError`` with the message of the parser in Python, whichever parses.
     """
     if CParser is not None and not _READ_DIFFERENTLY.search(_COMMENT.sub("", text)):
         try:
             return yaml.compose(text, Loader=_Libyaml)
         except (yaml.YAMLError, UnicodeError):
-            pass  # the other parser says it, or knows better
+            pass  # the parser in Python accepts the text, or words the error
     return yaml.compose(text, Loader=_PyYAML)
 
 
 class _Shallow(Composer):
-    """A composer that gives up before Python does."""
+    """A composer that rejects deep nesting before Python reaches its recursion limit."""
 
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """The node that begins here."""
-        if self.depth > DEEPEST:
-            problem = f"is nested too deeply, in more than {DEEPEST} mappings and lists"
+        """The next node of the document."""
+        if self.depth > MAX_DEPTH:
+            problem = f"is nested too deeply, in more than {MAX_DEPTH} mappings and lists"
             raise ComposerError(None, None, problem, self.peek_event().start_mark)
         self.depth += 1
         node = super().compose_node(parent, index)

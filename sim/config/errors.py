@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes in a configuration: each one line, all of them reported at once."""
+"""Errors and warnings of a configuration: one line each, all reported at once."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST_VALUE = 60
-"""A value longer than this is left out of the message; its line says where it stands."""
+MAX_VALUE_LENGTH = 60
+"""Characters of the longest value that a message shows; for longer ones the line must do."""
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """One mistake, printed as ``file:line: key.path = value: problem; choices: a, b; did you mean 'x'?``.
+class Diagnostic:
+    """An error or a warning, printed as ``file:line: key.path = value: problem; choices: a, b; did you mean 'x'?``.
 
-    where: ``file:line``, or the name of an option. value: as it stands there, '' to leave it out.
+    Parameters
+    ----------
+    where: ``file:line``, or the name of an option.
+    key: the path of the key, '' for the whole file.
+    value: the value as written, '' to leave it out.
+    problem: what is wrong, as a clause whose subject is the key.
+    choices: what would be right.
+    suggestion: the choice closest to the value.
     """
 
     where: str
@@ -35,15 +42,18 @@ class Mistake:
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be run; ``mistakes`` holds all that is wrong with it, ``warnings`` what may be."""
+    """A configuration that cannot be run.
 
-    def __init__(self, mistakes: Iterable[Mistake], warnings: Iterable[Mistake] = ()):
-        self.mistakes, self.warnings = list(dict.fromkeys(mistakes)), list(dict.fromkeys(warnings))
-        super().__init__("\n".join(map(str, self.mistakes)))
+    ``errors`` and ``warnings`` have a :class:`Diagnostic` for each error and warning.
+    """
+
+    def __init__(self, errors: Iterable[Diagnostic], warnings: Iterable[Diagnostic] = ()):
+        self.errors, self.warnings = list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
+        super().__init__("\n".join(map(str, self.errors)))
 
 
 def show(value: Any) -> str:
-    """A value as a user would write it on one line, or '' if that is too long or it is no scalar or list.
+    """A value as a user would write it on one line; '' for a mapping, and for a text that is too long.
 
     >>> show([1, 2]), show("imase"), show("4"), show(True), show(None)
     ('[1, 2]', 'imase', "'4'", 'true', 'null')
@@ -64,7 +74,7 @@ def show(value: Any) -> str:
         text = value if plain else repr(value)
     else:
         text = str(value).replace("inf", ".inf")
-    return text if len(text) <= LONGEST_VALUE else ""
+    return text if len(text) <= MAX_VALUE_LENGTH else ""
 
 
 def key_path(path: Sequence[str | int]) -> str:

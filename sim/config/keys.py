@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys a configuration may have, and where: read off the models that it is checked with."""
+"""The keys of a configuration and their places, derived from the models."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
@@ -8,33 +8,33 @@ from pydantic import BaseModel
 
 from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
 from flitlab.models.registry import UnknownKindError, names, spec_class
-from flitlab.sim.config.load import Place
+from flitlab.sim.config.load import KeyPath
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 SECTIONS: dict[str, type[BaseModel] | None] = {
     "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,
     "placement": None, "switching": None,
 }  # fmt: skip
-"""Section whose keys depend on its ``kind`` -> the keys that it has besides."""
+"""Section whose keys depend on its ``kind`` -> model of the keys that all kinds share."""
 
-MOST_PLACES = 4
-"""A key that is known in more places than this is no help to anybody."""
+MAX_PATHS = 4
+"""A key with more places gets no hint."""
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a mapping."""
+    """The keys of the mapping that a model describes."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
-    """The models that describe the mapping at ``path``: one for each form that it may have."""
+def models_at(model: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
+    """The models of the mapping at ``path``, one for each form that it may have."""
     models = [model]
     for part in path:
         models = [inner for one in models for inner in _models(_annotation(one, part))] or models
     return models
 
 
-def literals_at(model: type[BaseModel], path: Place) -> list[str]:
+def literals_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     """The choices of the key at ``path``, or of ``kind`` in the mapping there."""
     names = tuple(part for part in path if isinstance(part, str))
     if not names:
@@ -45,19 +45,19 @@ def literals_at(model: type[BaseModel], path: Place) -> list[str]:
     return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
 
 
-def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
-    """Where a configuration might have a key of this name, ``switching.flit_ns``; none if that is in too many places.
+def paths_of_key(key: str, kinds: Mapping[str, Any]) -> list[str]:
+    """The places of a key, such as ``switching.flit_ns``; empty if there are too many.
 
-    kinds: section of :data:`SECTIONS` -> the kind of its component, as far as one is given.
+    kinds: section of :data:`SECTIONS` -> kind of its component.
     """
-    found = list(_places(key, Config, ""))
+    paths = list(_places(key, Config, ""))
     for section, more in SECTIONS.items():
         for model in [*_of_kinds(section, kinds.get(section)), *([more] if more else [])]:
-            found += _places(key, model, f"{section}.")
+            paths += _places(key, model, f"{section}.")
     if any(key in kind.model_fields for kind in ceiling_kinds().values()):
-        found.append(f"ceilings[].{key}")
-    found = sorted(dict.fromkeys(found), key=lambda place: place.count("."))
-    return found if len(found) <= MOST_PLACES else []
+        paths.append(f"ceilings[].{key}")
+    paths = sorted(dict.fromkeys(paths), key=lambda place: place.count("."))
+    return paths if len(paths) <= MAX_PATHS else []
 
 
 def sections(model: type[BaseModel] = Config, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -75,12 +75,12 @@ def sections(model: type[BaseModel] = Config, path: str = "") -> Iterator[tuple[
 
 
 def modes_with(key: str) -> list[str]:
-    """The disciplines whose ``switching:`` has a key."""
+    """The switching modes whose ``switching:`` has a key."""
     return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]
 
 
 def _of_kinds(section: str, kind: Any) -> list[type[BaseModel]]:
-    """The models of a section: of the kind that is given, or of ``switching:`` those of all disciplines."""
+    """The models of a section: of the given kind; for ``switching:`` those of all modes."""
     if section == "switching":
         return [spec_class(section, mode) for mode in names(section)]
     try:
@@ -94,9 +94,9 @@ def _places(key: str, model: type[BaseModel], where: str) -> Iterator[str]:
         name = field.alias or name
         if name == key:
             yield where + name
-        several = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        is_list = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
         for inner in _models(field.annotation):
-            yield from _places(key, inner, f"{where}{name}{'[]' * several}.")
+            yield from _places(key, inner, f"{where}{name}{'[]' * is_list}.")
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -111,7 +111,7 @@ def _annotation(model: type[BaseModel], key: Any) -> Any:
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """Everything that an annotation is made of."""
+    """An annotation and all its arguments, recursively."""
     yield annotation
     for argument in get_args(annotation):
         yield from _leaves(argument)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML as this project reads it: the 1.2 core schema, no duplicate keys, every value with its line.
+"""YAML of this project: the 1.2 core schema, no duplicate keys, every value with its line.
 
-Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets
-where a value stood. So only its nodes are used; scalars are resolved here.
+PyYAML itself keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets lines.
+So only its nodes are used; scalars are resolved here.
 """
 
 import re
@@ -17,19 +17,19 @@ import yaml
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.sim.config.compose import compose
-from flitlab.sim.config.errors import LONGEST_VALUE, ConfigError, Mistake, key_path, show
+from flitlab.sim.config.errors import MAX_VALUE_LENGTH, ConfigError, Diagnostic, key_path, show
 
-Place = tuple[str | int, ...]
-"""Where a value stands: keys and list indices from the top."""
+KeyPath = tuple[str | int, ...]
+"""Path of a value: keys and list indices from the top."""
 
-LONGEST_FILE = 20_000_000
-"""Bytes of the longest file that is read."""
+MAX_FILE_BYTES = 20_000_000
+"""Longer files are rejected."""
 
-MOST_NODES = 200_000
-"""A file that unfolds (by aliases) to more values than this is refused."""
+MAX_NODES = 200_000
+"""Values, after expansion of aliases, of the largest file that is accepted."""
 
 _UNTAGGED = {f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map")}
-"""What the parser calls a value that has no tag."""
+"""Tags that the parser gives to values without a tag."""
 
 _SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
     (re.compile(r"(|~|null|Null|NULL)"), lambda text: None),
@@ -43,16 +43,19 @@ _SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
 ]
 
 
-_STRANGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that terminals obey, and halves of others, that no file can hold: escapes can name them."""
+_NON_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters and lone surrogates: escapes can name them, but no text file can hold them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value with the place it was written at.
+    """A value with its file and line.
 
-    value: a dict of Nodes, a list of Nodes or a scalar. file: as the user named it. line: of the key
-    (in a mapping) or the value (in a list), None if it stands in no file.
+    Parameters
+    ----------
+    value: a dict of Nodes, a list of Nodes or a scalar.
+    file: as the user named it.
+    line: of the key (in a mapping) or of the value (in a list); None outside a file.
     """
 
     value: Any
@@ -61,7 +64,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """The place of a value as ``file:line``, or the file alone where no line is known."""
+        """``file:line``, or the file alone if the line is unknown."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
@@ -75,11 +78,11 @@ class Node:
         return isinstance(self.value, list)
 
     def with_value(self, value: Any) -> "Node":
-        """A node with another value at the place, file and line, of this one."""
+        """A node with another value and the same file and line."""
         return Node(value, self.file, self.line)
 
     def plain(self) -> Any:
-        """Dicts, lists and scalars without places."""
+        """The value as plain dicts, lists and scalars, without lines."""
         if self.is_map:
             return {key: node.plain() for key, node in self.value.items()}
         if self.is_list:
@@ -115,7 +118,7 @@ class Node:
 
 
 def wrap(value: Any, file: str, line: int | None = None) -> Node:
-    """Plain values as Nodes that all stand in one place."""
+    """Plain values as Nodes with a common file and line."""
     if isinstance(value, dict):
         value = {key: wrap(item, file, line) for key, item in value.items()}
     elif isinstance(value, list):
@@ -123,17 +126,24 @@ def wrap(value: Any, file: str, line: int | None = None) -> Node:
     return Node(value, file, line)
 
 
-def load_file(path: str | Path, mistakes: list[Mistake], text: str | None = None) -> Node:
-    """The mapping in a YAML file; in a text, where there is no file.
+def load_file(path: str | Path, errors: list[Diagnostic], text: str | None = None) -> Node:
+    """The mapping in a YAML file.
 
-    What is wrong but lets one read on (duplicate keys, tags, NaN) is added to ``mistakes``.
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
+    Parameters
+    ----------
+    path: of the file; the name in messages if ``text`` is given.
+    errors: gets the errors that do not stop the parser: duplicate keys, tags, NaN.
+    text: the content, in place of that of the file.
+
+    Raises
+    ------
+    ConfigError: a file that cannot be read or parsed, is empty or holds no mapping.
     """
-    node = load_text(read_text(path) if text is None else text, str(path), mistakes, lines=text is None)
+    node = load_text(read_text(path) if text is None else text, str(path), errors, lines=text is None)
     if node.value is None:
-        raise ConfigError([Mistake(str(path), "", "", "is empty")])
+        raise ConfigError([Diagnostic(str(path), "", "", "is empty")])
     if not node.is_map:
-        raise ConfigError([Mistake(node.where, "", show(node.plain()), "must be a mapping of keys to values")])
+        raise ConfigError([Diagnostic(node.where, "", show(node.plain()), "must be a mapping of keys to values")])
     return node
 
 
@@ -141,22 +151,31 @@ def read_text(path: str | Path) -> str:
     """The text of a file. Raises :class:`~flitlab.sim.config.errors.ConfigError` if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(LONGEST_FILE + 1)
-        if len(content) > LONGEST_FILE:
-            raise ConfigError([Mistake(str(path), "", "", f"is longer than {LONGEST_FILE:,} bytes")])
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ConfigError([Diagnostic(str(path), "", "", f"is longer than {MAX_FILE_BYTES:,} bytes")])
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError([Mistake(str(path), "", "", "is not a text file (UTF-8)")]) from None
+        raise ConfigError([Diagnostic(str(path), "", "", "is not a text file (UTF-8)")]) from None
     except OSError as error:
-        raise ConfigError([Mistake(str(path), "", "", error.strerror or str(error))]) from None
+        raise ConfigError([Diagnostic(str(path), "", "", error.strerror or str(error))]) from None
 
 
-def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True) -> Node:
-    """One YAML document as a Node (of None if empty); mistakes as in :func:`load_file`.
+def load_text(text: str, file: str, errors: list[Diagnostic], lines: bool = True) -> Node:
+    """One YAML document as a Node; a Node of None if it is empty.
 
-    lines: whether line numbers mean something to the user.
+    Parameters
+    ----------
+    text: the document.
+    file: name in messages.
+    errors: as for :func:`load_file`.
+    lines: whether messages give line numbers.
+
+    Raises
+    ------
+    ConfigError: a text that cannot be parsed.
     """
-    reader = _Reader(file, lines, mistakes)
+    reader = _Reader(file, lines, errors)
     with gc_disabled():
         root = reader.composed(text)
         node = None if root is None else reader.convert(root, root, (), ())
@@ -164,12 +183,12 @@ def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True)
 
 
 class _Reader:
-    """Converts composed YAML nodes, collecting what is wrong with them."""
+    """Converts composed YAML nodes and collects errors."""
 
-    def __init__(self, file: str, lines: bool, mistakes: list[Mistake]):
+    def __init__(self, file: str, lines: bool, errors: list[Diagnostic]):
         self.file = file
         self.lines = lines
-        self.mistakes = mistakes
+        self.errors = errors
         self.count = 0
 
     def where(self, mark: Any) -> str:
@@ -182,65 +201,75 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             problem = "YAML syntax: " + ", ".join(filter(None, (error.context, error.problem)))
-            raise ConfigError([Mistake(self.where(mark), "", "", problem)]) from None
+            raise ConfigError([Diagnostic(self.where(mark), "", "", problem)]) from None
         except yaml.YAMLError as error:
             problem = "is not a text file: " + " ".join(str(error).split())
-            raise ConfigError([Mistake(self.file, "", "", problem)]) from None
+            raise ConfigError([Diagnostic(self.file, "", "", problem)]) from None
 
-    def wrong(self, node: yaml.Node, path: Place, value: str, problem: str) -> None:
-        self.mistakes.append(Mistake(self.where(node.start_mark), key_path(path), value, problem))
+    def report_error(self, node: yaml.Node, path: KeyPath, value: str, problem: str) -> None:
+        self.errors.append(Diagnostic(self.where(node.start_mark), key_path(path), value, problem))
 
-    def convert(self, node: yaml.Node, place: yaml.Node, path: Place, parents: tuple[yaml.Node, ...]) -> Node:
-        """place: the node whose line counts (the key in a mapping). parents: for aliases that bite their tail."""
+    def convert(self, node: yaml.Node, line_node: yaml.Node, path: KeyPath, parents: tuple[yaml.Node, ...]) -> Node:
+        """A composed node as a Node.
+
+        line_node: the node whose line is kept (the key in a mapping). parents: enclosing nodes, to detect aliases
+        inside their own anchor.
+        """
         self.count += 1
-        if self.count > MOST_NODES:
-            raise ConfigError([Mistake(self.where(node.start_mark), "", "", "unfolds to too many values")])
+        if self.count > MAX_NODES:
+            raise ConfigError(
+                [Diagnostic(self.where(node.start_mark), "", "", f"expands to more than {MAX_NODES:,} values")]
+            )
         value: Any = None
         if node in parents:
-            self.wrong(node, path, "", "an alias inside its own anchor")
+            self.report_error(node, path, "", "an alias inside its own anchor")
         elif node.tag not in _UNTAGGED:
-            self.wrong(node, path, "", f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not supported")
+            self.report_error(
+                node, path, "", f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not supported"
+            )
         elif isinstance(node, yaml.MappingNode):
             value = self.mapping(node, path, (*parents, node))
         elif isinstance(node, yaml.SequenceNode):
             value = [self.convert(item, item, (*path, i), (*parents, node)) for i, item in enumerate(node.value)]
         else:
             value = self.scalar(node, path)
-        return Node(value, self.file, place.start_mark.line + 1 if self.lines else None)
+        return Node(value, self.file, line_node.start_mark.line + 1 if self.lines else None)
 
-    def mapping(self, node: yaml.MappingNode, path: Place, parents: tuple[yaml.Node, ...]) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+    def mapping(self, node: yaml.MappingNode, path: KeyPath, parents: tuple[yaml.Node, ...]) -> dict[str, Node]:
+        nodes: dict[str, Node] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
-                self.wrong(key_node, path, "", "a key must be a plain name")
+                self.report_error(key_node, path, "", "a key must be a plain name")
             elif not key:
-                self.wrong(key_node, path, "", "a key has no name")
-            elif _STRANGE.search(key):
-                self.wrong(key_node, (*path, repr(key)), "", "is no text")
-            elif key in found:
-                first = f" (first on line {found[key].line})" if self.lines else ""
-                self.wrong(key_node, (*path, key), "", f"duplicate key{first}")
+                self.report_error(key_node, path, "", "a key has no name")
+            elif _NON_TEXT.search(key):
+                self.report_error(key_node, (*path, repr(key)), "", "is not text")
+            elif key in nodes:
+                first = f" (first on line {nodes[key].line})" if self.lines else ""
+                self.report_error(key_node, (*path, key), "", f"duplicate key{first}")
             else:
-                found[key] = self.convert(value_node, key_node, (*path, key), parents)
-        return found
+                nodes[key] = self.convert(value_node, key_node, (*path, key), parents)
+        return nodes
 
-    def scalar(self, node: yaml.ScalarNode, path: Place) -> Any:
-        if strange := _STRANGE.search(node.value):
-            self.wrong(node, path, "", f"holds {strange[0]!r}, which is no text")
+    def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
+        if non_text := _NON_TEXT.search(node.value):
+            self.report_error(node, path, "", f"holds {non_text[0]!r}, which is not text")
             return None
         if node.style:
             return node.value
         value = resolve(node.value)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            self.wrong(node, path, node.value if len(node.value) <= LONGEST_VALUE else "", "must fit into 64 bits")
+            self.report_error(
+                node, path, node.value if len(node.value) <= MAX_VALUE_LENGTH else "", "must fit into 64 bits"
+            )
             return None
         if not isinstance(value, float):
             return value
         if value != value:
-            self.wrong(node, path, node.value, "must be a number, not NaN")
+            self.report_error(node, path, node.value, "must be a number, not NaN")
         elif "inf" not in node.value.lower() and not is_in_range(node.value):
-            self.wrong(node, path, node.value, OUT_OF_RANGE)
+            self.report_error(node, path, node.value, OUT_OF_RANGE)
             return None
         return value + 0.0  # so that no number is -0.0
 

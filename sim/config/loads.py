@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``loads:`` of a configuration: given, or found as the run goes."""
+"""``loads:`` of a configuration: as_list, or found by a search."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -7,13 +7,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.questions import AdaptiveConfig, SaturationConfig
-from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+from flitlab.sim.config.experiments import AdaptiveConfig, SaturationConfig
+from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 
 Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
 
-MOST_LOADS = 10_000
-"""A range of more loads than this is refused."""
+MAX_LOADS = 10_000
+"""Loads of the longest range."""
 
 
 class LoadRange(Section):
@@ -27,25 +27,25 @@ class LoadRange(Section):
     """Difference of neighbours."""
 
     def values(self) -> list[float]:
-        """from, from + step, ..., without drift."""
+        """from, from + step, ..., exact in decimal."""
         first, last, step = (Decimal(repr(value)) for value in (self.first, self.last, self.step))
         count = int((last - first) / step) + 1
         if first > last:
             raise PydanticCustomError("empty_range", "from is above to")
-        if count > MOST_LOADS:
-            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MOST_LOADS:,}"})
+        if count > MAX_LOADS:
+            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MAX_LOADS:,}"})
         return [float(first + i * step) for i in range(count)]
 
 
 def _defaults(value: Any) -> Any:
-    """A section with nothing in it has its defaults."""
+    """An empty section has its defaults."""
     return {} if value is None else value
 
 
 def _loads(value: Any) -> list[float]:
     if isinstance(value, LoadRange):
         value = value.values()
-    return sorted(unlike(value if isinstance(value, list) else [value]))
+    return sorted(require_distinct(value if isinstance(value, list) else [value]))
 
 
 Loads = Annotated[
@@ -60,9 +60,9 @@ Loads = Annotated[
 
 
 class PlacedLoads(Section):
-    """``loads:`` that are found as the run goes, and those ``at`` which there is to be a point anyway.
+    """``loads:`` that a search finds as the run goes, and loads ``at`` which there is a point in any case.
 
-    Either ``saturation`` or ``adaptive``; with nothing under it, with its defaults.
+    Either ``saturation`` or ``adaptive``; an empty section has its defaults.
     """
 
     at: Loads = []
@@ -76,25 +76,25 @@ class PlacedLoads(Section):
     @classmethod
     def _no_range(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.keys() & {"from", "to", "step"}:
-            raise PydanticCustomError("range", "a range besides a search must be under at")
+            raise PydanticCustomError("range", "a range beside a search must be under at")
         return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _has_one_search(self) -> Self:
         if (self.saturation is None) == (self.adaptive is None):
             raise PydanticCustomError("one_way", "must have one of saturation and adaptive")
         return self
 
 
-PLACED = frozenset(PlacedLoads.model_fields)
-"""Keys of :class:`PlacedLoads`; a mapping with any of them is one, any other a range."""
+SEARCH_KEYS = frozenset(PlacedLoads.model_fields)
+"""Keys of :class:`PlacedLoads`; a mapping without any of them is a range."""
 
 
 def _form(value: Any) -> str:
-    return "<placed>" if isinstance(value, dict) and PLACED & value.keys() else "<fixed>"
+    return "<placed>" if isinstance(value, dict) and SEARCH_KEYS & value.keys() else "<fixed>"
 
 
 AnyLoads = Annotated[
     Annotated[Loads, Tag("<fixed>")] | Annotated[PlacedLoads, Tag("<placed>")], Discriminator(_form)
 ]  # fmt: skip
-"""Loads that are given, or placed."""
+"""Loads that are as_list, or found by a search."""

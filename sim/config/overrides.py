@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes to a configuration before it is read: deep merging, ``--set`` and ``quick:``."""
+"""Changes to a configuration before validation: deep merging, ``--set`` and ``quick:``."""
 
 import re
 from collections.abc import Collection
@@ -7,46 +7,48 @@ from contextlib import suppress
 from typing import Any
 
 from flitlab.models.registry import UnknownKindError, kind_key, spec_class
-from flitlab.sim.config.compose import DEEPEST
-from flitlab.sim.config.errors import ConfigError, Mistake
-from flitlab.sim.config.load import Node, Place, load_text
+from flitlab.sim.config.compose import MAX_DEPTH
+from flitlab.sim.config.errors import ConfigError, Diagnostic
+from flitlab.sim.config.load import KeyPath, Node, load_text
 
-OF_ANY_KIND = {
+KIND_INDEPENDENT_KEYS = {
     "topology": ("hosts_per_switch", "host_capacity", "capacity", "capacity_of", "failures"),
     "traffic": ("packet_flits", "arrivals", "burst"),
     "application": ("ranks", "gflops"),
 }
-"""Keys that do not belong to a kind, and so outlive a change of it."""
+"""Keys that do not belong to a kind, and survive a change of it."""
 
-USUAL = {"switching": "vct"}
-"""Section -> its kind where none is given."""
+DEFAULT_KINDS = {"switching": "vct"}
+"""Section -> default kind."""
 
 
 def merge(base: Node, over: Node, name: str = "") -> Node:
-    """``over`` laid on ``base``: mappings key by key, anything else replaced.
+    """``over`` merged into ``base``: mappings key by key, anything else replaced.
 
-    A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`, ``switching:`` whose ``mode`` does but for
-    the keys of both disciplines; so is one that is, or becomes, a ``{sweep: ...}``, and so are loads of another form.
+    A mapping with another ``kind`` is replaced, except for :data:`KIND_INDEPENDENT_KEYS`; ``switching:`` with another
+    ``mode``, except for the keys of both modes. Sweeps, and loads of another form, are replaced.
     name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
         return over
     if name == "loads" and not base.value.keys() & over.value.keys():
         return over
-    kept = base.value
+    base_values = base.value
     kind = over.get(kind_key(name))
-    if kind is not None and kind.plain() != (old.plain() if (old := base.get(kind_key(name))) else USUAL.get(name)):
-        kept = {key: kept[key] for key in _outliving(base, kind.plain(), name) if key in kept}
-    merged = dict(kept)
+    if kind is not None and kind.plain() != (
+        old.plain() if (old := base.get(kind_key(name))) else DEFAULT_KINDS.get(name)
+    ):
+        base_values = {key: base_values[key] for key in _kept_keys(base, kind.plain(), name) if key in base_values}
+    merged = dict(base_values)
     for key, value in over.value.items():
         merged[key] = merge(merged[key], value, key) if key in merged else value
-    return over.with_value(merged) if kept is not base.value else base.with_value(merged)
+    return over.with_value(merged) if base_values is not base.value else base.with_value(merged)
 
 
-def _outliving(base: Node, kind: Any, name: str) -> Collection[str]:
-    """The keys of a mapping that belong to any kind, of ``switching:`` those that the other discipline has, too."""
+def _kept_keys(base: Node, kind: Any, name: str) -> Collection[str]:
+    """Keys of a mapping that survive a change of its kind; of ``switching:`` those that both modes have."""
     if name != "switching":
-        return OF_ANY_KIND.get(name, ())
+        return KIND_INDEPENDENT_KEYS.get(name, ())
     keys: Collection[str] = base.value
     with suppress(UnknownKindError, TypeError):
         keys = spec_class(name, kind).model_fields
@@ -58,32 +60,34 @@ def is_sweep(node: Node) -> bool:
     return node.is_map and "sweep" in node.value
 
 
-def put(root: Node, path: Place, value: Node) -> Node:
-    """``root`` with ``value`` at ``path``; missing mappings are made, in a sweep every option is changed.
+def put(root: Node, path: KeyPath, value: Node) -> Node:
+    """``root`` with ``value`` at ``path``; missing mappings are created, and all options of a sweep are changed.
 
-    Raises ``ValueError`` where the path runs through a scalar or past the end of a list.
+    Raises ``ValueError`` if the path runs through a scalar or past the end of a list.
     """
     if not path:
         return value
-    head, rest = path[0], path[1:]
-    if is_sweep(root) and head != "sweep" and root.value["sweep"].is_list:
+    first, remaining = path[0], path[1:]
+    if is_sweep(root) and first != "sweep" and root.value["sweep"].is_list:
         options = root.value["sweep"]
         changed = options.with_value([put(option, path, value) for option in options.value])
         return root.with_value({**root.value, "sweep": changed})
     if root.is_map:
-        child = root.value.get(head, Node({}, value.file, value.line))
-        return root.with_value({**root.value, head: put(child, rest, value)})
-    if root.is_list and isinstance(head, int) and head < len(root.value):
-        return root.with_value([put(item, rest, value) if i == head else item for i, item in enumerate(root.value)])
+        child = root.value.get(first, Node({}, value.file, value.line))
+        return root.with_value({**root.value, first: put(child, remaining, value)})
+    if root.is_list and isinstance(first, int) and first < len(root.value):
+        return root.with_value(
+            [put(item, remaining, value) if i == first else item for i, item in enumerate(root.value)]
+        )
     if root.is_list:
-        raise ValueError(f"{head} is no index of a list of {len(root.value)}")
+        raise ValueError(f"{first} is no index of a list of {len(root.value)}")
     if root.value is None:
         return put(root.with_value({}), path, value)
     raise ValueError(f"there is nothing under the value {root.plain()!r}")
 
 
-def parse_path(text: str) -> Place:
-    """``cases[0].topology.n`` or ``cases.0.topology.n`` as its parts.
+def parse_path(text: str) -> KeyPath:
+    """The keys and indices of ``cases[0].topology.n`` or ``cases.0.topology.n``.
 
     >>> parse_path("cases[0].topology.n")
     ('cases', 0, 'topology', 'n')
@@ -92,40 +96,40 @@ def parse_path(text: str) -> Place:
     return tuple(int(part) if re.fullmatch("[0-9]{1,18}", part) else part for part in parts)
 
 
-def _place(text: str) -> Place:
-    """The parts of a path at which something is to be put. Raises ``ValueError``."""
+def _place(text: str) -> KeyPath:
+    """The path of a key to set. Raises ``ValueError``."""
     path = parse_path(text)
     if not path:
         raise ValueError("names no key; must have the form key.path")
-    if len(path) > DEEPEST:
-        raise ValueError(f"is nested too deeply, in more than {DEEPEST} mappings and lists")
+    if len(path) > MAX_DEPTH:
+        raise ValueError(f"is nested too deeply, in more than {MAX_DEPTH} mappings and lists")
     return path
 
 
-def apply_set(root: Node, text: str, mistakes: list[Mistake]) -> Node:
-    """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``mistakes``.
+def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
+    """``root`` with one ``--set key.path=value`` applied; errors are added to ``errors``.
 
-    Another ``switching.mode`` is laid over ``switching:`` as a case is, so the keys that it does not have go.
+    Another ``switching.mode`` is merged as a case is: keys that the mode does not have are dropped.
     """
     key, equals, value = text.partition("=")
     if not equals or not parse_path(key):
-        mistakes.append(Mistake("--set", text, "", "must have the form key.path=value"))
+        errors.append(Diagnostic("--set", text, "", "must have the form key.path=value"))
         return root
     try:
-        node, path = load_text(value, "--set", mistakes, lines=False), _place(key.strip())
+        node, path = load_text(value, "--set", errors, lines=False), _place(key.strip())
         section = root.get(*path[:-1])
         if path[-2:] == ("switching", "mode") and section is not None and section.is_map:
             return put(root, path[:-1], merge(section, section.with_value({"mode": node}), "switching"))
         return put(root, path, node)
     except ConfigError as error:
-        mistakes += [Mistake("--set", key, value, mistake.problem) for mistake in error.mistakes]
+        errors += [Diagnostic("--set", key, value, diagnostic.problem) for diagnostic in error.errors]
     except ValueError as error:
-        mistakes.append(Mistake("--set", key, value, str(error)))
+        errors.append(Diagnostic("--set", key, value, str(error)))
     return root
 
 
-def apply_quick(root: Node, mistakes: list[Mistake]) -> Node:
-    """``root`` with its own ``quick:`` mapping laid over it; keys may be paths such as ``measure.ticks``."""
+def apply_quick(root: Node, errors: list[Diagnostic]) -> Node:
+    """``root`` with its ``quick:`` mapping merged into it; keys may be paths such as ``measure.ticks``."""
     quick = root.get("quick")
     if quick is None or not quick.is_map:
         return root
@@ -135,5 +139,5 @@ def apply_quick(root: Node, mistakes: list[Mistake]) -> Node:
             old = root.get(*path)
             root = put(root, path, merge(old, value, str(path[-1])) if old else value)
         except ValueError as error:
-            mistakes.append(Mistake(value.where, f"quick.{key}", "", str(error)))
+            errors.append(Diagnostic(value.where, f"quick.{key}", "", str(error)))
     return root

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the files and modules that register components of a user's own."""
+"""Loads the files and modules that register user-defined components."""
 
 import importlib
 import importlib.util
@@ -7,58 +7,63 @@ import sys
 from pathlib import Path
 
 from flitlab.sim.config.check import crash
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.page import Page
 
 
 class PluginError(Exception):
-    """A plugin that cannot be loaded; the message says why."""
+    """A plugin that cannot be loaded; the message gives the reason."""
 
 
 UNTRUSTED = "is code, and is imported only with --trust-plugins (in Python trust_plugins=True) or if --plugin names it"
-"""Why a plugin is not imported that a folder or a claim names: others may have written these."""
+"""Why a plugin that a folder or a claim names is not imported: somebody else may have written it."""
 
 
-def load_plugins(page: Page, base: Path, trusted: bool = True) -> None:
-    """Imports everything in ``plugins:``, files relative to ``base``, and refuses what fails.
+def load_plugins(document: ConfigDocument, base: Path, trusted: bool = True) -> None:
+    """Import all ``plugins:``, and reject those that fail.
 
-    trusted: whether the user named the configuration as one to run. Without, a plugin has to be loaded already.
+    Parameters
+    ----------
+    document: the configuration.
+    base: the folder that file names are relative to.
+    trusted: whether the user named the configuration to run; otherwise plugins must be loaded already.
 
-    Raises :class:`~flitlab.sim.config.errors.ConfigError` for plugins that are not trusted: what they would register
-    is not known, so nothing else can be checked.
+    Raises
+    ------
+    ConfigError: untrusted plugins. Their components are unknown, so nothing else can be checked.
     """
-    plugins = page.at("plugins")
+    plugins = document.at("plugins")
     named = [(i, name) for i, name in enumerate(plugins if isinstance(plugins, list) else []) if isinstance(name, str)]
     if untrusted := [] if trusted else [i for i, name in named if not is_loaded(path_of(name, base))]:
         for i in untrusted:
-            page.refuse(("plugins", i), UNTRUSTED)
-        raise ConfigError(page.mistakes)
+            document.reject(("plugins", i), UNTRUSTED)
+        raise ConfigError(document.errors)
     for i, name in named:
         try:
             load_plugin(path_of(name, base))
         except PluginError as error:
-            page.refuse(("plugins", i), str(error))
+            document.reject(("plugins", i), str(error))
 
 
 def path_of(name: str, base: Path) -> str:
-    """The name of a plugin wherever it is loaded: a module's as it is, the full path of a file."""
+    """The full name of a plugin: a module name as it is, the absolute path of a file."""
     return str((base / name).resolve()) if name.endswith(".py") else name
 
 
 def is_loaded(name: str) -> bool:
-    """Whether a plugin was imported into this process: a module by its name, a file by its full path."""
+    """Whether a plugin was imported into this process: a module by name, a file by absolute path."""
     if not name.endswith(".py"):
         return name in sys.modules
     return getattr(sys.modules.get(_module_name(Path(name))), "__file__", None) == name
 
 
 def load_plugin(name: str) -> None:
-    """Imports a module, or a file by its full path, once. Raises :class:`PluginError`, whatever the code raises."""
+    """Import a module, or a file by its absolute path, once. Raises :class:`PluginError` for any failure."""
     try:
         _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except (KeyboardInterrupt, PluginError):
         raise
-    except BaseException as error:  # a stranger's code may raise anything, and even exit
+    except BaseException as error:  # third-party code may raise anything, or exit
         raise PluginError(f"cannot be loaded: {crash(error)}") from error
 
 
@@ -80,5 +85,5 @@ def _load_file(path: Path) -> None:
 
 
 def _module_name(path: Path) -> str:
-    """The name under which a file is imported."""
+    """The module name of an imported file."""
     return f"flitlab_plugin_{path.stem}"

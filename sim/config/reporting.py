@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that say what becomes of results: figures of them, and published numbers to compare them with."""
+"""The sections about results: figures, and published values for comparison."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.section import BY_SHAPE, Name, Section, listed
+from flitlab.sim.config.section import BY_SHAPE, Name, Section, as_list
 
 
 def _registered(name: str) -> str:
@@ -19,7 +19,7 @@ def _registered(name: str) -> str:
 
 
 Figure = Annotated[str, AfterValidator(_registered)]
-"""A figure that ``outputs.figures`` may name: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
+"""A figure of ``outputs.figures``: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
 
 Which = str | dict[str, Any]
 
@@ -30,11 +30,11 @@ class PlotConfig(Section):
     Draws that differ in a swept ``seed`` are averaged.
     """
 
-    y: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)]
+    y: Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str]), Field(min_length=1)]
     """Columns, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution."""
     x: str | None = None
     """Column of the x axis. null: the swept key that is a number, else the size if it varies, else the scenario."""
-    by: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str])] | None = None
+    by: Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])] | None = None
     """Columns whose values make a curve each. null: the case and the other swept keys."""
     where: dict[str, int | float | str | list[int | float | str]] = {}
     """Columns and the value, or values, that a row must have."""
@@ -80,11 +80,11 @@ class OutputsConfig(Section):
 
 COMPARISONS = ("==", "<=", ">=", "<", ">")
 BETWEEN = ("/", "-", *COMPARISONS)
-"""What may stand between two quantities."""
+"""Operators between two quantities."""
 
 
 def operands(quantity: str) -> list[str]:
-    """A quantity alone, or as [quantity, operator, quantity].
+    """A quantity, or [quantity, operator, quantity].
 
     >>> operands("aspl"), operands("aspl / moore_aspl")
     (['aspl'], ['aspl', '/', 'moore_aspl'])
@@ -102,7 +102,7 @@ def _quantity(value: str) -> str:
 
 
 def is_comparison(quantity: str) -> bool:
-    """Whether a quantity is 1 where it holds and 0 where not."""
+    """Whether a quantity is a comparison: 1 if it holds, else 0."""
     return not {*COMPARISONS}.isdisjoint(operands(quantity)[1:2])
 
 
@@ -112,14 +112,14 @@ def _condition(value: str) -> str:
     return value
 
 
-def _said(value: str) -> str:
+def _non_empty(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("said", "must say something")
     return value
 
 
-Words = Annotated[str, AfterValidator(_said)]
-"""What a reader is told."""
+Words = Annotated[str, AfterValidator(_non_empty)]
+"""Text for the reader."""
 
 
 def _percentage(value: str) -> str:
@@ -194,7 +194,7 @@ class PublishedConfig(Section):
     """Experiments that were made to explain a difference."""
 
     @model_validator(mode="after")
-    def _says_what_is_taken_over_several(self) -> Self:
+    def _has_aggregation_keys(self) -> Self:
         if self.over is not None and self.quantity is None:
             raise PydanticCustomError("over", "over needs a quantity")
         if self.per is not None and (self.over is None or self.relative_to is None):
@@ -204,7 +204,7 @@ class PublishedConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _gives_reasons(self) -> Self:
+    def _has_reason(self) -> Self:
         if self.cause is not None and not self.why.strip():
             raise PydanticCustomError("cause", "cause needs a why")
         if not self.comparable and not self.why.strip():

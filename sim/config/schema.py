@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration may say, and the defaults of what it leaves out.
+"""The keys of a configuration, and their defaults.
 
-One :class:`Config` describes one scenario: cases and sweeps are resolved before (see ``expand``).
-Topology, routing, switching and other components are mappings here; the registry knows their keys.
+One :class:`Config` describes one scenario: cases and sweeps are expanded before (see ``expand``). Topology, routing,
+switching and other components are mappings here; the registry has their keys.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -14,8 +14,7 @@ from flitlab.models.registry import whole
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.sim.config.loads import AnyLoads, PlacedLoads
-from flitlab.sim.config.questions import (
+from flitlab.sim.config.experiments import (
     AdaptiveConfig,
     BudgetConfig,
     CollectiveConfig,
@@ -23,8 +22,9 @@ from flitlab.sim.config.questions import (
     SaturationConfig,
     SearchConfig,
 )  # fmt: skip
+from flitlab.sim.config.loads import AnyLoads, PlacedLoads
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
-from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, require_distinct
 
 
 class MessagesConfig(Section):
@@ -50,7 +50,7 @@ class MessagesConfig(Section):
     """An eager send completes when the message is delivered."""
 
     @model_validator(mode="after")
-    def _room_for_payload(self) -> Self:
+    def _has_payload(self) -> Self:
         if self.header_flits >= self.packet_flits:
             raise PydanticCustomError("no_payload", "header_flits must be fewer than packet_flits")
         if self.buffered and self.confirmed:
@@ -59,7 +59,7 @@ class MessagesConfig(Section):
 
 
 class Share(Section):
-    """One packet length of a mix."""
+    """A packet length of a mix, and its share."""
 
     flits: Count
     """Packet length. [flit]"""
@@ -68,7 +68,7 @@ class Share(Section):
 
 
 class PathConfig(Section):
-    """The keys of ``routing:`` that are not the routing's: how subflows of mode datagram draw their paths."""
+    """The keys of ``routing:`` that do not belong to the routing: how subflows of mode datagram draw their paths."""
 
     path_draw: Literal["distinct", "with_replacement", "limited"] = "distinct"
     """How subflows draw paths: distinct while there are some, independently, or no more subflows than paths."""
@@ -118,21 +118,21 @@ class MeasureConfig(Section):
     """Begin and end of their window. null: the second half of the run; all of it where flows are finite. [s]"""
 
     def measured(self, finite: bool) -> tuple[float, float]:
-        """Seconds at which the window of mode datagram begins and ends. finite: whether flows end."""
+        """(start, end) of the window of flows, in seconds. finite: whether flows end."""
         if self.window is not None:
             return self.window[0], self.window[1]
         return (0.0 if finite else self.seconds / 2), self.seconds
 
     @property
     def longest(self) -> int:
-        """The most ticks that a point may measure."""
+        """Ticks that a point measures at most."""
         if self.ci is None:
             return self.ticks
         return 2 * self.ticks if self.max_ticks is None else self.max_ticks
 
 
 class Config(Section):
-    """A whole configuration of one scenario."""
+    """The configuration of one scenario."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     """Version of this format."""
@@ -172,7 +172,9 @@ class Config(Section):
     loads: AnyLoads | None = None
     """Loads to simulate, or how to find them: a number, a list, ``{from, to, step}``, ``{saturation: ...}`` or
     ``{adaptive: ...}``."""
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(require_distinct)
+    ] = [1]
     """Seeds of the random draws; one run each."""
     measure: MeasureConfig = MeasureConfig()
     """Warm-up and window."""
@@ -204,27 +206,27 @@ class Config(Section):
     """Changes that ``--quick`` applies."""
 
     def gives(self, key: str) -> bool:
-        """Whether a key at the top is given a value."""
+        """Whether a top-level key has a value."""
         return key in self.model_fields_set and getattr(self, key) is not None
 
     def searching(self) -> Self:
-        """The configuration with a search for a saturation point besides its loads, unless they are placed already."""
+        """The configuration with a saturation search added to its loads, unless it has a search."""
         if isinstance(self.loads, PlacedLoads):
             return self
         placed = PlacedLoads.model_construct(at=self.load_list, saturation=SaturationConfig(), adaptive=None)
         return self.model_copy(update={"loads": placed})
 
     def budgeting(self, figure: str) -> Self:
-        """The configuration without loads and with one figure, which asks for budgets."""
+        """The configuration without loads and with one figure, which requests budgets."""
         outputs = self.outputs.model_copy(update={"figures": [figure]})
         return self.model_copy(update={"loads": None, "outputs": outputs})
 
     @property
     def load_list(self) -> list[float]:
         """The loads that are known before the run, ascending."""
-        found = self.loads.at if isinstance(self.loads, PlacedLoads) else self.loads
-        assert found is None or isinstance(found, list)  # the validator makes lists of all forms
-        return found or []
+        loads = self.loads.at if isinstance(self.loads, PlacedLoads) else self.loads
+        assert loads is None or isinstance(loads, list)  # the validator makes lists of all forms
+        return loads or []
 
     @property
     def plain_loads(self) -> list[float] | dict[str, Any] | None:
@@ -236,7 +238,7 @@ class Config(Section):
 
     @property
     def placing(self) -> SaturationConfig | AdaptiveConfig | None:
-        """How further loads are found, None if they are not."""
+        """The search for further loads; None if there is none."""
         return self.loads.saturation or self.loads.adaptive if isinstance(self.loads, PlacedLoads) else None
 
 
@@ -249,4 +251,4 @@ NEEDS = {
     "application": ("topology", "routing", "application"),
     "collective": ("topology", "routing", "collective"),
 }
-"""Experiment -> keys that it cannot do without."""
+"""Experiment -> required keys."""

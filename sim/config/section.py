@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of a configuration's schema are made of."""
+"""Base class and field types of the sections."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from flitlab.models.registry import whole
 
 
 class Section(BaseModel):
-    """A mapping in a configuration: unknown keys and wrong types are rejected, nothing is converted.
+    """A mapping of a configuration: unknown keys and wrong types are rejected, nothing is converted.
 
     The docstring of a field is the meaning of its key: ``simrun show``, editors and the documentation print it.
     """
@@ -18,8 +18,8 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
-def unlike(values: list[Any]) -> list[Any]:
-    """Refuses a list that says the same thing twice."""
+def require_distinct(values: list[Any]) -> list[Any]:
+    """The list, if its values are distinct. Raises ``PydanticCustomError``."""
     for i, value in enumerate(values):
         if value in values[:i]:
             raise PydanticCustomError("listed_twice", "{value} is listed twice", {"value": str(value)})
@@ -27,40 +27,40 @@ def unlike(values: list[Any]) -> list[Any]:
 
 
 def _shape(value: Any) -> str:
-    """Which form of a key that has several is meant, so that errors speak of that form alone."""
+    """The form of a value, so that errors are about this form only."""
     forms: dict[type, str] = {dict: "<map>", list: "<list>", str: "<text>"}
     return forms.get(type(value), "<number>")
 
 
 BY_SHAPE = Discriminator(_shape)
-"""For a union of forms, each tagged with what :func:`_shape` calls it."""
+"""Discriminator of a union of forms, tagged as :func:`_shape` names them."""
 
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
 
 
-LONGEST_NAME = 200
-"""Bytes of the longest name of a folder or file: file systems take 255, and some of our files add a suffix to it."""
+MAX_NAME_BYTES = 200
+"""Bytes of the longest name of a folder or file: file systems allow 255, and suffixes are added."""
 
 
 def folder_name(value: str) -> str:
-    """A text that can be the name of a folder or file, or ``PydanticCustomError``."""
+    """A valid name of a folder or file. Raises ``PydanticCustomError``."""
     if not value.strip() or value.startswith(".") or set(value) & set("/\\") or not value.isprintable():
         raise PydanticCustomError("folder", "must be the name of a folder")
-    if (length := len(value.encode())) > LONGEST_NAME:
+    if (length := len(value.encode())) > MAX_NAME_BYTES:
         problem = "must be the name of a folder, at most {most} bytes long, not {length}"
-        raise PydanticCustomError("long_folder", problem, {"most": LONGEST_NAME, "length": length})
+        raise PydanticCustomError("long_folder", problem, {"most": MAX_NAME_BYTES, "length": length})
     return value
 
 
 Name = Annotated[str, AfterValidator(folder_name)]
-"""Of a folder or file."""
+"""Name of a folder or file."""
 
 
-def named(value: Any) -> Any:
-    """A bare name stands for the component of that kind."""
+def as_component(value: Any) -> Any:
+    """The mapping of a component; a bare name becomes ``{kind: name}``."""
     return {"kind": value} if isinstance(value, str) else value
 
 
-def listed(value: Any) -> Any:
-    """A bare text stands for a list of one."""
+def as_list(value: Any) -> Any:
+    """A list; a bare text becomes a list of one."""
     return [value] if isinstance(value, str) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``timeline:`` of a configuration: what happens to a network while a scenario runs."""
+"""``timeline:`` of a configuration: the events of a network."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,19 +11,25 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.switching_mode import PACKETS, SwitchingMode
 from flitlab.models.timeline.epochs import Epoch, SurvivingNetwork, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.components import Components
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
 from flitlab.sim.config.loads import PlacedLoads
-from flitlab.sim.config.parts import Parts
 from flitlab.sim.engines.table import changing
 
 
 @dataclass(frozen=True, eq=False)
-class EpochOf:
-    """An epoch of a scenario. number: from 1. until: the tick at which the next one begins, None of the last.
+class ScenarioEpoch:
+    """An epoch of a scenario.
 
-    left: what is left of the network, and instance: that with its demand and routes; None where hosts are cut off,
-    which ``problem`` says.
+    Parameters
+    ----------
+    number: from 1.
+    epoch: of the timeline.
+    until: tick at which the next epoch begins, None for the last.
+    left: the network without its failed parts; None if hosts are disconnected.
+    instance: ``left`` with its demand and routes; None likewise.
+    problem: why hosts are disconnected.
     """
 
     number: int
@@ -34,110 +40,124 @@ class EpochOf:
     problem: str = ""
 
 
-def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
-    """The epochs of a scenario in order; instance: of the network as it was built."""
+def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
+    """The epochs of a scenario in order. instance: of the network without events."""
     ends = [*(epoch.tick for epoch in timeline.epochs[1:]), None]
-    found = []
+    epochs = []
     for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
         try:
-            left, of = timeline.surviving(epoch), timeline.instance(epoch, instance)
-            found.append(EpochOf(number, epoch, until, left, of))
+            left, reduced = timeline.surviving(epoch), timeline.instance(epoch, instance)
+            epochs.append(ScenarioEpoch(number, epoch, until, left, reduced))
         except SpecError as error:
-            found.append(EpochOf(number, epoch, until, None, None, str(error)))
-    return found
+            epochs.append(ScenarioEpoch(number, epoch, until, None, None, str(error)))
+    return epochs
 
 
 def timeline_of(
-    draft: Draft, parts: Parts, topology: Topology, routes: Routes, discipline: SwitchingMode, flit_ns: float | None
+    draft: Draft,
+    components: Components,
+    topology: Topology,
+    routes: Routes,
+    switching_mode: SwitchingMode,
+    flit_ns: float | None,
 ) -> Timeline | None:
-    """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
+    """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
 
-    topology, routes: as the parts have them. flit_ns: nanoseconds of a flit, None if unknown.
+    Parameters
+    ----------
+    draft, components: the configuration and its components.
+    topology, routes: of the components.
+    switching_mode: in force.
+    flit_ns: nanoseconds of a flit, None if unknown.
     """
     if not draft.config.timeline:
         return None
-    if not discipline.supports_timeline:
-        problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
-        draft.refuse("timeline", problem)
+    if not switching_mode.supports_timeline:
+        problem = f"is not for mode {switching_mode.mode}, whose network is static; modes: {', '.join(changing())}"
+        draft.reject("timeline", problem)
         return None
-    if draft.states("switching.link_failures") or "link_failures" in draft.config.switching:
-        draft.refuse("timeline", "is given beside switching.link_failures: let one of them say what fails")
+    if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:
+        draft.reject("timeline", "is given beside switching.link_failures: let one of them say what fails")
         return None
     if BUDGET in draft.config.outputs.figures:
-        draft.refuse("timeline", "is not for budgets, which are of one network")
+        draft.reject("timeline", "is not for budgets, which are of one network")
         return None
-    if discipline.counts == PACKETS and draft.runs_program:
-        problem = f"is not for programs in mode {discipline.mode}, where a message that loses a packet never arrives"
-        draft.refuse("timeline", f"{problem}; modes flow and datagram take both")
+    if switching_mode.counts == PACKETS and draft.runs_program:
+        problem = (
+            f"is not for programs in mode {switching_mode.mode}, where a message that loses a packet never arrives"
+        )
+        draft.reject("timeline", f"{problem}; modes flow and datagram take both")
         return None
-    if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
-        draft.refuse("timeline", "is not for loads that are searched for, which are of one network: give loads")
+    if switching_mode.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
+        draft.reject("timeline", "is not for a search, which needs a static network: list loads")
         return None
     try:
-        tick_ns = discipline.tick_ns(topology, flit_ns)
+        tick_ns = switching_mode.tick_ns(topology, flit_ns)
     except SpecError:
-        return None  # the start of the run names what is wrong with the network
-    made = _made(draft, parts, tick_ns)
-    if made is None:
+        return None  # rejected at the start of the run
+    timeline = _build_timeline(draft, components, tick_ns)
+    if timeline is None:
         return None
-    _refuse_late(draft, made, discipline)
+    _reject_late_events(draft, timeline, switching_mode)
     try:
-        discipline.check_timeline(made, routes)
+        switching_mode.check_timeline(timeline, routes)
     except SpecError as error:
-        draft.refuse(place_of_event(draft, error.key or "timeline"), str(error), error.choices)
+        draft.reject(path_of_event(draft, error.key or "timeline"), str(error), error.choices)
         return None
-    return made
+    return timeline
 
 
-def place_of_event(draft: Draft, key: str) -> str:
-    """The place of a key of an event: ``timeline.factor`` stands for the factor of the event that slows links most."""
+def path_of_event(draft: Draft, key: str) -> str:
+    """The path of a key of an event: ``timeline.factor`` is that of the event that slows links most."""
     factors = {i: event.factor for i, event in enumerate(draft.config.timeline or ()) if event.factor is not None}
     if key != "timeline.factor" or not factors:
         return key
     return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
-def timeline_alone(draft: Draft, parts: Parts) -> Timeline | None:
-    """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
+def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | None:
+    """The timeline of a scenario with ceilings only; None as for :func:`timeline_of`.
 
-    Ticks are nanoseconds, as nothing runs that would have others.
+    Ticks are nanoseconds, as there is no switching mode to define them.
     """
     if not draft.config.timeline:
         return None
     if draft.experiment != "ceilings":
-        draft.refuse("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
+        draft.reject("timeline", f"is not for experiment {draft.experiment}, which needs a static network")
         return None
-    return _made(draft, parts, Fraction(1))
+    return _build_timeline(draft, components, Fraction(1))
 
 
 def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
-    """``timeline:`` as it was understood, plain; nothing where nothing happens."""
+    """``timeline:`` with all defaults, plain; {} without events."""
     if timeline is None:
         return {}
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _made(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | None:
-    """The timeline that events make, or None once it is refused."""
-    assert parts.topology is not None
+def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | None) -> Timeline | None:
+    """The timeline of the events; None if it is invalid."""
+    assert components.topology is not None
     events = draft.config.timeline or ()
     try:
-        return make_timeline(parts.topology, events, parts.routing, parts.routes, tick_ns, parts.replan)
+        return make_timeline(
+            components.topology, events, components.routing, components.routes, tick_ns, components.replan
+        )
     except SpecError as error:
-        draft.refuse(error.key or "timeline", str(error), error.choices)
+        draft.reject(error.key or "timeline", str(error), error.choices)
         return None
 
 
-def _refuse_late(draft: Draft, timeline: Timeline, discipline: SwitchingMode) -> None:
-    """Refuses what would happen after the end of a run; how long a program runs nobody knows beforehand."""
+def _reject_late_events(draft: Draft, timeline: Timeline, switching_mode: SwitchingMode) -> None:
+    """Reject events after the end of a run; the length of a program is unknown."""
     if draft.runs_program:
         return
-    if discipline.counts == PACKETS:
+    if switching_mode.counts == PACKETS:
         warmup, ticks = draft.config.measure.warmup, draft.config.measure.ticks
         ticks += 0 if warmup == "auto" else warmup
         for epoch in timeline.epochs:
             if epoch.tick >= ticks:
-                draft.refuse(
+                draft.reject(
                     "timeline", f"{epoch.description} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
                 )
         return
@@ -145,8 +165,8 @@ def _refuse_late(draft: Draft, timeline: Timeline, discipline: SwitchingMode) ->
     if timeline.tick_ns is None or window is None:
         return
     end = Fraction(repr(float(window[1]))) * 10**9
-    for place, event in enumerate(draft.config.timeline or ()):
+    for index, event in enumerate(draft.config.timeline or ()):
         tick = event.at_tick if event.at_us is None else None
         at = Fraction(repr(event.at_us)) * 1000 if tick is None else tick * Fraction(timeline.tick_ns)
         if at >= end:
-            draft.refuse(("timeline", place), f"is after the end of the run, {window[1]:g} s")
+            draft.reject(("timeline", index), f"is after the end of the run, {window[1]:g} s")

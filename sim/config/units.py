@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers with units, as people write them: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
+"""Numbers with units: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
 
-The name of a key says its quantity and the unit in which numbers alone are: ``size_bytes``, ``link_ns``, ``nic_mbps``.
-Texts that have a unit are converted before anything else looks at them, so a sweep over them is one over numbers.
+The name of a key defines its quantity and the unit of plain numbers: ``size_bytes``, ``link_ns``, ``nic_mbps``. Units
+are converted before validation, so a sweep over them is a sweep over numbers.
 """
 
 import re
@@ -13,8 +13,8 @@ from typing import Any
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.closest_match import closest_match
-from flitlab.sim.config.errors import Mistake, key_path, show
-from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.errors import Diagnostic, key_path, show
+from flitlab.sim.config.load import KeyPath, Node
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without unit, as a regular expression of Python and of JSON schemas."""
@@ -22,7 +22,7 @@ NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a number is of. name: in messages. units: unit -> factor. base: unit of numbers alone."""
+    """A physical quantity. name: in messages. units: unit -> factor. base: unit of plain numbers."""
 
     name: str
     units: Mapping[str, Decimal]
@@ -30,35 +30,35 @@ class Quantity:
 
     @property
     def pattern(self) -> str:
-        """A regular expression of numbers with any of the units."""
+        """A regular expression for numbers with any of the units."""
         return rf"^\s*{NUMBER}\s*({'|'.join(map(re.escape, self.units))})\s*$"
 
     def number(self, text: str) -> int | float | None:
-        """A number with a unit in the unit of numbers alone, None if the text is none.
+        """A number with a unit, converted to the base unit; None if the text is not one.
 
-        Raises ``OverflowError`` for a number out of the range of those that are read, in its unit or in the other.
+        Raises ``OverflowError`` for a number out of range, in its unit or in the base unit.
         """
-        found = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
-        if found is None or found[2] not in self.units:
+        match = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
+        if match is None or match[2] not in self.units:
             return None
-        if not is_in_range(found[1]):
+        if not is_in_range(match[1]):
             raise OverflowError(OUT_OF_RANGE)
-        if float(found[1]) == 0.0:  # also of exponents that a Decimal cannot hold
+        if float(match[1]) == 0.0:  # also with exponents beyond those of Decimal
             return 0
-        value = Decimal(found[1]) * self.units[found[2]] / self.units[self.base]
+        value = Decimal(match[1]) * self.units[match[2]] / self.units[self.base]
         if not is_in_range(str(value)):
             raise OverflowError(f"{OUT_OF_RANGE} in {self.base or 'all'}")
         return int(value) if value == value.to_integral_value() else float(value)
 
 
 def _powers(suffix: str, first: str, base: int, factor: int = 1) -> dict[str, Decimal]:
-    """The units with prefixes, each ``base`` times the one before. first: what the prefixes are."""
+    """The units with prefixes, each ``base`` times the one before. first: the prefixes, blank-separated."""
     prefixes = first.split()
     return {prefix + suffix: Decimal(factor) * base ** (i + 1) for i, prefix in enumerate(prefixes)}
 
 
 BYTES = {"B": Decimal(1), **_powers("B", "k M G T", 1000), "KB": Decimal(1000), **_powers("B", "Ki Mi Gi Ti", 1024)}
-"""Unit -> bytes; kB and its like are powers of ten, KiB and its like of two."""
+"""Unit -> bytes; kB etc. are powers of 1000, KiB etc. of 1024."""
 
 TIMES = {"ns": Decimal(1), "us": Decimal(10**3), "µs": Decimal(10**3), "ms": Decimal(10**6), "s": Decimal(10**9)}
 """Unit -> nanoseconds."""
@@ -74,7 +74,7 @@ PERCENT = {"%": Decimal(1)}
 PERCENTAGE = Quantity("percentage", PERCENT, "%")
 
 SHARE = Quantity("share", {"%": Decimal(1), "": Decimal(100)}, "")
-"""A part of a whole, between 0 and 1: what a percentage is under any key that no other quantity belongs to."""
+"""A share between 0 and 1: the meaning of a percentage under keys without another quantity."""
 
 QUANTITIES: dict[str, Quantity] = {
     "bytes": Quantity("size", BYTES, "B"),
@@ -83,14 +83,14 @@ QUANTITIES: dict[str, Quantity] = {
     **{unit.lower(): Quantity("rate", RATES, unit) for unit in ("kbps", "Mbps", "Gbps")},
     "percent": PERCENTAGE,
 }
-"""Last word of a key's name -> what its value is."""
+"""Last word of a key -> quantity of its value."""
 
-OWN_WORDS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
-"""Keys under which texts are what they are."""
+KEYS_WITHOUT_UNITS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
+"""Keys below which texts are never numbers."""
 
 
 def quantity_of(key: str, section: str = "") -> Quantity | None:
-    """What the value of a key is of, by its name; None where numbers have no unit.
+    """The quantity of a key, by its name; None if its numbers have no unit.
 
     section: the key above it.
 
@@ -102,36 +102,41 @@ def quantity_of(key: str, section: str = "") -> Quantity | None:
     return QUANTITIES.get(key.rpartition("_")[2])
 
 
-def without_units(node: Node, mistakes: list[Mistake], path: Place = (), quantity: Quantity | None = None) -> Node:
-    """A configuration with plain numbers where it has numbers with units; what is wrong is added to the mistakes.
+def without_units(node: Node, errors: list[Diagnostic], path: KeyPath = (), quantity: Quantity | None = None) -> Node:
+    """A configuration with plain numbers in place of numbers with units.
 
-    quantity: that of the key which holds the node.
+    Parameters
+    ----------
+    node: the configuration.
+    errors: gets numbers that cannot be converted.
+    path: of the node.
+    quantity: of the key that holds the node.
     """
     if node.is_map:
         value: Any = {}
         for key, inner in node.value.items():
-            if key in OWN_WORDS:
+            if key in KEYS_WITHOUT_UNITS:
                 value[key] = inner
                 continue
             name, above = key.rpartition(".")[2], str(path[-1]) if path else key.rpartition(".")[0]
-            within = quantity if key in RANGE else quantity_of(name, above)
-            value[key] = without_units(inner, mistakes, (*path, key), within)
+            within = quantity if key in RANGE_KEYS else quantity_of(name, above)
+            value[key] = without_units(inner, errors, (*path, key), within)
         return node.with_value(value)
     if node.is_list:
-        return node.with_value([without_units(one, mistakes, (*path, i), quantity) for i, one in enumerate(node.value)])
-    return node if not isinstance(node.value, str) else _plain(node, mistakes, path, quantity)
+        return node.with_value([without_units(one, errors, (*path, i), quantity) for i, one in enumerate(node.value)])
+    return node if not isinstance(node.value, str) else _plain(node, errors, path, quantity)
 
 
-RANGE = ("sweep", "from", "to", "step")
-"""Keys of sweeps, under which values are those of the key above."""
+RANGE_KEYS = ("sweep", "from", "to", "step")
+"""Keys of sweeps whose values belong to the key above."""
 
 
-def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity | None) -> Node:
+def _plain(node: Node, errors: list[Diagnostic], path: KeyPath, quantity: Quantity | None) -> Node:
     try:
         number = (quantity or SHARE).number(node.value)
     except OverflowError as error:
         choices = tuple((quantity or PERCENTAGE).units)
-        mistakes.append(Mistake(node.where, key_path(path), show(node.value), str(error), choices))
+        errors.append(Diagnostic(node.where, key_path(path), show(node.value), str(error), choices))
         return node.with_value(None)
     if quantity is None:
         return node if number is None else node.with_value(float(number))  # also of 100%, as a count is a whole number
@@ -139,8 +144,8 @@ def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity 
         unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
         problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
         choices = tuple(quantity.units)
-        mistakes.append(
-            Mistake(node.where, key_path(path), show(node.value), problem, choices, closest_match(unit, choices))
+        errors.append(
+            Diagnostic(node.where, key_path(path), show(node.value), problem, choices, closest_match(unit, choices))
         )
         return node.with_value(None)
     return node.with_value(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that resolved configurations give their keys, over all their scenarios, and what two of them differ in."""
+"""The values of the keys of resolved configurations, over all scenarios, and the differences of two of them."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ Values = dict[str, frozenset[str]]
 """Key path -> its values over all scenarios, as JSON."""
 
 NAMES = ("schema", "name", "label", "keys")
-"""Keys of which results do not depend."""
+"""Keys that results do not depend on."""
 
-LONGEST = 60
-"""Values of more letters than this are cut where differences are listed."""
+MAX_SHOWN_LENGTH = 60
+"""Characters of a value in a list of differences; longer values are truncated."""
 
 
 def read_resolved(text: bytes) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def read_resolved(text: bytes) -> dict[str, Any]:
 
 
 def scenarios_of(resolved: Mapping[str, Any], without: Collection[str] = NAMES) -> list[dict[str, str]]:
-    """Key path -> value as JSON, of every scenario. without: keys at the top that are left out."""
+    """Key path -> value as JSON, for every scenario. without: top-level keys to leave out."""
     common = {key: value for key, value in resolved.items() if key != "cases"}
     merged = ({**common, **case} for case in resolved.get("cases") or [{}])
     return [
@@ -43,20 +43,20 @@ def scenarios_of(resolved: Mapping[str, Any], without: Collection[str] = NAMES) 
 
 def values_of(scenarios: Sequence[Mapping[str, str]]) -> Values:
     """All values of every key, over some scenarios."""
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for one in scenarios:
         for key, value in one.items():
-            found.setdefault(key, set()).add(value)
-    return {key: frozenset(values) for key, values in found.items()}
+            values.setdefault(key, set()).add(value)
+    return {key: frozenset(values) for key, values in values.items()}
 
 
 def shown(values: Collection[str]) -> str:
-    """The values of a key, without the quotes of JSON; '-' for none."""
+    """The values of a key as text, '-' for none."""
     return ", ".join(sorted(value.strip('"') for value in values)) or "-"
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """``key (value -> value)`` for every key that two resolved configurations give other values.
+    """``key (value -> value)`` for every key whose values differ between two resolved configurations.
 
     >>> changes({"seeds": [1], "topology": {"n": 4}}, {"seeds": [1, 2], "topology": {"n": 4}})
     ['seeds ([1] -> [1, 2])']
@@ -67,7 +67,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
 
 def _leaves(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a search for saturation measures, where ``measure:`` does not say."""
+"""The default window of a saturation search."""
 
 import math
 
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import PACKETS
-from flitlab.sim.config.questions import SaturationConfig
+from flitlab.sim.config.experiments import SaturationConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 
-TIMES = 1500
+PROBE_PACKET_TIMES = 1500
 """Packet times of the shortest probe, warm-up included."""
 
-LEAST = 45_000
-"""Ticks of it, however short packets are."""
+MIN_PROBE_TICKS = 45_000
+"""Ticks of the shortest probe, for short packets."""
 
-CHOSEN = frozenset({"warmup", "ticks", "ci", "max_ticks"})
-"""Keys of ``measure:``; any of them that is given leaves the others at their defaults."""
+WINDOW_KEYS = frozenset({"warmup", "ticks", "ci", "max_ticks"})
+"""Keys of ``measure:`` that replace the default window."""
 
 
 def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
-    """``measure:``, with the first window of a search for saturation where it gives none, and loads are searched for.
+    """``measure:``, with the default first window of a saturation search unless it sets one.
 
-    Probes lengthen it as far as their verdict needs it, see :mod:`flitlab.sim.measure.probe`.
+    Probes lengthen it until their verdict is clear, see :mod:`flitlab.sim.measure.probe`.
     """
     measure = config.measure
     searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
-    if not searched or measure.model_fields_set & CHOSEN:
+    if not searched or measure.model_fields_set & WINDOW_KEYS:
         return measure
-    return lasting(measure, scenario, TIMES)
+    return with_packet_times(measure, scenario, PROBE_PACKET_TIMES)
 
 
-def lasting(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
-    """``measure:`` with a window of so many packet times, a third of which is warm-up."""
-    ticks = max(math.ceil(times * scenario.source.mean_flits), LEAST)
+def with_packet_times(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
+    """``measure:`` with a window of ``times`` packet times, a third of them warm-up."""
+    ticks = max(math.ceil(times * scenario.source.mean_flits), MIN_PROBE_TICKS)
     return measure.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss budgets: where the throughput goes between what any routing could reach and what a switch carries.
+"""Loss budgets: the losses between the maximum concurrent flow and the saturation point of a switch.
 
-A budget is a ladder of loads that a scenario could carry if something did not cost anything. Its upper rungs are
-ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the ways of this one), ``split`` (as it spreads
-traffic over them). The lower ones are stable loads, each found by bisection for each seed: ``ideal`` (output queues
-without limit), ``endless`` (this switch with buffers that never fill), ``roomy`` (its own buffers, every VC of an input
-read at once), ``switch`` (as configured). A *part* is the difference of two neighbours, so that parts add up.
+A budget is a sequence of levels, each the load of a scenario in which one cause of loss is removed. Its upper levels
+are ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the paths of this routing), ``split`` (its split
+of the traffic over them). The lower ones are saturation points of simulations, found by bisection for each seed:
+``ideal`` (output queues without limit), ``endless`` (this switch with unlimited buffers), ``roomy`` (its own buffers, a
+crossbar without limit), ``switch`` (as configured). A *loss* is the difference of two neighbours, so losses add up.
 
-Draws depend on nothing but the seed, so two switches see the same packets: the part between them is taken seed by seed,
-mean and 95 % Student interval of the differences, and at either end half of the bracket of each of the two loads is
-added. Between certified rungs the ends of their intervals are subtracted. *Sensitivities* are taken like parts, between
-the switch and what it is with one thing changed; they do not add up.
+Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
+with the 95 % confidence interval (Student's t), widened by half the bracket of each load. Between certified levels, the
+ends of their intervals are subtracted. *Sensitivities* are gains of single changes of the switch; they do not add up.
 """
 
 import math
@@ -25,7 +24,7 @@ from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.budget import CERTIFIED, MEASURED
-from flitlab.sim.config.study import Budget, Case, Rung
+from flitlab.sim.config.study import Budget, Case, LevelScenario
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.measure.interval import mean_and_half
@@ -35,25 +34,32 @@ LOSSES = {
     "mcf_paths": "paths", "split": "weights", "ideal": "window", "endless": "blocking", "roomy": "room",
     "switch": "crossbar",
 }  # fmt: skip
-"""Rung -> what is lost from the one above it. Where rungs are left out, a part is what they lose together."""
+"""Level -> loss against the level above. Where levels are omitted, their losses are combined."""
 
 OMITTED, MEASURED_KIND, EXACT, CERTIFIED_KIND = "omitted", "measured", "exact", "certified"
-"""How a rung is known (``kind``)."""
+"""How a level is known (``kind``)."""
 
-MOST_CHANNELS = 10
-"""Channels that are listed of those that bind, the dearest first."""
+MAX_BOTTLENECKS = 10
+"""Bottlenecks that are listed, those with the highest price first."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A rung that is known, in loads.
+    """A known level, in loads.
 
-    middle: of a simulated one, the mean over seeds in the interval [lower, upper]. seeds: seed -> its stable load; {}
-    where nothing is drawn. step: half of the widest distance of the loads around it.
-    scenario: what was simulated; two that are equal differ by nothing.
+    Parameters
+    ----------
+    name: of the level.
+    kind: how it is known.
+    lower, upper: its interval.
+    note: a remark.
+    seeds: seed -> saturation point; {} for ceilings.
+    step: half the widest bracket of a seed.
+    scenario: hash of what was simulated; equal levels have equal hashes.
+    middle: the mean over seeds, None for ceilings.
     """
 
-    rung: str
+    name: str
     kind: str
     lower: float
     upper: float
@@ -65,12 +71,12 @@ class Level:
 
     @property
     def value(self) -> float:
-        """Middle of the interval: the sum of parts is a difference of two of these."""
+        """The mean over seeds, else the middle of the interval."""
         return (self.lower + self.upper) / 2 if self.middle is None else self.middle
 
 
 @dataclass(frozen=True)
-class Part:
+class Loss:
     """The difference of two levels, in loads: value in [low, high]."""
 
     above: Level
@@ -81,51 +87,51 @@ class Part:
 
     @property
     def name(self) -> str:
-        """What is lost there: of the lower rung, and of all that are left out between the two."""
+        """The cause of the loss, and those of omitted levels between the two."""
         order = list(LOSSES)
-        first = order.index(self.above.rung) + 1 if self.above.rung in LOSSES else 0
-        return "+".join(LOSSES[rung] for rung in order[first : order.index(self.below.rung) + 1])
+        first = order.index(self.above.name) + 1 if self.above.name in LOSSES else 0
+        return "+".join(LOSSES[level] for level in order[first : order.index(self.below.name) + 1])
 
 
-def part(above: Level, below: Level) -> Part:
-    """The difference of two levels, seed by seed where both were simulated.
+def loss(above: Level, below: Level) -> Loss:
+    """The difference of two levels, paired by seed if both were simulated.
 
     >>> one = Level("roomy", "measured", 0.4, 0.6, seeds={1: 0.49, 2: 0.51}, step=0.01, scenario="a")
     >>> two = Level("switch", "measured", 0.3, 0.5, seeds={1: 0.39, 2: 0.41}, step=0.01, scenario="b")
-    >>> found = part(one, two)
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3), part(one, one).high
+    >>> difference = loss(one, two)
+    >>> round(difference.value, 3), round(difference.low, 3), round(difference.high, 3), loss(one, one).high
     (0.1, 0.08, 0.12, 0.0)
     """
     value = above.value - below.value
     if above.scenario and above.scenario == below.scenario:
-        return Part(above, below, 0.0, 0.0, 0.0)
+        return Loss(above, below, 0.0, 0.0, 0.0)
     if above.seeds and below.seeds:
         pairs = [above.seeds[seed] - below.seeds[seed] for seed in above.seeds]
         half = mean_and_half(pairs, 0.0, above.step + below.step)[1]
     else:
         half = (above.upper - above.lower + below.upper - below.lower) / 2
-    return Part(above, below, value, value - half, value + half)
+    return Loss(above, below, value, value - half, value + half)
 
 
-def nested(levels: Mapping[str, Level | str]) -> dict[str, Level | str]:
-    """Certified levels, each narrowed by the others: a rung carries what those below it carry, and no more than above.
+def narrow_levels(levels: Mapping[str, Level | str]) -> dict[str, Level | str]:
+    """Certified levels, each narrowed by the others: levels descend, which bounds the ends of their intervals.
 
     >>> above, below = Level("mcf", "certified", 0.4, 0.6), Level("mcf_paths", "certified", 0.5, 0.7)
-    >>> [(level.lower, level.upper) for level in nested({"mcf": above, "mcf_paths": below}).values()]
+    >>> [(level.lower, level.upper) for level in narrow_levels({"mcf": above, "mcf_paths": below}).values()]
     [(0.5, 0.6), (0.5, 0.6)]
     """
-    found, upper = dict(levels), math.inf
+    narrowed, upper = dict(levels), math.inf
     for name, level in levels.items():
         if isinstance(level, Level):
             upper = min(upper, level.upper)
             below = [one.lower for one in list(levels.values())[list(levels).index(name) :] if isinstance(one, Level)]
-            found[name] = replace(level, lower=min(max(below), upper), upper=upper)
-    return found
+            narrowed[name] = replace(level, lower=min(max(below), upper), upper=upper)
+    return narrowed
 
 
 @dataclass(frozen=True)
 class BudgetRuns:
-    """The tables of all budgets, of what points and ceilings have come to so far."""
+    """The tables of all budgets, from the current points and ceilings."""
 
     budgets: Sequence[Budget]
     points: PointRuns
@@ -133,37 +139,37 @@ class BudgetRuns:
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """budget.csv, budget_parts.csv, budget_sensitivities.csv and budget_channels.csv."""
-        found: dict[str, list[dict[str, Any]]] = {}
+        tables: dict[str, list[dict[str, Any]]] = {}
         for budget in self.budgets:
-            for name, rows in self._of(budget):
-                found.setdefault(name, []).extend(
+            for name, rows in self._tables_of(budget):
+                tables.setdefault(name, []).extend(
                     {"scenario": budget.case.label, **budget.case.keys, **row} for row in rows
                 )
-        return found
+        return tables
 
-    def _of(self, budget: Budget) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    def _tables_of(self, budget: Budget) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         levels, missing = self._levels(budget)
-        whole = next((level.value for level in levels if level.rung == "mcf"), math.nan)
-        ladder = [_rung_row(level, whole) for level in levels] + missing
+        mcf = next((level.value for level in levels if level.name == "mcf"), math.nan)
+        rows = [_level_row(level, mcf) for level in levels] + missing
         order = [*CERTIFIED, *MEASURED]
-        yield "budget.csv", sorted(ladder, key=lambda row: order.index(row["rung"]))
-        yield "budget_parts.csv", [_part_row(part(*pair), whole) for pair in pairwise(levels)]
-        switch = next((level for level in levels if level.rung == "switch"), None)
-        changes = ((name, rung) for name, rung in budget.changes.items())
-        yield "budget_sensitivities.csv", [self._sensitivity(name, rung, switch, whole) for name, rung in changes]
+        yield "budget.csv", sorted(rows, key=lambda row: order.index(row["rung"]))
+        yield "budget_parts.csv", [_loss_row(loss(*pair), mcf) for pair in pairwise(levels)]
+        switch = next((level for level in levels if level.name == "switch"), None)
+        changes = ((name, scenario) for name, scenario in budget.changes.items())
+        yield "budget_sensitivities.csv", [self._sensitivity(name, scenario, switch, mcf) for name, scenario in changes]
         yield "budget_channels.csv", list(self._channels(budget.case, levels))
 
     def _levels(self, budget: Budget) -> tuple[list[Level], list[dict[str, Any]]]:
-        """The rungs that are known from the highest on, and rows of those that are not."""
+        """The known levels from the highest, and rows of the omitted ones."""
         certified = dict(self._certified(budget.case))
-        found: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
-        found = nested(found)
-        found |= {name: self._measured(name, rung) for name, rung in budget.rungs.items()}
-        known = [level for level in found.values() if isinstance(level, Level)]
-        return known, [_omitted(name, why) for name, why in found.items() if isinstance(why, str)]
+        levels: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
+        levels = narrow_levels(levels)
+        levels |= {name: self._measured(name, scenario) for name, scenario in budget.levels.items()}
+        known = [level for level in levels.values() if isinstance(level, Level)]
+        return known, [_omitted(name, why) for name, why in levels.items() if isinstance(why, str)]
 
     def _certified(self, case: Case) -> Iterator[tuple[str, Level | str]]:
-        """Ceiling -> its level, or why there is none; of one that is asked for twice, the first counts."""
+        """Ceiling -> its level, or why there is none; the first of several methods counts."""
         for row in reversed(self.ceilings.rows_of(self._index(case))):
             name, ends = row["ceiling"], [row[end] for end in ("lower", "upper") if row[end] is not None]
             if name not in CERTIFIED:
@@ -172,70 +178,70 @@ class BudgetRuns:
             level = Level(name, kind, ends[0], ends[-1], row["method"]) if ends else None
             yield name, level or row["note"] or "is not known"
 
-    def _measured(self, name: str, rung: Rung) -> Level | str:
-        """The stable load of a scenario over its seeds, or why there is none."""
-        case = rung.case
+    def _measured(self, name: str, scenario: LevelScenario) -> Level | str:
+        """The saturation point of a scenario over its seeds, or why there is none."""
+        case = scenario.case
         if case is None or case.scenario is None:
-            return rung.note
+            return scenario.note
         index = self._index(case)
         rows = [{"load": load, "seed": seed, **record["row"]} for _, load, seed, record in self.points.rows_of(index)]
-        found = saturation(rows, self.points.limit(index))
+        point = saturation(rows, self.points.limit(index))
         placements = [one for one in self.points.placements if one.index == index]
-        if found is None or math.isinf(found.upper) or not all(one.found for one in placements):
+        if point is None or math.isinf(point.upper) or not all(one.has_succeeded for one in placements):
             return "its points are not all there"
-        seeds = {seed: one.value for seed, one in found.seeds.items()}
-        same = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
-        step = max(one.upper - one.value for one in found.seeds.values())
-        ends = found.low, found.high
-        return Level(name, MEASURED_KIND, *ends, rung.note, seeds, step, same, found.value)
+        seeds = {seed: one.value for seed, one in point.seeds.items()}
+        content = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
+        step = max(one.upper - one.value for one in point.seeds.values())
+        ends = point.low, point.high
+        return Level(name, MEASURED_KIND, *ends, scenario.note, seeds, step, content, point.value)
 
-    def _sensitivity(self, name: str, rung: Rung, switch: Level | None, whole: float) -> dict[str, Any]:
-        """A row of budget_sensitivities.csv: the pair of loads, and what is gained from the first to the second."""
-        row = {"change": name, "set": " ".join(rung.set), "switch": switch.value if switch else None}
-        changed = self._measured(name, rung)
+    def _sensitivity(self, name: str, scenario: LevelScenario, switch: Level | None, mcf: float) -> dict[str, Any]:
+        """A row of budget_sensitivities.csv: both loads, and the gain."""
+        row = {"change": name, "set": " ".join(scenario.set), "switch": switch.value if switch else None}
+        changed = self._measured(name, scenario)
         if isinstance(changed, str) or switch is None:
             return row | {"note": changed if isinstance(changed, str) else "the switch itself is not known"}
-        gain = part(changed, switch)
-        return row | {"changed": changed.value, **_numbers(gain, whole), "note": changed.note}
+        gain = loss(changed, switch)
+        return row | {"changed": changed.value, **_numbers(gain, mcf), "note": changed.note}
 
     def _channels(self, case: Case, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
-        """Rows of budget_channels.csv: channels that every flow near the optimum fills, with their price."""
+        """Rows of budget_channels.csv: the bottlenecks, with their share of the dual."""
         optimum = self.ceilings.optimum(self._index(case))
         if optimum is None:
             return
-        lower = max([optimum.lower, *(level.lower for level in levels if level.rung == "mcf")])
-        topology, lengths = case.topology, optimum.certificate
-        price = topology.capacity * lengths.network
-        hosts = topology.host_capacity * float(lengths.injection.sum() + lengths.ejection.sum())
-        whole, bound = price.sum() + (hosts or 0.0), bottlenecks(topology, lengths, lower, optimum.upper)
+        lower = max([optimum.lower, *(level.lower for level in levels if level.name == "mcf")])
+        topology, prices = case.topology, optimum.certificate
+        price = topology.capacity * prices.network
+        hosts = topology.host_capacity * float(prices.injection.sum() + prices.ejection.sum())
+        total, bound = price.sum() + (hosts or 0.0), bottlenecks(topology, prices, lower, optimum.upper)
         if bound.hosts:
-            yield {"from": "hosts", "to": "", "price": hosts / whole, "of": 1}
+            yield {"from": "hosts", "to": "", "price": hosts / total, "of": 1}
         names, full = switch_names(topology), np.flatnonzero(bound.network)
-        for channel in full[np.argsort(-price[full], kind="stable")][:MOST_CHANNELS]:
+        for channel in full[np.argsort(-price[full], kind="stable")][:MAX_BOTTLENECKS]:
             ends = {"from": names.value(topology.src[channel]), "to": names.value(topology.dst[channel])}
-            yield ends | {"price": float(price[channel] / whole), "of": len(full)}
+            yield ends | {"price": float(price[channel] / total), "of": len(full)}
 
     def _index(self, case: Case) -> int:
         return next(i for i, one in enumerate(self.points.cases) if one is case)
 
 
-def _rung_row(level: Level, whole: float) -> dict[str, Any]:
+def _level_row(level: Level, mcf: float) -> dict[str, Any]:
     return {
-        "rung": level.rung, "lower": level.lower, "upper": level.upper, "kind": level.kind, "value": level.value,
-        "percent": 100 * level.value / whole, "note": level.note,
+        "rung": level.name, "lower": level.lower, "upper": level.upper, "kind": level.kind, "value": level.value,
+        "percent": 100 * level.value / mcf, "note": level.note,
     }  # fmt: skip
 
 
-def _omitted(rung: str, why: str) -> dict[str, Any]:
+def _omitted(name: str, why: str) -> dict[str, Any]:
     empty = dict.fromkeys(("lower", "upper"))
-    return {"rung": rung, **empty, "kind": OMITTED, "value": None, "percent": None, "note": why}
+    return {"rung": name, **empty, "kind": OMITTED, "value": None, "percent": None, "note": why}
 
 
-def _part_row(one: Part, whole: float) -> dict[str, Any]:
-    return {"part": one.name, "from": one.above.rung, "to": one.below.rung, **_numbers(one, whole)}
+def _loss_row(one: Loss, mcf: float) -> dict[str, Any]:
+    return {"part": one.name, "from": one.above.name, "to": one.below.name, **_numbers(one, mcf)}
 
 
-def _numbers(one: Part, whole: float) -> dict[str, float]:
+def _numbers(one: Loss, mcf: float) -> dict[str, float]:
     in_percent = {"percent": one.value, "percent_low": one.low, "percent_high": one.high}
     loads = {"value": one.value, "low": one.low, "high": one.high}
-    return loads | {name: 100 * value / whole for name, value in in_percent.items()}
+    return loads | {name: 100 * value / mcf for name, value in in_percent.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
+"""The ceilings of a study: each is computed once for all scenarios that share it, and stored with its certificate."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.config.timeline import EpochOf
+from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
@@ -31,16 +31,20 @@ COLUMNS = tuple(columns("ceilings"))
 """Columns of ceilings.csv."""
 
 ROWS = "ceilings"
-"""Key of ``ceilings/<id>.json`` under which the rows are."""
+"""Key of the rows in ``ceilings/<id>.json``."""
 
 
 @dataclass
-class Job:
-    """Ceilings that one call computes, for all cases to which they apply.
+class CeilingJob:
+    """Ceilings of one call, for all cases that share them.
 
-    case: any of them. instance: of the case, or of an epoch of it. users: their indices. rows: one dict per ceiling,
-    None until computed; its ``certificate`` holds the lengths z as lists, its ``channel_load`` the load of every
-    channel, or None.
+    Parameters
+    ----------
+    id: hash of what they depend on. case: one of the cases. instance: of the case, or of one of its epochs. specs: the
+    ceilings. users: indices of the cases. rows: one dict per ceiling, None until computed. ``certificate`` has the
+    prices as lists, ``channel_load`` the load of
+        every channel, or None.
+    problem: why the call failed, or ''.
     """
 
     id: str
@@ -52,24 +56,24 @@ class Job:
     problem: str = ""
 
     @property
-    def asked_of(self) -> Instance:
-        """The instance with what these ceilings depend on: routes, which may be large, only where one of them does."""
+    def hashed_instance(self) -> Instance:
+        """The instance, with routes (which may be large) only if one of the ceilings depends on them."""
         routed = any(spec.routes != "unused" for spec in self.specs)
         return self.instance if routed else replace(self.instance, routes=None)
 
     @cached_property
     def bounds(self) -> "list[Bound]":
-        """The distinct certificates among the rows. Made once, so that what is derived from them can be kept."""
-        found: dict[str, Bound] = {}
+        """The distinct certificates of the rows, cached with what is derived from them."""
+        bounds: dict[str, Bound] = {}
         for row in self.rows or ():
             if (lengths := row["certificate"]) is not None:
                 bound = Bound(row["ceiling"], row["load"], _certificate(lengths))
-                found.setdefault(content_hash(lengths, row["load"]), bound)
-        return list(found.values())
+                bounds.setdefault(content_hash(lengths, row["load"]), bound)
+        return list(bounds.values())
 
 
 class Optimum(NamedTuple):
-    """A maximum concurrent flow: its bounds, the lengths of the upper one, and the load of every channel."""
+    """A maximum concurrent flow: its bounds, the prices that prove the upper one, and the load of every channel."""
 
     lower: float
     upper: float
@@ -79,7 +83,7 @@ class Optimum(NamedTuple):
 
 @dataclass(frozen=True)
 class Bound:
-    """A certificate to check points against. load: None if it holds for every load."""
+    """A certificate that points are checked against. load: None if it holds for every load."""
 
     name: str
     load: float | None
@@ -87,141 +91,147 @@ class Bound:
 
 
 class CeilingRuns:
-    """All ceilings of a study. What the folder holds already is not computed again.
+    """All ceilings of a study; those in the folder are not computed again.
 
-    ready: called with the index of a case once all its ceilings are known. save_to: folder for certificates, which
-    only solving gives: then all is computed.
+    Parameters
+    ----------
+    study, store: the study and its folder.
+    save_to: folder for certificates. Only solving gives them, so then all ceilings are computed.
+
+    Attributes
+    ----------
+    ready: called with the index of a case when all its ceilings are known.
     """
 
     def __init__(self, study: Study, store: Store, save_to: Path | None = None):
         self.study = study
         self.store = store
         self.save_to = save_to
-        self.jobs = _jobs(study.every)
+        self.jobs = _jobs(study.all_cases)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
             if save_to is None:
                 self._read(job)
         known = {job.id: job for job in self.jobs}
-        cases = list(enumerate(study.every))
-        self._of_case = {index: [known[id] for id in _parts(case)] for index, case in cases}
+        cases = list(enumerate(study.all_cases))
+        self._of_case = {index: [known[id] for id in _calls_of_case(case)] for index, case in cases}
         self._of_epoch = {
-            (index, epoch.number): [known[id] for id in _epoch_parts(case, epoch)]
+            (index, epoch.number): [known[id] for id in _calls_of_epoch(case, epoch)]
             for index, case in cases
             for epoch in case.epochs
         }
 
     @property
-    def places(self) -> list[int]:
-        """Places of the jobs that have no rows yet."""
+    def task_indices(self) -> list[int]:
+        """Indices of the jobs without rows."""
         return [place for place, job in enumerate(self.jobs) if job.rows is None]
 
     def bounds(self, index: int) -> list[Bound] | None:
-        """What the points of a case are checked against; None while some of its ceilings are not known."""
+        """The certificates for the points of a case; None until all its ceilings are known."""
         if any(job.rows is None for job in self._all(index)):
             return None
         return [bound for job in self._of_case[index] for bound in job.bounds]
 
     def epoch_bounds(self, index: int, epoch: int) -> list[Bound]:
-        """What is delivered in an epoch of a case is checked against these; epoch: its number, from 1."""
+        """The certificates for an epoch of a case. epoch: its number, from 1."""
         return [bound for job in self._of_epoch[index, epoch] for bound in job.bounds]
 
-    def _all(self, index: int) -> list[Job]:
+    def _all(self, index: int) -> list[CeilingJob]:
         """The jobs of a case and of all its epochs."""
-        epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.every[index].epochs]
+        epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.all_cases[index].epochs]
         return [*self._of_case[index], *(job for jobs in epochs for job in jobs)]
 
     def needed(self, cases: Collection[int]) -> list[int]:
-        """Places of the jobs without rows that any of these cases has."""
-        return [place for place in self.places if not set(self.jobs[place].users).isdisjoint(cases)]
+        """Indices of the jobs without rows that any of the cases uses."""
+        return [place for place in self.task_indices if not set(self.jobs[place].users).isdisjoint(cases)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing, and that no other process has put into the folder meanwhile.
+        """Calls for all ceilings that neither the folder nor another process has.
 
-        Those that will take longest come first: otherwise one of them may be all that is left for many processes.
+        The longest come first, so that none of them is left for a single process at the end.
         """
-        for place in sorted(self.places, key=lambda place: -_work(self.jobs[place])):
-            job = self.jobs[place]
+        for index in sorted(self.task_indices, key=lambda place: -_work(self.jobs[place])):
+            job = self.jobs[index]
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
-            given = case.program if of_program else job.asked_of
-            assert given is not None
-            file = self.store.scenario(given, given.content_hash)
+            work = case.program if of_program else job.hashed_instance
+            assert work is not None
+            file = self.store.scenario(work, work.content_hash)
 
-            def done(outcome: Outcome, job: Job = job) -> None:
+            def done(outcome: Outcome, job: CeilingJob = job) -> None:
                 self._done(job, outcome)
                 bar.advance()
 
             folder = self.save_to and self.save_to / job.id
             name = f"{job.case.label}: {_kinds(job)}"
             arguments = (file, job.specs, job.case.grid, folder)
-            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, place)
+            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, index)
 
-    def _recall(self, job: Job) -> bool:
+    def _recall(self, job: CeilingJob) -> bool:
         """Whether the rows of a job are known, or are in the folder by now."""
         if job.rows is None and self.save_to is None:
             self._read(job)
-            self._tell(job)
+            self._notify_points(job)
         return job.rows is not None
 
-    def _read(self, job: Job) -> None:
+    def _read(self, job: CeilingJob) -> None:
         stored = self.store.record(f"ceilings/{job.id}.json")
-        if stored is not None and not _is_whole(stored.get(ROWS), job.specs):
+        if stored is not None and not _is_complete(stored.get(ROWS), job.specs):
             self.store.quarantine(f"ceilings/{job.id}.json", "is no result of ceilings")
             stored = None
         job.rows = None if stored is None else stored[ROWS]
 
-    def _done(self, job: Job, outcome: Outcome) -> None:
+    def _done(self, job: CeilingJob, outcome: Outcome) -> None:
         job.problem = outcome.problem
         if outcome.problem:
             job.rows = _failure_rows(job.specs, outcome.problem)
         else:
             job.rows = [_row(ceiling) for ceiling in outcome.result]
             self.store.write_record(f"ceilings/{job.id}.json", {ROWS: job.rows})
-        self._tell(job)
+        self._notify_points(job)
 
-    def _tell(self, job: Job) -> None:
+    def _notify_points(self, job: CeilingJob) -> None:
         for index in job.users:
             if self.bounds(index) is not None:
                 self.ready(index)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of ceilings.csv: of every case, in the order in which it asks for them."""
+        """Rows of ceilings.csv, by case, in the order of its ceilings."""
         return [row for index in range(len(self.study.cases)) for row in self.rows_of(index)]
 
     def rows_of(self, index: int) -> list[dict[str, Any]]:
-        """Rows as those of ceilings.csv of one case, or of what is measured for a budget."""
-        case = self.study.every[index]
+        """Rows of ceilings.csv of one case, or of a scenario of a budget."""
+        case = self.study.all_cases[index]
         order = [spec.kind for spec in case.ceilings]
-        found = [row for job in self._of_case[index] for row in job.rows or ()]
+        rows = [row for job in self._of_case[index] for row in job.rows or ()]
         for epoch in case.epochs:
-            found += [_of_epoch(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
+            rows += [_epoch_row(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
-        found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
-        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
+        rows.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
+        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in rows]
 
     def optimum(self, index: int) -> "Optimum | None":
-        """The maximum concurrent flow of a case as far as it is known; None if it was not asked for."""
+        """The maximum concurrent flow of a case, as far as known; None without ``mcf``."""
         return _optimum(row for job in self._of_case[index] for row in job.rows or ())
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
-        """The ceilings of a case as columns, and which of them failed."""
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+        """The ceilings of a case as columns, and the errors of failed ones."""
         columns = ceiling_columns(self.rows_of(index))
         failed = [f"{_kinds(job)}: {job.problem}" for job in self._all(index) if job.problem]
         return columns, "; ".join(failed)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """ceilings.csv: every single ceiling."""
+        """ceilings.csv: one row per ceiling."""
         return {"ceilings.csv": self.rows()}
 
     def epoch_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """epochs.csv: the ceilings of networks that change, with the times at which they hold."""
+        """epochs.csv: the ceilings of networks that change, with their times."""
         rows = [row for index in range(len(self.study.cases)) for row in self._epoch_rows(index)]
         return {"epochs.csv": rows} if rows else {}
 
     def _epoch_rows(self, index: int) -> Iterator[dict[str, Any]]:
         """Rows of epochs.csv of one case: every epoch with each of its ceilings, or with none."""
-        case = self.study.every[index]
+        case = self.study.all_cases[index]
         tick_ns = None if case.timeline is None else case.timeline.tick_ns
         us = None if tick_ns is None else tick_ns / 1000
         for epoch in case.epochs:
@@ -243,8 +253,8 @@ class CeilingRuns:
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
 
 
-def _work(job: Job) -> int:
-    """About how much there is to compute: pairs that send times channels, of what is no linear program next to none."""
+def _work(job: CeilingJob) -> int:
+    """Estimate of the cost: sending pairs times channels; for ceilings without an LP, channels."""
     topology, traffic = job.instance.topology, job.instance.traffic
     if all(spec.growth is None for spec in job.specs):
         return topology.channels
@@ -253,49 +263,48 @@ def _work(job: Job) -> int:
     return min(senders**2, entries) * topology.channels
 
 
-def _kinds(job: Job) -> str:
+def _kinds(job: CeilingJob) -> str:
     return ", ".join(spec.kind for spec in job.specs)
 
 
 def ceiling_columns(rows: Iterable[dict[str, Any]]) -> dict[str, float | None]:
     """Rows of ceilings.csv of one scenario as columns of metrics.csv.
 
-    ``<ceiling>`` is what is certified to be reachable (the upper end where that is not known), ``<ceiling>.upper`` the
-    upper end of what is known at both; of a ceiling at a load the name is ``<ceiling>@<load>``. Of a ceiling that is
-    asked for twice, by two methods, the first counts.
+    ``<ceiling>`` is the certified lower end (the upper end if that is unknown), ``<ceiling>.upper`` the upper end if
+    both are known; a ceiling at a load is ``<ceiling>@<load>``. Of a ceiling by two methods, the first counts.
     """
-    found: dict[str, float | None] = {}
+    columns: dict[str, float | None] = {}
     for row in rows:
         name = row["ceiling"] if row["load"] is None else f"{row['ceiling']}@{row['load']:g}"
         lower, upper = row["lower"], row["upper"]
-        if name not in found:
-            found |= {name: upper} if lower is None else {name: lower, f"{name}.upper": upper}
-    return found
+        if name not in columns:
+            columns |= {name: upper} if lower is None else {name: lower, f"{name}.upper": upper}
+    return columns
 
 
-def _jobs(cases: Sequence[Case]) -> list[Job]:
-    """One job for every ceiling of every scenario, but for those that share a flow; equal ones are one job."""
-    jobs: dict[str, Job] = {}
+def _jobs(cases: Sequence[Case]) -> list[CeilingJob]:
+    """One job per ceiling of every scenario, except for those that share a flow; equal ones are one job."""
+    jobs: dict[str, CeilingJob] = {}
     for index, case in enumerate(cases):
-        for key, specs in _parts(case).items():
+        for key, specs in _calls_of_case(case).items():
             assert case.instance is not None
-            jobs.setdefault(key, Job(key, case, case.instance, specs)).users.append(index)
+            jobs.setdefault(key, CeilingJob(key, case, case.instance, specs)).users.append(index)
         for epoch in case.epochs:
-            for key, specs in _epoch_parts(case, epoch).items():
+            for key, specs in _calls_of_epoch(case, epoch).items():
                 assert epoch.instance is not None
-                users = jobs.setdefault(key, Job(key, case, epoch.instance, specs)).users
+                users = jobs.setdefault(key, CeilingJob(key, case, epoch.instance, specs)).users
                 users += [index] if index not in users else []
     return list(jobs.values())
 
 
-def _epoch_parts(case: Case, epoch: EpochOf) -> dict[str, list[CeilingSpec]]:
-    """The ceilings of an epoch that are one call each, by id; none where hosts are cut off. No program is as long."""
+def _calls_of_epoch(case: Case, epoch: ScenarioEpoch) -> dict[str, list[CeilingSpec]]:
+    """Id -> ceilings of an epoch that share a call; {} if hosts are disconnected. Programs span epochs."""
     specs = [spec for spec in case.ceilings if not spec.of_program]
     return {} if epoch.instance is None else _calls(epoch.instance, specs, case.grid)
 
 
 def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
-    """What hosts get on average at a ceiling that says so, as a part of what their channel carries."""
+    """Mean host throughput at a ceiling, as a share of the host channel; None for other ceilings."""
     if instance is None or row["upper"] is None:
         return None
     upper, nic = float(row["upper"]), instance.topology.host_capacity
@@ -305,28 +314,28 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
     return upper * float(instance.traffic.rate.mean()) / nic if equal else None
 
 
-def _of_epoch(row: dict[str, Any], epoch: EpochOf) -> dict[str, Any]:
-    """A row of ceilings.csv of an epoch, whose number ends its name."""
+def _epoch_row(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
+    """A row of ceilings.csv of an epoch, with its number in the name of the ceiling."""
     note = "; ".join(filter(None, (epoch.epoch.words, row["note"])))
     return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}
 
 
-def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
-    """The ceilings of a scenario, as it was built, that are one call each, by id."""
+def _calls_of_case(case: Case) -> dict[str, list[CeilingSpec]]:
+    """Id -> ceilings of a scenario that share a call, for the network without events."""
     return {} if case.instance is None else _calls(case.instance, case.ceilings, case.grid, case.program)
 
 
 def _calls(
     instance: Instance, specs: Sequence[CeilingSpec], grid: list[float], program: Scenario | None = None
 ) -> dict[str, list[CeilingSpec]]:
-    """Ceilings of an instance that are one call each, by id; arguments as of :func:`ceilings_id`."""
-    together = [spec for spec in specs if spec.of_one_flow]
-    alone = [[spec] for spec in specs if spec not in together]
-    return {ceilings_id(instance, some, grid, program): some for some in [together, *alone] if some}
+    """Id -> ceilings of an instance that share a call; arguments as for :func:`ceilings_id`."""
+    shared = [spec for spec in specs if spec.of_one_flow]
+    single = [[spec] for spec in specs if spec not in shared]
+    return {ceilings_id(instance, some, grid, program): some for some in [shared, *single] if some}
 
 
 def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
-    """Of the row with the least gap."""
+    """The optimum with the least gap."""
     known = [
         Optimum(row["lower"], row["upper"], _certificate(row["certificate"]), np.array(row["channel_load"]))
         for row in rows
@@ -336,26 +345,26 @@ def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
 
 
 def stored_optimum(folder: Path, case: Case) -> Optimum | None:
-    """The result of :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
-    return _optimum(row for name in names_of(case) for row in stored_rows(folder, name))
+    """The result of :meth:`CeilingRuns.optimum` from the files of a run folder; None if they are missing."""
+    return _optimum(row for name in ceiling_ids(case) for row in stored_rows(folder, name))
 
 
 def stored_rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of ``ceilings/<name>.json``, with what certifies them; none if there is no such file that is whole."""
+    """The rows of ``ceilings/<name>.json`` with certificates; [] if the file is missing or damaged."""
     try:
-        found = read_record(folder, f"ceilings/{name}.json")
+        record = read_record(folder, f"ceilings/{name}.json")
     except RecordError:
         return []
-    return [] if found is None else found[ROWS]
+    return [] if record is None else record[ROWS]
 
 
-def names_of(case: Case) -> list[str]:
-    """Ids of the ceilings of a scenario: ``ceilings/<id>.json`` holds them with what certifies them."""
-    return list(_parts(case))
+def ceiling_ids(case: Case) -> list[str]:
+    """Ids of the ceilings of a scenario, stored in ``ceilings/<id>.json``."""
+    return list(_calls_of_case(case))
 
 
 def _row(ceiling: Any) -> dict[str, Any]:
-    """A ``flitlab.fluid.ceilings.Ceiling`` as a JSON-able dict."""
+    """A ``flitlab.fluid.ceilings.Ceiling`` as a dict for JSON."""
     row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
     row["channel_load"] = None if ceiling.channel_load is None else ceiling.channel_load.tolist()
     row |= {end: None for end in ("lower", "upper") if math.isnan(row[end])}
@@ -364,8 +373,8 @@ def _row(ceiling: Any) -> dict[str, Any]:
     return row
 
 
-def _is_whole(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
-    """Whether these are rows of all ceilings asked for: a file that somebody has changed is as good as none."""
+def _is_complete(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
+    """Whether rows have all ceilings and keys. Altered files are computed again."""
     names = {*COLUMNS[1:], "certificate"}
     if not isinstance(rows, list) or not all(isinstance(row, dict) and names <= row.keys() for row in rows):
         return False
@@ -373,13 +382,13 @@ def _is_whole(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
 
 
 def _certificate(lengths: dict[str, list[float]]) -> "Certificate":
-    """The ``flitlab.fluid.certificate.Certificate`` of stored lengths."""
+    """The ``flitlab.fluid.certificate.Certificate`` of stored prices."""
     from flitlab.fluid.certificate import Certificate
 
     return Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
 
 
 def _failure_rows(specs: Sequence[CeilingSpec], problem: str) -> list[dict[str, Any]]:
-    """Rows that say why there is no ceiling."""
+    """Rows of failed ceilings, with the error."""
     empty = dict.fromkeys((*COLUMNS[1:], "certificate"))
     return [{**empty, "ceiling": spec.kind, "method": "failed", "note": problem} for spec in specs]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of saved certificates: what proves the ceilings of a study, and the index of what they claim of what.
+"""A folder of certificates: proofs of the ceilings of a study, and an index of what they claim.
 
-Whoever trusts the SHA-256 of the index, which saving prints, trusts no file: the index names the configuration, the
-graphs, demands and routes that it gives, and every certificate with what it claims, each by its hash.
+Only the SHA-256 of the index, which is printed when it is saved, needs to be trusted. The index has the hashes of the
+configuration, of its graphs, demands and routes, and of every certificate with its claim.
 """
 
 import hashlib
@@ -24,19 +24,19 @@ from flitlab.models.files import replace_file
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, switch_names
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.load import LONGEST_FILE
+from flitlab.sim.config.load import MAX_FILE_BYTES
 from flitlab.sim.config.study import Case, Study, read
 
 CONFIGURATION = "config.resolved.yaml"
 INDEX = "certificates.json"
 
 
-class _Part(BaseModel):
+class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class OfScenario(_Part):
-    """A scenario of the configuration by its number, and the content hashes of what it is made of."""
+class ScenarioEntry(_Entry):
+    """A scenario of the configuration: its number, label, and the hashes of its components."""
 
     scenario: int = Field(ge=0)
     label: str
@@ -45,8 +45,8 @@ class OfScenario(_Part):
     routes: str
 
     @classmethod
-    def of(cls, index: int, label: str, instance: Instance) -> "OfScenario":
-        """routes: '' if the scenario has none."""
+    def of(cls, index: int, label: str, instance: Instance) -> "ScenarioEntry":
+        """The entry of a scenario. routes: '' without routes."""
         routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
             scenario=index, label=label, topology=instance.topology.content_hash,
@@ -54,8 +54,8 @@ class OfScenario(_Part):
         )  # fmt: skip
 
 
-class OfFile(_Part):
-    """A certificate, the numbers of the scenarios it is for, and what it claims; None: no load, an end not claimed."""
+class CertificateEntry(_Entry):
+    """A certificate, the numbers of its scenarios, and its claim; None: no load, or an end that is not claimed."""
 
     file: str
     sha256: str
@@ -66,8 +66,8 @@ class OfFile(_Part):
     upper: float | None
 
     @classmethod
-    def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "OfFile":
-        """What a file in the folder of certificates claims, with its hash."""
+    def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "CertificateEntry":
+        """The entry of a file: its claim and its hash."""
         saved = Saved.read(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
         name = file.relative_to(folder).as_posix()
@@ -77,51 +77,57 @@ class OfFile(_Part):
 CLAIMS = ("load", "lower", "upper")
 
 
-class Index(_Part):
-    """What a folder of certificates holds. configuration: SHA-256 of :data:`CONFIGURATION`."""
+class Index(_Entry):
+    """The index of a folder. configuration: SHA-256 of :data:`CONFIGURATION`."""
 
     configuration: str
-    scenarios: list[OfScenario]
-    certificates: list[OfFile]
+    scenarios: list[ScenarioEntry]
+    certificates: list[CertificateEntry]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of verifying one certificate for one scenario. problem: why it does not prove what is claimed, or ''.
+    """The verification of one certificate for one scenario.
 
-    of: the scenario, None where not even that is known. claimed: None if the file is no certificate.
+    Parameters
+    ----------
+    file: of the certificate.
+    of: the scenario, None if unknown.
+    claimed: None if the file is no certificate.
+    proven: what the certificate proves.
+    problem: why it does not prove its claim, or ''.
     """
 
     file: str
-    of: OfScenario | None = None
+    of: ScenarioEntry | None = None
     claimed: Saved | None = None
     proven: Verified | None = None
     problem: str = ""
 
     @property
     def confirmed(self) -> bool:
-        """Whether all that is claimed is proven."""
+        """Whether the whole claim is proven."""
         return not self.problem
 
 
 def sha256(file: Path) -> str:
-    """The SHA-256 hash of what a file holds, as hex digits."""
+    """The SHA-256 hash of a file, as hex digits."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
-    """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there.
+    """Write a certificate for each ceiling with a provable end, numbered as the rows are; older ones are removed.
 
-    The demand that proves one stands beside it, as ``traffic: {kind: matrix, level: switch}`` reads it.
+    A demand that proves a ceiling is written as CSV, for ``traffic: {kind: matrix, level: switch}``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.npz"), *folder.glob("*.csv")):
         old.unlink()
     for number, row in enumerate(rows, 1):
         if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
-            at = "" if row.load is None else f"@{row.load:g}"
-            name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
+            at_load = "" if row.load is None else f"@{row.load:g}"
+            name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at_load}.npz"
             if (saved := Saved.of(instance, row)).claims:
                 saved.write(folder / name)
             if len(saved.amount):
@@ -135,20 +141,27 @@ def _write_demand(file: Path, names: Names, saved: Saved) -> None:
 
 
 def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:
-    """Writes the configuration and the index of all certificates below a folder.
+    """Write the configuration and the index of all certificates below a folder.
 
-    users: folder of certificates -> the scenarios they are for. Returns how many there are, and the SHA-256 of the
-    index.
+    Parameters
+    ----------
+    study: the configuration.
+    folder: has the folders of certificates.
+    users: folder of certificates -> numbers of its scenarios.
+
+    Returns
+    -------
+    The number of certificates, and the SHA-256 of the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
     replace_file(folder / CONFIGURATION, text)
     scenarios = [
-        OfScenario.of(index, case.label, case.instance)
+        ScenarioEntry.of(index, case.label, case.instance)
         for index, case in enumerate(study.cases) if case.instance is not None
     ]  # fmt: skip
     files = [
-        OfFile.of(folder, file, indices)
+        CertificateEntry.of(folder, file, indices)
         for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
     ]  # fmt: skip
     index = Index(configuration=sha256(folder / CONFIGURATION), scenarios=scenarios, certificates=files)
@@ -157,23 +170,23 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
 
 
 def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
-    """Verifies all that the index of a folder names, without any solver; what is wrong is a verdict with a problem.
+    """Verify all certificates of an index, without a solver; errors are verdicts with a problem.
 
-    What a certificate says is compared with what the configuration asks for: the ceiling, the load, the collective,
-    the topology, the traffic and the routes. trust_plugins: whether the plugins of the configuration are imported.
+    Each certificate is compared with the configuration: ceiling, load, collective, topology, traffic and routes.
+    trust_plugins: whether the plugins of the configuration are imported.
 
-    Raises ``OSError`` if there is no index that can be read.
+    Raises ``OSError`` if no index can be read.
     """
-    if (folder / INDEX).stat().st_size > LONGEST_FILE:
-        yield Verdict(INDEX, problem=f"the index is longer than {LONGEST_FILE:,} bytes")
+    if (folder / INDEX).stat().st_size > MAX_FILE_BYTES:
+        yield Verdict(INDEX, problem=f"the index is longer than {MAX_FILE_BYTES:,} bytes")
         return
     text = (folder / INDEX).read_text("utf-8", errors="replace")
     try:
         index = Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        yield Verdict(INDEX, problem=f"the index is damaged{f', at {place}' if place else ''}: {first['msg']}")
+        path = ".".join(map(str, first["loc"]))
+        yield Verdict(INDEX, problem=f"the index is damaged{f', at {path}' if path else ''}: {first['msg']}")
         return
     try:
         cases = _cases(folder, index, trust_plugins)
@@ -185,13 +198,13 @@ def verify_all(folder: Path, trust_plugins: bool = False) -> Iterator[Verdict]:
 
 
 def unlisted(folder: Path, verdicts: Sequence[Verdict]) -> list[str]:
-    """Certificates below a folder that none of its verdicts is about."""
+    """Certificates below a folder without a verdict."""
     named = {verdict.file for verdict in verdicts}
     return sorted({file.relative_to(folder).as_posix() for file in folder.rglob("*.npz")} - named)
 
 
 class _WrongError(Exception):
-    """What the index says of a file is not so."""
+    """A claim of the index about a file that is wrong."""
 
     def __init__(self, file: str, why: str):
         super().__init__(why)
@@ -199,44 +212,46 @@ class _WrongError(Exception):
 
 
 def _cases(folder: Path, index: Index, trust_plugins: bool) -> list[Case]:
-    """The scenarios of the configuration. Raises unless they are those that the index names."""
+    """The scenarios of the configuration. Raises unless they match the index."""
     if not index.certificates:
         raise _WrongError(INDEX, "the index names no certificates")
     _check_hash(folder, CONFIGURATION, index.configuration)
     try:
         cases = read(folder / CONFIGURATION, trust_plugins=trust_plugins).cases
     except ConfigError as error:
-        raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.mistakes))}") from None
-    numbers = [one.scenario for one in index.scenarios]
+        raise _WrongError(CONFIGURATION, f"is invalid: {'; '.join(map(str, error.errors))}") from None
+    numbers = [listed.scenario for listed in index.scenarios]
     if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
-    for one, case in zip(index.scenarios, cases, strict=True):
+    for listed, case in zip(index.scenarios, cases, strict=True):
         assert case.instance is not None
-        found = OfScenario.of(one.scenario, case.label, case.instance)
-        wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(found, name)]
-        if wrong:
-            raise _WrongError(INDEX, f"scenario {one.label}: the configuration gives another {wrong[0]}")
+        configured = ScenarioEntry.of(listed.scenario, case.label, case.instance)
+        differing = [name for name in type(listed).model_fields if getattr(listed, name) != getattr(configured, name)]
+        if differing:
+            raise _WrongError(INDEX, f"scenario {listed.label}: the configuration has another {differing[0]}")
     for entry in index.certificates:
         if not entry.scenarios or not set(entry.scenarios) <= set(numbers):
-            raise _WrongError(INDEX, f"{entry.file} is said to be for the scenarios {entry.scenarios}")
+            raise _WrongError(
+                INDEX, f"{entry.file} is listed for the scenarios {entry.scenarios}, which are not all there"
+            )
     return cases
 
 
 def _check_hash(folder: Path, name: str, expected: str) -> None:
-    """Raises unless there is such a file in the folder, with this content."""
+    """Raise unless the folder has the file with this hash."""
     file = folder / name
     if not file.resolve().is_relative_to(folder.resolve()):
         raise _WrongError(name, "lies outside of the folder")
     try:
-        found = sha256(file)
+        digest = sha256(file)
     except OSError as error:
         raise _WrongError(name, f"cannot be read: {error.strerror or error}") from None
-    if found != expected:
-        raise _WrongError(name, "is not the file that the index names: its SHA-256 is another")
+    if digest != expected:
+        raise _WrongError(name, "is not the file of the index: its SHA-256 differs")
 
 
-def _verdicts(folder: Path, entry: OfFile, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
-    """What came of verifying a certificate for each scenario that the index says it is for."""
+def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequence[Case]) -> Iterator[Verdict]:
+    """The verdicts on a certificate, one per scenario."""
     saved: Saved | None = None
     problem = ""
     try:
@@ -250,15 +265,17 @@ def _verdicts(folder: Path, entry: OfFile, index: Index, cases: Sequence[Case]) 
         if saved is None or problem:
             yield Verdict(entry.file, index.scenarios[number], saved, problem=problem)
             continue
-        of, instance = _instance(number, cases[number], saved)
+        entry_of_scenario, instance = _instance(number, cases[number], saved)
         collectives = _configured(cases[number], instance, saved)
         if collectives is None:
-            yield Verdict(entry.file, of, saved, problem=f"the configuration asks for no such row, {_row(saved)}")
+            yield Verdict(
+                entry.file, entry_of_scenario, saved, problem=f"the configuration has no such row: {_row(saved)}"
+            )
             continue
-        same = (of.topology, of.traffic, of.routes, *collectives)
-        if same not in known:
-            known[same] = _verdict(entry.file, instance, saved, collectives)
-        yield replace(known[same], of=of)
+        identity = (entry_of_scenario.topology, entry_of_scenario.traffic, entry_of_scenario.routes, *collectives)
+        if identity not in known:
+            known[identity] = _verdict(entry.file, instance, saved, collectives)
+        yield replace(known[identity], of=entry_of_scenario)
 
 
 def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[Collective]) -> Verdict:
@@ -269,21 +286,21 @@ def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[
     return Verdict(file, None, saved, proven, proven.unproven(saved))
 
 
-def _instance(number: int, case: Case, saved: Saved) -> tuple[OfScenario, Instance]:
-    """What a certificate is of: the scenario as it was built, or the epoch of it with the same network and routes."""
+def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Instance]:
+    """The scenario of a certificate, or its epoch with the same network and routes."""
     assert case.instance is not None
-    whole = OfScenario.of(number, case.label, case.instance)
+    run_entry = ScenarioEntry.of(number, case.label, case.instance)
     for epoch in case.epochs:
         if epoch.instance is None:
             continue
-        of = OfScenario.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
-        if whole.topology != saved.topology == of.topology and saved.routes in ("", of.routes):
-            return of, epoch.instance
-    return whole, case.instance
+        epoch_entry = ScenarioEntry.of(number, f"{case.label}, epoch {epoch.number}", epoch.instance)
+        if run_entry.topology != saved.topology == epoch_entry.topology and saved.routes in ("", epoch_entry.routes):
+            return epoch_entry, epoch.instance
+    return run_entry, case.instance
 
 
 def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:
-    """The collectives that a row can be about, as the configuration bounds them; None if it asks for no such row."""
+    """The collectives that a row may be about; None if the configuration has no such row."""
     if saved.load == saved.load and saved.load not in case.grid:
         return None
     rows = [spec.provable_rows() for spec in case.ceilings if not spec.absent(instance)]
@@ -295,8 +312,8 @@ def _row(saved: Saved) -> str:
     return saved.ceiling + (f" at load {saved.load:g}" if saved.load == saved.load else "")
 
 
-def _check_claims(entry: OfFile, saved: Saved) -> None:
-    """Raises unless the index claims what the certificate does."""
+def _check_claims(entry: CertificateEntry, saved: Saved) -> None:
+    """Raise unless index and certificate claim the same."""
     for name in ("ceiling", *CLAIMS):
         listed, own = getattr(entry, name), getattr(saved, name)
         own = None if isinstance(own, float) and math.isnan(own) else own

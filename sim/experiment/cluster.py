@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: one that is there, ``tls://host:port``, or one of SLURM jobs, ``slurm:key=value,...``.
+"""Tasks on a Dask cluster: an existing one, ``tls://host:port``, or SLURM jobs, ``slurm:key=value,...``.
 
-Workers need this flitlab, but no disk of ours: scenarios and plugin files are sent. A call whose worker is lost is made
-again by Dask on another one. Kernels are compiled into the cache folder of the worker.
+Workers need the same flitlab, but no shared disk: scenarios and plugin files are sent. Dask repeats a call on another
+worker if its worker is lost. Kernels are compiled into the cache folder of the worker.
 
-Calls and results are pickled: whoever can speak to the scheduler runs code on the workers, and here. Only TLS with
-certificates, or a network that nobody else is in, keeps others from it.
+Calls and results are pickled: whoever can reach the scheduler can run code on the workers, and here. Only TLS with
+certificates, or a private network, prevents that.
 """
 
 import hashlib
@@ -32,18 +32,18 @@ TIMEOUT = 10
 """Seconds within which a scheduler must answer."""
 
 REFRESH = 2.0
-"""Seconds for which the number of threads of a cluster is taken to be the same."""
+"""Seconds until the number of threads of a cluster is read again."""
 
 
 class ClusterError(Exception):
-    """The cluster to work with is missing, or gone; the message says why."""
+    """A cluster that is missing or lost; the message gives the reason."""
 
 
 @contextmanager
 def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]:
-    """The cluster that ``--cluster`` names, as a pool whose workers have loaded the plugins.
+    """The cluster of ``--cluster`` as a pool; its workers load the plugins.
 
-    Raises :class:`ClusterError` if it cannot be had.
+    Raises :class:`ClusterError` if it cannot be reached.
     """
     try:
         from distributed import Client
@@ -54,7 +54,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
         raise ClusterError("must be tcp://host:port or tls://host:port of a Dask scheduler, or slurm:key=value,...")
     jobs = _slurm(rest) if kind == "slurm" else None
     if jobs is None:
-        _knock(address)
+        _check_scheduler(address)
     try:
         client = Client(address if jobs is None else jobs, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -63,7 +63,7 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
         raise ClusterError(f"does not answer: {error or type(error).__name__}") from None
     try:
         if jobs is None and not client.nthreads():
-            say(f"{address}: has no workers yet; waiting for some")
+            say(f"{address}: has no workers yet; waiting for the first one")
         yield DaskPool(client, plugins)
     finally:
         client.close()
@@ -71,16 +71,16 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
             jobs.close()
 
 
-def _knock(address: str) -> None:
-    """Whether a scheduler answers, before a client is made that would try for ever. Raises :class:`ClusterError`."""
+def _check_scheduler(address: str) -> None:
+    """Raise :class:`ClusterError` unless a scheduler answers: a client would retry indefinitely."""
     from distributed import Security
     from distributed.comm.core import connect
 
     arguments = Security().get_connection_args("client")
     if address.startswith("tls://") and arguments.get("ssl_context") is None:
         raise ClusterError(NO_CERTIFICATES)
-    if is_open(address):
-        say(f"--cluster {address}: {OPEN}")
+    if is_unprotected(address):
+        say(f"--cluster {address}: {UNPROTECTED}")
 
     async def try_it() -> None:
         comm = await connect(address, timeout=TIMEOUT, **arguments)
@@ -98,21 +98,21 @@ NO_CERTIFICATES = (
     "TLS needs certificates, which Dask's configuration names (distributed.comm.tls); see docs/cluster.md, Trust"
 )
 
-OPEN = (
-    "whoever reaches the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a tunnel "
-    "to localhost; see docs/cluster.md, Trust"
+UNPROTECTED = (
+    "anyone who can reach the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a "
+    "tunnel to localhost; see docs/cluster.md, Trust"
 )
 
 SECURE = ("tls", "wss", "inproc")
-"""Protocols of Dask that let nobody in without a certificate, or lead nowhere else."""
+"""Protocols of Dask that require a certificate, or stay within a process."""
 
 
-def is_open(address: str) -> bool:
-    """Whether others may be able to speak to what answers there.
+def is_unprotected(address: str) -> bool:
+    """Whether others may be able to reach the scheduler at an address.
 
-    >>> [is_open(f"{where}:8786") for where in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
+    >>> [is_unprotected(f"{at}:8786") for at in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
     [False, False, False, False]
-    >>> [is_open(f"{where}:8786") for where in ("tcp://node1", "tcp://10.0.0.1", "tcp://0.0.0.0", "ucx://node1")]
+    >>> [is_unprotected(f"{at}:8786") for at in ("tcp://node1", "tcp://10.0.0.1", "tcp://0.0.0.0", "ucx://node1")]
     [True, True, True, True]
     """
     try:
@@ -120,44 +120,44 @@ def is_open(address: str) -> bool:
         host = parts.hostname or ""
         return not (parts.scheme in SECURE or host == "localhost" or ipaddress.ip_address(host).is_loopback)
     except ValueError:
-        return True  # a name: what it stands for is not in our hands
+        return True  # a host name, which may resolve to any address
 
 
 def _slurm(options: str) -> Any:
-    """A cluster of SLURM jobs. ``jobs`` of them are asked for, all else are parameters of dask-jobqueue's.
+    """A cluster of SLURM jobs. ``jobs`` is their number, other keys are parameters of dask-jobqueue.
 
-    It speaks TLS with certificates made for it alone, unless ``security=false`` or the package for it is missing.
+    It uses TLS with its own certificates, unless ``security=false`` or the package for it is missing.
     """
     try:
         from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # it has no __all__
     except ImportError:
         raise ClusterError("needs dask-jobqueue, which is not installed: pip install 'flitlab[cluster]'") from None
-    given: dict[str, Any] = {"cores": 1, "processes": 1}
+    parameters: dict[str, Any] = {"cores": 1, "processes": 1}
     for part in filter(None, options.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key:
             raise ClusterError(f"{part}: must be key=value, for instance slurm:jobs=8,memory=4GB,queue=short")
-        given[key.strip()] = value if ":" in value else resolve(value)  # a time is no number
-    jobs = given.pop("jobs", 1)
+        parameters[key.strip()] = value if ":" in value else resolve(value)  # a time is no number
+    jobs = parameters.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
         raise ClusterError(f"jobs={jobs}: must be a number of jobs")
-    if "memory" not in given:
+    if "memory" not in parameters:
         raise ClusterError("memory is missing: what a job may use, for instance slurm:jobs=8,memory=4GB")
-    wanted = given.pop("security", True) is not False
-    secure = _secure(given) if wanted else {}
+    wants_tls = parameters.pop("security", True) is not False
+    secure = _secure(parameters) if wants_tls else {}
     try:
-        cluster = SLURMCluster(**given, **secure)
+        cluster = SLURMCluster(**parameters, **secure)
     except (TypeError, ValueError, OSError) as error:
         raise ClusterError(str(error).partition(". ")[0]) from None
     if not secure:
-        why = "the package cryptography is missing (pip install 'flitlab[cluster]')" if wanted else "security=false"
-        say(f"--cluster slurm: no TLS, {why}: {OPEN}")
+        why = "the package cryptography is missing (pip install 'flitlab[cluster]')" if wants_tls else "security=false"
+        say(f"--cluster slurm: no TLS, {why}: {UNPROTECTED}")
     cluster.scale(jobs=jobs)
     return cluster
 
 
-def _secure(given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters for a scheduler and workers that speak only to each other and to us; {} if TLS cannot be had.
+def _secure(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a scheduler and workers with mutual TLS; {} if TLS is not available.
 
     The private key of the workers is a file that only this user can read, in a folder that the nodes share.
     """
@@ -166,8 +166,8 @@ def _secure(given: dict[str, Any]) -> dict[str, Any]:
     import dask
 
     configured = dask.config.get("jobqueue.slurm.shared-temp-directory", None)
-    place = {} if configured or "shared_temp_directory" in given else {"shared_temp_directory": str(Path.home())}
-    return {"security": True, **place}
+    folder = {} if configured or "shared_temp_directory" in parameters else {"shared_temp_directory": str(Path.home())}
+    return {"security": True, **folder}
 
 
 class DaskPool:
@@ -181,26 +181,26 @@ class DaskPool:
         self._state = source_hash()
         self._plugins = tuple((name, _text(name)) for name in plugins)
         self._contents: dict[Path, Any] = {}
-        self._threads, self._asked = 0, 0.0
+        self._threads, self._checked_at = 0, 0.0
 
     @property
-    def room(self) -> int:
-        """Calls that may be under way: a few are on their way to a worker."""
-        if time.monotonic() - self._asked > REFRESH:
-            self._threads, self._asked = sum(self._client.nthreads().values()), time.monotonic()
+    def max_in_flight(self) -> int:
+        """Calls in flight at most: two per thread, to hide the latency of the network."""
+        if time.monotonic() - self._checked_at > REFRESH:
+            self._threads, self._checked_at = sum(self._client.nthreads().values()), time.monotonic()
         return 2 * max(1, self._threads)
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call on some worker."""
+        """Make a call on some worker."""
         contents = [self._content(argument.path) for argument in arguments if isinstance(argument, ScenarioFile)]
         sent = pickle.dumps((call, arguments))
         future = self._executor.submit(carry_out, self._state, self._plugins, sent, *contents)
         answer: Future[Outcome] = Future()
-        future.add_done_callback(lambda future: _pass_on(future, answer))
+        future.add_done_callback(lambda future: _forward_result(future, answer))
         return answer
 
     def _content(self, path: Path) -> Any:
-        """The content of a file, as the result of a task: what a lost worker held of it, Dask makes again."""
+        """The content of a file, as the result of a task, which Dask recomputes if a worker is lost."""
         if path not in self._contents:
             content = path.read_bytes()
             key = f"scenario-{hashlib.sha256(content).hexdigest()}"
@@ -208,57 +208,65 @@ class DaskPool:
         return self._contents[path]
 
     def reopen(self) -> None:
-        """Does nothing: Dask replaces its own workers."""
+        """No effect: Dask replaces its own workers."""
 
     def close(self, abandon: bool = False) -> None:
-        """Leaves the cluster as it was."""
+        """Leave the cluster as it was."""
         self._executor.shutdown(wait=not abandon)
         self._contents.clear()
 
 
 def _text(plugin: str) -> str | None:
-    """Of a plugin that is a file."""
+    """The text of a plugin file; None for a module."""
     return Path(plugin).read_text("utf-8") if plugin.endswith(".py") else None
 
 
-def _pass_on(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
+def _forward_result(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
     from distributed import KilledWorker
 
     try:
         answer.set_result(pickle.loads(future.result()))
     except KilledWorker as error:
-        answer.set_result(Outcome(problem=f"its worker died again and again (out of memory?): {error}"))
+        answer.set_result(Outcome(problem=f"its worker died repeatedly (out of memory?): {error}"))
     except ClusterError as error:
         answer.set_exception(error)
     except CancelledError:
-        answer.set_exception(ClusterError("the scheduler has gone"))
+        answer.set_exception(ClusterError("the connection to the scheduler is lost"))
     except Exception as error:
         answer.set_exception(ClusterError(f"{type(error).__name__}: {error}"))
 
 
-def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], sent: bytes, *contents: bytes) -> bytes:
-    """Makes a call, in a worker, and returns the pickled outcome.
+def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], call_bytes: bytes, *contents: bytes) -> bytes:
+    """Make a call in a worker; returns the pickled outcome.
 
-    state: hash of the sources that the caller has. sent: function and arguments, pickled, as only a process that has
-    loaded the plugins can read them. contents: of the :class:`ScenarioFile` among the arguments.
+    Parameters
+    ----------
+    state: hash of the caller's sources.
+    plugins: (name, text) of each; loaded before the call is unpickled.
+    call_bytes: function and arguments, pickled.
+    contents: of each :class:`ScenarioFile` among the arguments.
+
+    Raises
+    ------
+    ClusterError: the worker has other sources.
     """
     from flitlab.models.jit import source_hash
 
     if source_hash() != state:
         raise ClusterError("a worker has another version of flitlab or Numba: results would not be the same")
     _load(plugins)
-    call, arguments = pickle.loads(sent)
-    given = iter(contents)
-    return pickle.dumps(call(*(next(given) if isinstance(part, ScenarioFile) else part for part in arguments)))
+    call, arguments = pickle.loads(call_bytes)
+    payloads = iter(contents)
+    return pickle.dumps(call(*(next(payloads) if isinstance(part, ScenarioFile) else part for part in arguments)))
 
 
 _loading = threading.Lock()
 _loaded: dict[tuple[str, str | None], str] = {}
-"""Plugin -> where this process has it from."""
+"""Plugin -> its file or module in this process."""
 
 
 def _load(plugins: tuple[tuple[str, str | None], ...]) -> None:
-    """Loads plugins, once; a file that is not here, or not the same, is written first."""
+    """Load plugins once; a file that is missing or different here is written first."""
     with _loading:
         for name, text in plugins:
             if (name, text) in _loaded:

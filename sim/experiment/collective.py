@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the experiment ``collective``: times beside what any algorithm needs, and bandwidths."""
+"""The table of the experiment ``collective``: times, lower bounds, and bandwidths."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +22,18 @@ if TYPE_CHECKING:  # solvers take long to import
     from flitlab.fluid.collective.bounds import CollectiveBounds, TimeBound
 
 ROUNDING = 1e-9
-"""Part of a time by which it may be below its bound before that is a mistake of either."""
+"""Relative difference by which a time may be below its bound."""
 
 
 @dataclass(frozen=True)
-class Least:
-    """What is known of the time of a collective without simulating it, in nanoseconds.
+class LowerBound:
+    """Bounds on the time of a collective without simulation, in nanoseconds.
 
-    bound: the least that any algorithm needs; by, proof: what it follows from. reachable: of the best schedule that is
-    known, over bandwidth alone; None where there is none.
+    Parameters
+    ----------
+    bound: lower bound for any algorithm.
+    by, proof: the kind of the bound, and its derivation.
+    reachable: time of the best known schedule by bandwidth only; None if there is none.
     """
 
     bound: float
@@ -39,30 +42,30 @@ class Least:
     reachable: float | None
 
 
-class Leasts:
-    """The bounds of all scenarios of a study, those of one network and collective computed once."""
+class LowerBounds:
+    """The bounds of all scenarios of a study, computed once for each network and collective."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], CollectiveBounds | FluidError] = {}
         self._latencies: dict[tuple[Any, ...], Latency] = {}
 
-    def of(self, case: Case) -> Least | None:
-        """The bounds of a scenario; None where there are none.
+    def of(self, case: Case) -> LowerBound | None:
+        """The bounds of a scenario; None without a collective.
 
-        Raises :class:`~flitlab.fluid.problem.FluidError` where its numbers are too large to be exact.
+        Raises :class:`~flitlab.fluid.problem.FluidError` if its numbers are too large for exact arithmetic.
         """
-        asked, scenario = case.collective, case.program
-        if asked is None or scenario is None:
+        collective, scenario = case.collective, case.program
+        if collective is None or scenario is None:
             return None
-        found, messages, latency = self._bounds(asked), scenario.work.messages, self._latency(scenario)
-        flits = Fraction(asked.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
-        least, tick = found.at(flits, latency), messages.tick_ns
-        times = [time for time in (found.upper and found.upper[0], asked.plan.reaches) if time is not None]
+        bounds, messages, latency = self._bounds(collective), scenario.work.messages, self._latency(scenario)
+        flits = Fraction(collective.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
+        least, tick = bounds.at(flits, latency), messages.tick_ns
+        times = [time for time in (bounds.upper and bounds.upper[0], collective.plan.reaches) if time is not None]
         reachable = float(min(times) * flits * latency.flits_per_tick * tick) if times else None
-        return Least(float(least.time * tick), least.by, _told(least), reachable)
+        return LowerBound(float(least.time * tick), least.by, _proof_text(least), reachable)
 
     def proof(self, case: Case) -> "TimeBound | None":
-        """What bounds a scenario by bandwidth alone; None where nothing does."""
+        """The bound of a scenario by bandwidth only; None if there is none."""
         try:
             return None if case.collective is None else self._bounds(case.collective).lower
         except FluidError:
@@ -70,16 +73,16 @@ class Leasts:
 
     def _latency(self, scenario: Scenario[SwitchingMode, Workload]) -> Latency:
         """The delays of a scenario, which do not depend on sizes."""
-        discipline, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
-        key = (scenario.topology.content_hash, repr(discipline), unit)
+        switching_mode, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
+        key = (scenario.topology.content_hash, repr(switching_mode), unit)
         if key not in self._latencies:
-            self._latencies[key] = Latency.of(scenario.topology, discipline, unit)
+            self._latencies[key] = Latency.of(scenario.topology, switching_mode, unit)
         return self._latencies[key]
 
-    def _bounds(self, asked: Collective) -> "CollectiveBounds":
+    def _bounds(self, collective: Collective) -> "CollectiveBounds":
         from flitlab.fluid.collective.bounds import bounds
 
-        question = asked.question
+        question = collective.question
         key = (question.topology.content_hash, question.collective, question.ranks, question.root)
         if key not in self._known:
             bounded = Bounded(question.collective, question.ranks, question.root)
@@ -87,63 +90,67 @@ class Leasts:
                 self._known[key] = bounds(question.topology, bounded)
             except FluidError as error:
                 self._known[key] = error
-        found = self._known[key]
-        if isinstance(found, FluidError):
-            raise found
-        return found
+        outcome = self._known[key]
+        if isinstance(outcome, FluidError):
+            raise outcome
+        return outcome
 
 
-def _told(least: "TimeBound") -> str:
+def _proof_text(least: "TimeBound") -> str:
     return "" if least.proof is None else least.proof.text
 
 
 def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of collectives.csv, and what is wrong with some; a result below its bound gets the status for that."""
-    leasts, rows, problems = Leasts(), [], []
+    """The rows of collectives.csv, and errors; a result below its bound gets the status of a violation."""
+    bounds, rows, problems = LowerBounds(), [], []
     by_label = {case.label: case for case in study.cases}
     for result in results:
         case = by_label[result["scenario"]]
         if case.collective is None:
             continue
         try:
-            least = leasts.of(case)
+            bound = bounds.of(case)
         except FluidError as error:
-            least = None
+            bound = None
             problems.append(f"{case.label}: no bound: {error}")
-        row = dict(_row(case, case.collective, result, least))
+        row = dict(_row(case, case.collective, result, bound))
         rows.append(row)
         if row.get("efficiency") is not None and row["efficiency"] > 1 + ROUNDING:
             result["status"] = Status.CEILING_VIOLATED
-            result["message"] = f"is done before the bound by {row['bound_by']} allows: {row['proof']}{_doubt(case)}"
+            result["message"] = (
+                f"is done before the bound by {row['bound_by']} allows: {row['proof']}{_plugin_hint(case)}"
+            )
             problems.append(f"{case.label}: {result['message']}")
     return rows, problems
 
 
-def _doubt(case: Case) -> str:
-    """What to think of first where an algorithm is a user's own: its program is not followed chunk by chunk."""
+def _plugin_hint(case: Case) -> str:
+    """A hint for algorithms of plugins, whose programs are not verified."""
     assert case.collective is not None
     if spec_class("algorithm", case.collective.algorithm).__module__.startswith("flitlab."):
         return ""
     return "; the algorithm is a plugin's: look first whether its program does all of the collective"
 
 
-def _row(case: Case, asked: Collective, result: Mapping[str, Any], least: Least | None) -> Iterator[tuple[str, Any]]:
+def _row(
+    case: Case, collective: Collective, result: Mapping[str, Any], bound: LowerBound | None
+) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
-    question, plan = asked.question, asked.plan
+    question, plan = collective.question, collective.plan
     bus = float(KINDS[question.collective].bus(question.count))
     time = result.get("total_ns")
     yield from {"scenario": case.label, **case.keys, "seed": result["seed"]}.items()
-    yield from {"kind": question.collective, "algorithm": asked.algorithm, "ranks": question.count}.items()
+    yield from {"kind": question.collective, "algorithm": collective.algorithm, "ranks": question.count}.items()
     yield from {"size_bytes": question.size, "time_ns": time}.items()
-    if least is not None:
-        yield from {"bound_ns": least.bound, "bound_by": least.by, "reachable_ns": least.reachable}.items()
-        yield "efficiency", least.bound / time if time else None
+    if bound is not None:
+        yield from {"bound_ns": bound.bound, "bound_by": bound.by, "reachable_ns": bound.reachable}.items()
+        yield "efficiency", bound.bound / time if time else None
     yield from {
         "algbw": question.size / time if time else None,
         "busbw": question.size * bus / time if time else None,
     }.items()
-    if least is not None:
-        yield "busbw_bound", question.size * bus / least.bound if least.bound else None
+    if bound is not None:
+        yield "busbw_bound", question.size * bus / bound.bound if bound.bound else None
     yield from {"trees": plan.trees, "chunks": plan.chunks, "depth": plan.depth}.items()
-    if least is not None:
-        yield "proof", least.proof
+    if bound is not None:
+        yield "proof", bound.proof

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study will cost, from short runs that tell how fast this machine is.
+"""The cost of a study, from short runs that calibrate this machine.
 
-A point's processor time is taken to be ``point + pairs x switches^2 + idle x switches x ticks + hop x packet hops``: of
-starting it, of its tables of pairs, of looking at switches, of moving packets (flits, in mode wormhole). The price of a
-hop depends on how full the channels are, and is measured at several loads on one network (:data:`NETWORK`); the others,
-and the power of the channels with which the price of a hop grows, follow from two sizes of it, of which the larger one
-is in no cache. Ceilings are measured on that network, too, and taken to grow with a power of their size (``growth`` of
-their kind).
+CPU time of a point = ``point + pairs x switches^2 + idle x switches x ticks + hop x packet hops``: start, tables of
+pairs, switches per tick, and moves of packets (of flits in mode wormhole). The price of a hop depends on the channel
+utilisation, and is measured at several loads on one network (:data:`NETWORK`). The others, and the exponent by which
+the price of a hop grows with the channels, follow from two sizes of it; the larger one exceeds every cache. Ceilings
+are measured on that network, too, and extrapolated by a power of their size (``growth`` of their kind).
 
-Measured prices are kept beside the compiled code, under the machine's identity, ``SEMANTICS_VERSION`` and this file.
+Prices are stored beside the compiled code, under the identity of the machine, ``SEMANTICS_VERSION`` and this file.
 """
 
 import json
@@ -45,10 +44,10 @@ from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.questions import AdaptiveConfig
+from flitlab.sim.config.experiments import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
 from flitlab.sim.engines.table import alone
-from flitlab.sim.experiment.origin import processor
+from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.saturation import questions
 from flitlab.sim.measure.windows import longest_probe
 
@@ -62,7 +61,7 @@ transport: {kind: mptcp, subflows: %d}
 measure: {warmup: 0, seconds: 0.4}
 ceilings: []
 """
-"""What is run to measure prices: of so many switches, with a routing, a discipline, inputs and subflows."""
+"""Configuration for measuring prices. Parameters: switches, routing, mode, input speed-up, subflows."""
 
 SPRAYED = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -71,66 +70,67 @@ switching: {mode: spray}
 traffic: {kind: permutation, arrivals: together, sizes: {kind: fixed, bytes: %d}}
 ceilings: []
 """
-"""What is run to measure prices of mode spray: of so many switches, with messages of so many bytes."""
+"""Configuration for measuring prices of mode spray. Parameters: switches, bytes of a message."""
 
 LONG_PROBES = 3
-"""Probes of a search whose windows are as long as they may become, about."""
+"""Approximate number of probes of a search with the longest window."""
 
 CONTROL = 1.3
-"""Packets of mode spray, for each with payload; the others are answers, about."""
+"""Packets of mode spray per data packet, control packets included (approximate)."""
 
 SUBFLOWS = 8
-"""Subflows that a packet hop of mode datagram is priced with, as well as with one; in between, its price is linear."""
+"""Subflows with which a hop of mode datagram is priced, besides one; in between the price is linear."""
 
 SIZES, SIZES_READABLE = (64, 4096), (16, 64)
-"""Switches of the networks on which prices are measured, of the compiled and of the reference engine."""
+"""Switches of the networks for prices, of the compiled and of the reference engine."""
 
 IDLE = 1e-4
 """A load at which next to nothing happens."""
 
 FILLED = (0.05, 0.4, 0.75, 1.2)
-"""How full channels would have to be when the price of a hop is measured."""
+"""Channel utilisations for which the price of a hop is measured, if channels could carry more than 1."""
 
 ENGINES = {"both": ("compiled", "reference")}
-"""What an engine is made of, where it is more than one."""
+"""Engine -> the engines that it runs, if more than one."""
 
 TICKS = {"compiled": 20_000, "reference": 400}
-"""Ticks that one price takes, by engine."""
+"""Ticks of a price measurement, by engine."""
 
 FULLEST = 0.85
-"""Part of the channels' capacity that a saturated network uses, about."""
+"""Channel utilisation of a saturated network (approximate)."""
 
 PRICED = (*FILLED[:-1], FULLEST)
-"""How full they are then."""
+"""Channel utilisations that result from :data:`FILLED`."""
 
 PLACED = 0.7
-"""How full channels are, on average, at the loads of a search."""
+"""Mean channel utilisation at the loads of a search."""
 
 SOURCES = 128
-"""Switches from which distances are measured."""
+"""Switches from which distances are sampled."""
 
 DETOUR = {"valiant": 2.0, "ugal": 1.4, "par": 1.4, "deflection": 1.1, "updown": 1.3}
-"""Routing kind -> hops of a packet, in shortest paths; those of other kinds are shortest, about."""
+"""Routing kind -> path length over shortest path length (approximate); 1 for other kinds."""
 
 COMPILED_BYTES = 300e6
-"""Memory of a process that has loaded everything, about."""
+"""Memory of a process with all modules and kernels loaded (approximate)."""
 
 OPERATION = 400.0
-"""Bytes that an operation of a program takes, with all that is measured of it."""
+"""Bytes per operation of a program, its measurements included."""
 
 PAIR = 40.0
-"""Bytes for each pair of switches between which packets are delivered, of two snapshots and what lies between them."""
+"""Bytes per pair of switches with traffic, for two snapshots and their difference."""
 
 THREAD = 0.8
-"""What each thread beyond the first adds to the speed of a simulation, about; see ``docs/performance.md``."""
+"""Speed-up of a simulation by each further thread (approximate); see ``docs/performance.md``."""
 
 START_SECONDS = 3.0
-"""Until processes have started."""
+"""Seconds until worker processes have started."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a case does to channels at a load. hops: packet hops (flit hops in wormhole) a tick. fill: of a channel."""
+    """The traffic of a case at a load. hops: packet hops (flit hops in wormhole) per tick. fill: channel
+    utilisation."""
 
     hops: float
     fill: float
@@ -138,9 +138,15 @@ class Load:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a case is expected to take: CPU seconds of all points, of the longest, and of each ceiling (None: unknown).
+    """The expected cost of a case.
 
-    points: those whose loads are known, and about as many as will be found. shared: whether threads can share one.
+    Parameters
+    ----------
+    points: known ones, and an estimate of those that a search adds.
+    seconds: CPU seconds of all points.
+    longest: CPU seconds of the longest point.
+    ceilings: kind -> CPU seconds, None if unknown.
+    shared: whether several threads can share a point.
     """
 
     points: int
@@ -151,23 +157,23 @@ class Cost:
 
 
 def load_of(case: Case, load: float) -> Load:
-    """The traffic of a case at a load. More than the channels can carry is not carried."""
+    """The traffic of a case at a load, limited to the capacity of the channels."""
     scenario = _scenario(case)
-    hops, full = _hops(scenario.instance), _full(scenario.instance)
+    hops, full = _hops(scenario.instance), _full_rate(scenario.instance)
     carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
     packets = carried if isinstance(scenario.switching, Wormhole) else carried / scenario.source.mean_flits
     return Load(packets * (hops + 1), carried / full)
 
 
 def full_load(case: Case) -> float:
-    """The load at which all channels between switches would be full; infinite where there are none."""
+    """The load at which all channels between switches would be full; infinite without channels."""
     assert case.instance is not None
     traffic = case.instance.traffic
-    left = _full(case.instance) - float(traffic.sent(0).sum())
+    left = _full_rate(case.instance) - float(traffic.sent(0).sum())
     return max(left, 0.0) / max(float(traffic.rate.sum()), 1e-9)
 
 
-def _full(instance: Instance) -> float:
+def _full_rate(instance: Instance) -> float:
     """Flits per tick of all hosts at which all channels between switches would be full."""
     if instance.topology.channels == 0:
         return math.inf
@@ -180,7 +186,7 @@ def _scenario(case: Case) -> Scenario:
 
 
 def _hops(instance: Instance) -> float:
-    """Mean channels between switches on the way of a packet."""
+    """Mean hops of a packet."""
     detour = 1.0 if instance.routes is None else DETOUR.get(instance.routes.kind, 1.0)
     return max(mean_hops(instance.topology), 1e-3) * detour
 
@@ -196,7 +202,7 @@ _distances: dict[str, float] = {}
 
 
 def datagram_hops(case: Case, load: float) -> float:
-    """Packet hops of a run of mode datagram, acknowledgements among them, if hosts send at the rate of their load."""
+    """Packet hops of a run of mode datagram, ACKs included, if hosts send at the rate of their load."""
     scenario = _scenario(case)
     assert isinstance(scenario.switching, Datagram)
     queues, topology = scenario.switching.queues, scenario.topology
@@ -205,7 +211,7 @@ def datagram_hops(case: Case, load: float) -> float:
 
 
 def sprayed_hops(case: Case, load: float) -> float:
-    """Packet hops of a run of mode spray, those of answers among them."""
+    """Packet hops of a run of mode spray, control packets included."""
     scenario = _scenario(case)
     assert isinstance(scenario.switching, Spray)
     flows = scenario.switching.session(scenario.instance, scenario.work, load, 1).flows
@@ -213,41 +219,41 @@ def sprayed_hops(case: Case, load: float) -> float:
 
 
 class Prices:
-    """What things cost on this machine; those that are not known are measured. say: told when that happens."""
+    """The prices of this machine; unknown ones are measured. say: called when that happens."""
 
     def __init__(self, say: Callable[[str], None]):
         self.say = say
-        # the prices of another version of this file may mean something else
+        # prices of another version of this file may have another meaning
         here = (platform.node(), platform.machine(), processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
         self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{OPT_SUFFIX}.json"
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
-        """Prices of the discipline of a scenario in an engine; those of plugins are taken for virtual cut-through."""
+        """Prices of the switching mode of a scenario in an engine; plugins are priced as virtual cut-through."""
         model = scenario.switching
         if isinstance(model, Datagram):
-            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _of_datagrams(engine))
+            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _prices_of_datagram(engine))
             return price
         if isinstance(model, Spray):
-            price = self._price(f"{engine} {model.mode}", lambda: _of_spray(engine))
+            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_spray(engine))
             return price
         if isinstance(model, Flow):
-            price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
+            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_flow(engine))
             return price
         mode = model.mode if isinstance(model, Timed) else Vct.mode
         shared = isinstance(model, Vct | Wormhole) and model.shared_input
         adaptive = isinstance(model, Vct | Wormhole) and scenario.routes.select == ADAPTIVE
         name = f"{engine} {mode}" + (", shared inputs" if shared else "") + (", adaptive" if adaptive else "")
-        price = self._price(name, lambda: _of(engine, mode, shared, adaptive))
+        price = self._price(name, lambda: _prices_of_packets(engine, mode, shared, adaptive))
         return price
 
     def of_ceiling(self, kind: str) -> float:
-        """Seconds of a ceiling of the smaller network."""
-        seconds: float = self._price(f"ceiling {kind}", lambda: _of_ceiling(kind))
+        """CPU seconds of a ceiling of the smaller network."""
+        seconds: float = self._price(f"ceiling {kind}", lambda: _price_of_ceiling(kind))
         return seconds
 
     def _price(self, name: str, measure: Callable[[], Any]) -> Any:
-        """The price of that name as far as it is known; else it is measured and kept."""
+        """A price by name; measured and stored if it is unknown."""
         if name not in self._known:
             self.say(f"calibrating: {name} on this machine, once")
             self._known[name] = measure()
@@ -261,10 +267,10 @@ class Prices:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        prices = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return prices if isinstance(prices, dict) else {}
 
 
 @cache
@@ -284,7 +290,7 @@ def _network(switches: int, mode: str, shared_input: bool = True, subflows: int 
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    """The shorter of two times; what is compiled on the way is not counted."""
+    """The shorter of two CPU times, so that compilation is not counted."""
     times = []
     for _ in range(2):
         started = time.process_time()
@@ -294,12 +300,12 @@ def _timed(call: Callable[[], Any]) -> float:
 
 
 def _size(scenario: Scenario) -> int:
-    """Channels of a network, those from hosts among them: what a kernel keeps is in proportion to them."""
+    """Channels of a network, those from hosts included: the state of a kernel is proportional to them."""
     return scenario.topology.channels + scenario.topology.hosts
 
 
-def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
-    """Prices of a discipline whose packets are made of flits."""
+def _prices_of_packets(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
+    """Prices of a switching mode with flits."""
     from flitlab.sim.measure.measure import measure
     from flitlab.sim.measure.point import Measure
 
@@ -311,8 +317,8 @@ def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, A
         return _timed(lambda: measure(name, _scenario(case), load, 1, Measure(0, length, None)))
 
     start, started = run(small, IDLE, 1), run(large, IDLE, 1)
-    few, many = (_scenario(case).topology.switches for case in (small, large))
-    pairs = max((started - start) / (many**2 - few**2), 0.0)
+    small_switches, large_switches = (_scenario(case).topology.switches for case in (small, large))
+    pairs = max((started - start) / (large_switches**2 - small_switches**2), 0.0)
     still = max(run(small, IDLE, ticks) - start, 0.0)
 
     def hop(case: Case, fill: float, length: int, rest: float) -> float:
@@ -320,15 +326,19 @@ def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, A
         return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
 
     hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
-    short = max(ticks * few // many, ticks // 10)  # in fewer, memory is used for the first time
-    grown = hop(large, FILLED[1], short, started + still * short * many / (few * ticks)) / max(hops[1], 1e-12)
+    short = max(ticks * small_switches // large_switches, ticks // 10)  # in shorter runs, page faults dominate
+    grown = hop(large, FILLED[1], short, started + still * short * large_switches / (small_switches * ticks)) / max(
+        hops[1], 1e-12
+    )
     return {
-        "point": max(start - pairs * few**2, 0.0), "pairs": pairs, "idle": still / (few * ticks), "hop": hops,
-        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(many / few), 0, 1)), "size": _size(_scenario(small)),
+        "point": max(start - pairs * small_switches**2, 0.0), "pairs": pairs,
+        "idle": still / (small_switches * ticks), "hop": hops,
+        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(large_switches / small_switches), 0, 1)),
+        "size": _size(_scenario(small)),
     }  # fmt: skip
 
 
-def _of_datagrams(name: str) -> dict[str, Any]:
+def _prices_of_datagram(name: str) -> dict[str, Any]:
     """Prices of mode datagram."""
     from flitlab.sim.measure.datagram import Window
     from flitlab.sim.measure.measure import measure
@@ -344,7 +354,7 @@ def _of_datagrams(name: str) -> dict[str, Any]:
     return {"point": start, "hop": one, "hop_of_many": many}
 
 
-def _of_spray(name: str) -> dict[str, Any]:
+def _prices_of_spray(name: str) -> dict[str, Any]:
     """Prices of mode spray."""
     from flitlab.sim.measure.datagram import Window
     from flitlab.sim.measure.measure import measure
@@ -359,8 +369,8 @@ def _of_spray(name: str) -> dict[str, Any]:
     return {"point": max(start - few * hop, 0.0), "hop": hop}
 
 
-def _in_mode_flow(name: str) -> dict[str, Any]:
-    """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
+def _prices_of_flow(name: str) -> dict[str, Any]:
+    """Prices of mode flow, for barriers and an all-to-all."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective
     from flitlab.sim.measure.application import Ending
@@ -369,7 +379,7 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
     hosts = scenario.topology.hosts
 
-    def run(size: int, rounds: str) -> float:
+    def run_rounds(size: int, rounds: str) -> float:
         builder = Builder(hosts)
         collective(builder, rounds, np.arange(hosts)[None, :], size)
         messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
@@ -378,11 +388,11 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
         flows = Scenario(scenario.instance, Flow(**delays), workload)
         return _timed(lambda: measure(name, flows, 1.0, 1, Ending()))
 
-    start = run(0, "barrier")
-    return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
+    start = run_rounds(0, "barrier")
+    return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
 
 
-def _of_ceiling(kind: str) -> float:
+def _price_of_ceiling(kind: str) -> float:
     from flitlab.fluid.ceilings import ceilings
 
     case = _network(SIZES[0], "vct")
@@ -396,7 +406,7 @@ def _variables(case: Case) -> int:
 
 
 def cost(case: Case, engine: str, prices: Prices) -> Cost:
-    """What the points and the ceilings of a case will take."""
+    """The cost of the points and ceilings of a case."""
     ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec, prices) for spec in case.ceilings}
     if not case.simulated:
         return Cost(0, 0.0, 0.0, ceilings)
@@ -409,25 +419,25 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
 
 
 def _runs(case: Case) -> list[tuple[float, float]]:
-    """(load, ticks over those that ``measure`` gives) of the points of a case.
+    """(load, ticks over those of ``measure``) of the points of a case.
 
-    For loads that are not known there are others that are like them; the last probes of a search are its longest.
+    Unknown loads are replaced by a typical one; the last probes of a search are its longest.
     """
-    given = [(load, 1.0) for load in case.loads]
+    runs = [(load, 1.0) for load in case.loads]
     if case.placing is None:
-        return given
-    alike = min(PLACED * full_load(case), 1.0)
+        return runs
+    placed_load = min(PLACED * full_load(case), 1.0)
     if isinstance(case.placing, AdaptiveConfig):
-        return given + [(alike, 1.0)] * max(case.placing.points - len(case.loads), 1)
+        return runs + [(placed_load, 1.0)] * max(case.placing.points - len(case.loads), 1)
     warmup, ticks = case.measure.warmup, case.measure.ticks
     first = ticks // 10 if isinstance(warmup, str) else warmup
     longest = longest_probe(first, ticks, case.placing.longest) / (first + ticks)
     short = max(questions(case.placing.tolerance) - LONG_PROBES, 0)
-    return given + [(alike, 1.0)] * short + [(alike, longest)] * LONG_PROBES
+    return runs + [(placed_load, 1.0)] * short + [(placed_load, longest)] * LONG_PROBES
 
 
 def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
-    """CPU seconds of a point. length: its ticks over those that ``measure`` gives."""
+    """CPU seconds of a point. length: its ticks over those of ``measure``."""
     scenario = _scenario(case)
     if isinstance(scenario.switching, Datagram):
         more = min(getattr(scenario.switching.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
@@ -437,15 +447,15 @@ def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) 
     if isinstance(scenario.switching, Spray):
         seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
         return seconds
-    here, switches = load_of(case, load), scenario.topology.switches
-    each = float(np.interp(here.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
-    ticks = length * _ticks(case, here.fill)
-    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+    traffic, switches = load_of(case, load), scenario.topology.switches
+    each = float(np.interp(traffic.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
+    ticks = length * _ticks(case, traffic.fill)
+    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * traffic.hops)
     return seconds
 
 
 def _program(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
-    """CPU seconds of a program, if calculations and messages of its busiest rank follow one another."""
+    """CPU seconds of a program, if calculations and messages of its busiest rank are sequential."""
     scenario, workload = _scenario(case), case.workload
     assert workload is not None
     program, messages = workload.program, workload.messages
@@ -472,7 +482,7 @@ def _program(case: Case, load: float, price: dict[str, Any], length: float = 1.0
 
 
 def _ticks(case: Case, fill: float) -> float:
-    """Ticks that a point is expected to simulate: fuller networks need longer."""
+    """Expected ticks of a point; fuller networks need longer."""
     measure, full = case.measure, fill / FULLEST
     warmup = measure.warmup
     if isinstance(warmup, str):
@@ -481,12 +491,12 @@ def _ticks(case: Case, fill: float) -> float:
 
 
 def _ceiling(case: Case, spec: CeilingSpec, prices: Prices) -> float | None:
-    """CPU seconds, within an order of magnitude; None for those that are not measured."""
+    """CPU seconds within an order of magnitude; None for kinds that are not measured."""
     growth, instance = spec.growth, case.instance
     if growth is None or instance is None or (spec.routes == "needed" and instance.routes is None):
         return None
     size = _variables(case) / _variables(_network(SIZES[0], "vct"))
-    # below saturation the total is the offer
+    # below saturation, the total is the offered load
     times = sum(load > full_load(case) for load in case.grid) if spec.by_load else 1
     seconds: float = prices.of_ceiling(spec.kind) * times * size**growth
     return seconds
@@ -498,18 +508,20 @@ def memory(cases: Sequence[Case]) -> float:
     if not simulated:
         return COMPILED_BYTES
     largest = max(simulated, key=lambda case: case.topology.switches**2 + case.topology.channels)
-    return COMPILED_BYTES + _held(_scenario(largest)) + _bytes(largest, max(load for load, _ in _runs(largest)))
+    return (
+        COMPILED_BYTES + _route_bytes(_scenario(largest)) + _run_bytes(largest, max(load for load, _ in _runs(largest)))
+    )
 
 
-def _held(scenario: Scenario) -> float:
-    """Bytes of the routes of a scenario, which at thousands of switches are nearly all that it holds."""
+def _route_bytes(scenario: Scenario) -> float:
+    """Bytes of the routes of a scenario, which dominate at thousands of switches."""
     routes = scenario.routes
     parts = [*vars(routes).values(), *(routes.paths or ())]
     return float(sum(part.nbytes for part in parts if isinstance(part, np.ndarray)))
 
 
-def _bytes(case: Case, load: float) -> float:
-    """Memory that one run allocates, its results among it."""
+def _run_bytes(case: Case, load: float) -> float:
+    """Bytes that one run allocates, results included."""
     from flitlab.sim.engines.start import start
 
     scenario = _scenario(case)
@@ -518,26 +530,33 @@ def _bytes(case: Case, load: float) -> float:
         return run + OPERATION * scenario.work.program.operations
     if scenario.switching.counts == FLOWS:
         return run
-    here = load_of(case, load)
-    packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, here.fill)
+    traffic = load_of(case, load)
+    packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, traffic.fill)
     return run + PAIR * min(packets, scenario.topology.switches**2)
 
 
 def _allocated(call: Callable[[], Any]) -> float:
-    """Bytes that a call allocates at most, beyond what there is."""
+    """Peak of the bytes that a call allocates."""
     tracemalloc.start()
     try:
-        kept = call()
+        result = call()
         peak = tracemalloc.get_traced_memory()[1]
-        del kept
+        del result
     finally:
         tracemalloc.stop()
     return float(peak)
 
 
 def wall(costs: Sequence[Cost], jobs: int, threads: int = 1) -> float:
-    """Seconds until all points are done, by so many processes of so many threads."""
-    faster = [1 + THREAD * (threads - 1) if cost.shared else 1.0 for cost in costs]
-    longest = max((cost.longest / times for cost, times in zip(costs, faster, strict=True)), default=0.0)
-    whole = sum(cost.seconds / times for cost, times in zip(costs, faster, strict=True))
-    return max(whole / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)
+    """Seconds until all points are done.
+
+    Parameters
+    ----------
+    costs: of all cases.
+    jobs: processes.
+    threads: of each process.
+    """
+    speedups = [1 + THREAD * (threads - 1) if cost.shared else 1.0 for cost in costs]
+    longest = max((cost.longest / times for cost, times in zip(costs, speedups, strict=True)), default=0.0)
+    total = sum(cost.seconds / times for cost, times in zip(costs, speedups, strict=True))
+    return max(total / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flows get beside the maximum concurrent flow on the same network: endless ones, and messages sent at once."""
+"""The throughput of flows relative to the maximum concurrent flow of the same network."""
 
 import math
 from collections import defaultdict
@@ -14,15 +14,21 @@ from flitlab.models.switching.spray import Spray
 from flitlab.sim.config.study import Case
 
 
-def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
-    """Further columns of a point, if ``mcf`` is known; none where the network changes.
+def mcf_columns(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
+    """Further columns of a point, if ``mcf`` is known and the network is static.
 
-    Of endless flows: the maximum concurrent flow gives every pair of hosts the same part of its demand. ``efficiency``:
-    the least part that a pair gets, over that one: at most 1. ``host_throughput_mcf``: what hosts get in it on average,
-    as a fraction of the network interface; the mean of unequal flows, ``host_throughput``, may be more.
+    Long-lived flows: the maximum concurrent flow gives every pair of hosts the same share of its demand.
+    ``efficiency``: the least share of a pair, over that one: at most 1. ``host_throughput_mcf``: mean throughput of
+    hosts in it, relative to the host channel; the mean of unequal flows, ``host_throughput``, may be larger.
 
-    Of messages of one size that all begin at once, as many between all pairs that have any: ``fct_ms_bound``, the time
-    that the concurrent flow takes for them, without any latency; the last can end no sooner.
+    Messages of one size that start together, as many for each pair: ``fct_ms_bound``, the time of the concurrent flow
+    without latency, a lower bound for the last message.
+
+    Parameters
+    ----------
+    case: the scenario.
+    record: of the point.
+    ceilings: of the case, by name.
     """
     scenario, row = case.scenario, record["row"]
     optimum = ceilings.get("mcf.upper", ceilings.get("mcf"))
@@ -33,30 +39,36 @@ def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, flo
     if not isinstance(scenario.switching, Datagram) or not scenario.switching.long_lived:
         return {}
     nic = scenario.topology.host_capacity
-    found = {"host_throughput_mcf": optimum * float(scenario.traffic.rate.mean()) / nic}
+    columns = {"host_throughput_mcf": optimum * float(scenario.traffic.rate.mean()) / nic}
     least = _least_part(case, record)
-    return found if math.isnan(least) else {"efficiency": least * nic / optimum, **found}
+    return columns if math.isnan(least) else {"efficiency": least * nic / optimum, **columns}
 
 
 def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> dict[str, float]:
-    """The column ``fct_ms_bound``, where messages are in proportion to the demand and all have arrived."""
-    discipline, traffic = scenario.switching, scenario.traffic
-    assert isinstance(discipline, Spray)
+    """The column ``fct_ms_bound``, if messages are proportional to the demand and all have arrived."""
+    switching_mode, traffic = scenario.switching, scenario.traffic
+    assert isinstance(switching_mode, Spray)
     amounts = traffic.pairs()[2]
-    alike = discipline.sizes is not None and discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
-    if discipline.poisson or not alike or row["flows"] != row["flows_complete"]:
+    is_uniform = (
+        switching_mode.sizes is not None and switching_mode.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
+    )
+    if switching_mode.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
         return {}
-    most = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
-    return {"fct_ms_bound": 1000 * row["seconds"] * row["host_throughput"] / most}
+    host_throughput = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
+    return {"fct_ms_bound": 1000 * row["seconds"] * row["host_throughput"] / host_throughput}
 
 
 def _least_part(case: Case, record: Mapping[str, Any]) -> float:
-    """Of what every pair gets, in network interfaces, over its demand at load 1; NaN without flows."""
+    """The least throughput of a pair, in host channels, over its demand at load 1; NaN without flows."""
     assert case.scenario is not None
-    source, target, demand = (part.tolist() for part in case.scenario.traffic.pairs())
-    got: dict[tuple[int, int], float] = defaultdict(float)
+    src_host, dst_host, demand = (part.tolist() for part in case.scenario.traffic.pairs())
+    received: dict[tuple[int, int], float] = defaultdict(float)
     for flow in record.get("detail", {}).get("flows", ()):
         if flow["subflow"] == "":
-            got[flow["source"], flow["target"]] += flow["throughput"]
-    pairs = zip(source, target, demand, strict=True)
-    return min((got[s, t] / amount for s, t, amount in pairs if amount > 0), default=math.nan) if got else math.nan
+            received[flow["source"], flow["target"]] += flow["throughput"]
+    pairs = zip(src_host, dst_host, demand, strict=True)
+    return (
+        min((received[s, t] / amount for s, t, amount in pairs if amount > 0), default=math.nan)
+        if received
+        else math.nan
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner of a folder, and what the manifest in it says of the run."""
+"""The owner of a folder, and its manifest."""
 
 import hashlib
 import json
@@ -11,24 +11,24 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
 from flitlab.sim.config.check import validated
-from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.errors import Diagnostic
 from flitlab.sim.config.load import wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import PlotConfig
 from flitlab.sim.exit import RunStatus
 
 MANIFEST = "manifest.json"
 
 MARKS = ("semantics_version", "config_hash")
-"""What every manifest of ours says, and hardly another file of that name."""
+"""Keys that every manifest of a run has, and other files of that name hardly have."""
 
 
 class ManifestError(ValueError):
-    """A manifest that no run has written; the message says what is wrong with it."""
+    """A manifest that no run has written; the message gives the error."""
 
 
-class ForeignFolder(ValueError):
-    """A folder that holds something else than what is to be written or read there."""
+class UnrelatedFolder(ValueError):
+    """A folder with other content than the command expects."""
 
 
 class _Read(BaseModel):
@@ -72,7 +72,7 @@ class _Source(_Read):
 
 
 class _Manifest(_Read):
-    """What of a manifest is read by anybody. All of it may be absent: tables can be drawn without."""
+    """The keys of a manifest that are read. All may be absent: tables can be drawn without."""
 
     name: str = ""
     path: str = ""
@@ -107,37 +107,37 @@ class _Manifest(_Read):
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in a folder, {} if there is none. Raises :class:`ManifestError` where something else is."""
+    """The manifest of a folder, {} if there is none. Raises :class:`ManifestError` if it is invalid."""
     file = folder / MANIFEST
     if not file.exists():
         return {}
     try:
-        found = json.loads(read_file(file))
+        manifest = json.loads(read_file(file))
     except (OSError, ValueError, RecursionError):
         raise ManifestError(f"{file}: is damaged, or not the manifest of a run") from None
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise ManifestError(f"{file}: is not the manifest of a run")
     try:
-        _Manifest.model_validate(found)
+        _Manifest.model_validate(manifest)
     except ValidationError:
-        mistakes: list[Mistake] = []
-        validated(_Manifest, Page(wrap(found, str(file)), mistakes), (), found)
-        raise ManifestError("; ".join(map(str, mistakes)) or f"{file}: is not the manifest of a run") from None
-    return found
+        errors: list[Diagnostic] = []
+        validated(_Manifest, ConfigDocument(wrap(manifest, str(file)), errors), (), manifest)
+        raise ManifestError("; ".join(map(str, errors)) or f"{file}: is not the manifest of a run") from None
+    return manifest
 
 
 def reject_special_files(folder: Path) -> None:
-    """Raises :class:`ForeignFolder` if a folder holds links, pipes or devices, ``OSError`` if it cannot be read.
+    """Raise :class:`UnrelatedFolder` if a folder has links, pipes or devices, ``OSError`` if it cannot be read.
 
-    Every command that takes a folder does so first: links lead out of it, and a pipe or a device might never end.
+    All commands that read a folder check this first: links lead out of it, and a pipe or device may block indefinitely.
     """
     special = next(special_files(folder), None)
     if special is not None:
-        raise ForeignFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
+        raise UnrelatedFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
 
 
 def digest_of(file: Path) -> str:
-    """SHA-256 of what a file holds, '' if it cannot be read."""
+    """SHA-256 of a file, '' if it cannot be read."""
     try:
         return hashlib.sha256(read_file(file)).hexdigest()
     except OSError:
@@ -145,32 +145,35 @@ def digest_of(file: Path) -> str:
 
 
 def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Names of the tables that are not as the run wrote them."""
+    """Names of the tables that were changed after the run."""
     written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != RunStatus.RUNNING else {}
     return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
 
 
-def no_run(folder: Path) -> str:
-    """Why a folder is not that of a run; '' if it is."""
+def run_problem(folder: Path) -> str:
+    """Why a folder is no run folder; '' if it is."""
     try:
         reject_special_files(folder)
-        found = read_manifest(folder)
-    except (ForeignFolder, ManifestError) as error:
+        manifest = read_manifest(folder)
+    except (UnrelatedFolder, ManifestError) as error:
         return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    if set(MARKS) <= found.keys():
+    if set(MARKS) <= manifest.keys():
         return ""
-    return f"its {MANIFEST} is not that of a run" if found else f"it holds no {MANIFEST}"
+    return f"its {MANIFEST} is not that of a run" if manifest else f"it holds no {MANIFEST}"
 
 
-def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
-    """Raises :class:`ForeignFolder` if a folder holds anything but lacks what the same command would have left there.
+def reject_unrelated_folder(folder: Path, mark: str = MANIFEST) -> None:
+    """Raise :class:`UnrelatedFolder` if a folder is not empty and lacks the marker file of the command.
 
-    Links, pipes and devices are rejected as :func:`reject_special_files` does.
+    Links, pipes and devices are rejected as :func:`reject_special_files` does. Hidden files do not count, nor do
+    folders with nothing else: a killed run may leave them.
 
-    Hidden files do not count, nor do folders without any other: they may be what is left of a run that was killed.
-    mark: the file that shows whose a folder is.
+    Parameters
+    ----------
+    folder: may be missing.
+    mark: the file that every folder of the command has.
     """
     is_empty, problem = not folder.exists() or not any(map(_counts, folder.iterdir())), ""
     if not is_empty and not os.path.lexists(folder / mark):
@@ -178,9 +181,9 @@ def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
     else:
         reject_special_files(folder)
         if mark == MANIFEST and not is_empty:
-            problem = no_run(folder)
+            problem = run_problem(folder)
     if problem:
-        raise ForeignFolder(f"is not empty and not ours ({problem}): choose another folder")
+        raise UnrelatedFolder(f"is not empty, and not a folder of this command ({problem}): choose another folder")
 
 
 def _counts(path: Path) -> bool:

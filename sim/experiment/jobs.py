@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of jobs: what each took beside others, and alone."""
+"""The table of jobs: the time of each, with the other jobs and isolated."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
@@ -14,66 +14,73 @@ from flitlab.sim.measure.status import Status
 
 
 def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dict[str, Any]]:
-    """The rows of jobs.csv: one for each scenario, seed and job, as far as both of its runs are done."""
-    places = {id(case): index for index, case in enumerate(points.cases)}
+    """The rows of jobs.csv: one per scenario, seed and job, as far as both runs are done.
+
+    Parameters
+    ----------
+    study: has the jobs.
+    points: the runs with all jobs, and of each isolated job.
+    ceilings: lower bounds of the isolated jobs.
+    """
+    index_of = {id(case): index for index, case in enumerate(points.cases)}
 
     def records(case: Case) -> dict[int, Mapping[str, Any]]:
-        return {seed: record for _, _, seed, record in points.rows_of(places[id(case)])}
+        return {seed: record for _, _, seed, record in points.rows_of(index_of[id(case)])}
 
     rows = []
     for case in study.cases:
         if not case.jobs:
             continue
         shared = records(case)
-        apart = [(one, records(one.alone), ceilings.found(places[id(one.alone)])[0]) for one in case.jobs]
+        runs = [(one, records(one.isolated), ceilings.columns_of(index_of[id(one.isolated)])[0]) for one in case.jobs]
         for seed, record in shared.items():
-            for one, alone, bounds in apart:
-                if seed in alone:
+            for one, isolated, bounds in runs:
+                if seed in isolated:
                     head = {"scenario": case.label, **case.keys, "seed": seed}
-                    rows.append({**head, **dict(_row(one, record, alone[seed], bounds))})
+                    rows.append({**head, **dict(_row(one, record, isolated[seed], bounds))})
     return rows
 
 
 def _row(
-    one: JobCase, shared: Mapping[str, Any], alone: Mapping[str, Any], bounds: Mapping[str, float | None]
+    one: JobCase, shared: Mapping[str, Any], isolated: Mapping[str, Any], bounds: Mapping[str, float | None]
 ) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
     job = one.job
-    mine = _ranks(shared)[job.ranks]
-    time, by_itself = _time(job, mine), _time(job, _ranks(alone))
+    shared_ranks = _ranks(shared)[job.ranks]
+    time, isolated_time = _time(job, shared_ranks), _time(job, _ranks(isolated))
     bound = bounds.get("makespan")
     bound = None if bound is None else bound - job.start_ns
     yield from {"job": job.name, "kind": job.kind, "ranks": job.program.ranks, "start_ns": job.start_ns}.items()
-    yield from {"time_ns": time, "alone_ns": by_itself, "slowdown": _ratio(time, by_itself)}.items()
+    yield from {"time_ns": time, "alone_ns": isolated_time, "slowdown": _ratio(time, isolated_time)}.items()
     yield from {"bound_ns": bound, "efficiency": _ratio(bound, time)}.items()
-    yield from {name: sum(row[name] for row in mine) for name in ("messages", "bytes")}.items()
-    yield "status", alone["status"] if alone["status"] != Status.OK else shared["status"]
+    yield from {name: sum(row[name] for row in shared_ranks) for name in ("messages", "bytes")}.items()
+    yield "status", isolated["status"] if isolated["status"] != Status.OK else shared["status"]
 
 
 def _ranks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of ranks.csv of a run; none if it failed."""
-    found: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
-    return found
+    """The rows of ranks.csv of a run; [] if it failed."""
+    rows: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
+    return rows
 
 
 def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:
-    """From the arrival of a job to the end of the last of its ranks, in nanoseconds; NaN if that is not known."""
+    """Nanoseconds from the arrival of a job to the end of its last rank; NaN if unknown."""
     return max((row["finish_ns"] for row in ranks), default=nan) - job.start_ns
 
 
 def _ratio(one: float | None, other: float) -> float:
-    """NaN where one of them is not known; 1 where both are nothing."""
+    """The ratio; NaN if a value is unknown, 1 if both are 0."""
     if one is None:
         return nan
     return one / other if other else 1.0 if one == other else nan
 
 
 def add_slowdowns(results: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the mean and the greatest slowdown of all jobs to rows of results.csv. rows: those of jobs.csv."""
-    found: dict[tuple[str, int], list[float]] = {}
+    """Add the mean and the largest slowdown of jobs to rows of results.csv. rows: of jobs.csv."""
+    by_point: dict[tuple[str, int], list[float]] = {}
     for row in rows:
-        found.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])
+        by_point.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])
     for result in results:
-        slowdowns = found.get((result["scenario"], result["seed"]))
+        slowdowns = by_point.get((result["scenario"], result["seed"]))
         if slowdowns:
             result |= {"job_slowdown_mean": fmean(slowdowns), "job_slowdown_max": max(slowdowns)}

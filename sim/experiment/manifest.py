@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a run: what was run, by what, and what the configuration came to mean."""
+"""The manifest of a run: configuration, versions, machine, and scenarios."""
 
 import platform
 import sys
@@ -14,18 +14,18 @@ from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.experiment.ceilings import names_of
-from flitlab.sim.experiment.origin import machine, source, versions
+from flitlab.sim.experiment.ceilings import ceiling_ids
+from flitlab.sim.experiment.provenance import machine, source, versions
 from flitlab.sim.experiment.saturation import is_search
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import measure_of
 
-KEPT, MOST_CHANNELS = 100, 20_000
-"""So many topologies at most are kept in the folder of a run, none of more channels: those that a page can show."""
+MAX_TOPOLOGIES, MAX_CHANNELS = 100, 20_000
+"""Topologies that a run folder stores for its page, and channels of the largest of them."""
 
 
 def manifest(study: Study) -> dict[str, Any]:
-    """Everything about a run but its status and results; JSON-able."""
+    """The manifest without status and results, for JSON."""
     return {
         "name": study.name,
         "file": study.file,
@@ -66,12 +66,12 @@ def config_hash(study: Study) -> str:
 
 
 def keep_topologies(study: Study, store: Store) -> None:
-    """Writes ``topologies/<hash>.json`` of what the scenarios of a study run on, for pictures of the results."""
-    kept: dict[str, Topology] = {}
+    """Write ``topologies/<hash>.json`` of the scenarios, for figures of the results."""
+    topologies: dict[str, Topology] = {}
     for case in study.cases:
-        if case.instance is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
-            kept.setdefault(case.topology.content_hash, case.topology)
-    for name, topology in kept.items():
+        if case.instance is not None and len(topologies) < MAX_TOPOLOGIES and case.topology.channels <= MAX_CHANNELS:
+            topologies.setdefault(case.topology.content_hash, case.topology)
+    for name, topology in topologies.items():
         text, file = json_text(topology) + "\n", store.folder / "topologies" / f"{name}.json"
         if not file.is_file() or read_file(file) != text.encode():
             store.write(f"topologies/{name}.json", text)
@@ -86,7 +86,7 @@ def _scenario(case: Case) -> dict[str, Any]:
     instance, scenario = case.instance, case.scenario
     described: dict[str, Any] = {"label": case.label, "keys": case.keys}
     if instance is None:
-        return described  # metrics.csv says all there is
+        return described  # metrics.csv has the rest
     topology = case.topology
     described |= {
         "topology": {
@@ -96,7 +96,7 @@ def _scenario(case: Case) -> dict[str, Any]:
         },
         "seeds": case.seeds,
         "loads": case.loads,
-        "ceilings": names_of(case),
+        "ceilings": ceiling_ids(case),
     }  # fmt: skip
     described |= {"traffic": {"hash": instance.traffic.content_hash, "notes": instance.traffic.notes}}
     if instance.routes is not None:
@@ -123,5 +123,5 @@ def _scenario(case: Case) -> dict[str, Any]:
 
 
 def _common(values: list[Any]) -> Any:
-    """The value that all have, else None."""
+    """The common value of all, else None."""
     return values[0] if values and all(value == values[0] for value in values) else None

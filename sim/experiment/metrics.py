@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of topologies: each topology is measured once, and what the folder holds is not measured again."""
+"""Metrics of topologies: each topology is measured once, and results in the folder are reused."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ from flitlab.sim.experiment.task import ID_DIGITS, Outcome, failure
 
 @dataclass
 class MetricRuns:
-    """The topologies of a study and what has been measured of them.
+    """The topologies of a study and their metrics.
 
-    records: label of the case -> what is in ``points/<id>.json``.
+    records: label of the case -> content of ``points/<id>.json``.
     """
 
     study: Study
@@ -28,14 +28,14 @@ class MetricRuns:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
-    def places(self) -> list[int]:
-        """Places of the topologies, one per case."""
+    def task_indices(self) -> list[int]:
+        """Indices of the topologies, one per case."""
         return list(range(len(self.study.cases)))
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing. Topologies are built one by one, as they are asked for."""
+        """Calls for all missing metrics. Topologies are built one by one, to save memory."""
         waiting: dict[str, list[Case]] = {}
-        for place, case in enumerate(self.study.cases):
+        for index, case in enumerate(self.study.cases):
             topology = case.topology
             id = _id(topology, case.metrics)
             stored = self.store.record(f"points/{id}.json")
@@ -46,7 +46,7 @@ class MetricRuns:
             else:
                 waiting[id] = [case]
                 done = self._when_done(id, waiting, bar)
-                yield Task(measure, (topology, case.metrics), done, name=f"{case.label}: metrics", place=place)
+                yield Task(measure, (topology, case.metrics), done, name=f"{case.label}: metrics", task_index=index)
 
     def _when_done(self, id: str, waiting: dict[str, list[Case]], bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
@@ -64,24 +64,24 @@ class MetricRuns:
         self.records[case.label] = record
         bar.advance()
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
-        """The metrics of a case, and which of them have no meaning for it."""
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+        """The metrics of a case, and the undefined ones."""
         record = self.records.get(self.study.cases[index].label, {"metrics": {}, "problem": ""})
         return record["metrics"], record["problem"]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """No further tables: metrics.csv has it all."""
+        """No further tables: metrics.csv has all metrics."""
         return {}
 
 
 def _id(topology: Topology, metrics: list[MetricSpec]) -> str:
-    asked = [metric.model_dump(mode="json") for metric in metrics]
-    notes = repr(topology.notes)  # are a part of what is printed
-    return content_hash("metrics", SEMANTICS_VERSION, topology.kind, topology.content_hash, notes, asked)[:ID_DIGITS]
+    mappings = [metric.model_dump(mode="json") for metric in metrics]
+    notes = repr(topology.notes)  # are printed, too
+    return content_hash("metrics", SEMANTICS_VERSION, topology.kind, topology.content_hash, notes, mappings)[:ID_DIGITS]
 
 
 def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
-    """Measures a topology; the result is a dict by column, and what has no meaning for it."""
+    """Measure a topology; the result is a dict by column, and the undefined metrics."""
     from flitlab.models.metrics.spec import measure_all
 
     try:

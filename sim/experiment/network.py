@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that no scenario of a study has: described as in a configuration, built and solved in a worker."""
+"""Networks besides those of scenarios: described as in a configuration, built and solved in a worker."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,46 +11,46 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
-from flitlab.sim.config.parts import SOURCE_KEYS
+from flitlab.sim.config.components import SOURCE_KEYS
 from flitlab.sim.config.study import Case
 from flitlab.sim.experiment.task import Outcome, failure
 
 Network = dict[str, dict[str, Any]]
-"""The mappings under ``topology`` and ``traffic``, and under ``routing`` if that plays a part."""
+"""The mappings under ``topology`` and ``traffic``, and under ``routing`` if needed."""
 
 
 def network_of(case: Case) -> Network:
-    """The network of a scenario, with all defaults; how packets arrive does not matter here."""
+    """The network of a scenario, with all defaults, without arrivals of packets."""
     traffic = {key: value for key, value in case.resolved["traffic"].items() if key not in SOURCE_KEYS}
     return {"topology": case.resolved["topology"], "traffic": traffic}
 
 
 def is_drawn(network: Network) -> bool:
-    """Whether a seed makes any difference to a network."""
+    """Whether a network depends on a seed."""
     return network != redrawn(network, 1)
 
 
 def redrawn(network: Network, draw: int) -> Network:
-    """A network with ``draw`` added to every seed: of the topology, its slow links and failures, and of the traffic."""
-    found = {category: dict(parameters) for category, parameters in network.items()}
-    for category, parameters in found.items():
+    """A network with ``draw`` added to every seed: of topology, slow links, failures and traffic."""
+    redrawn_network = {category: dict(parameters) for category, parameters in network.items()}
+    for category, parameters in redrawn_network.items():
         field = spec_class(category, parameters["kind"]).model_fields.get("seed")
         if field is not None:
             parameters["seed"] = parameters.get("seed", field.get_default()) + draw
     for key in ("capacity_of", "failures"):
-        if drawn := found["topology"].get(key):
-            found["topology"][key] = {**drawn, "seed": drawn.get("seed", 1) + draw}
-    return found
+        if drawn := redrawn_network["topology"].get(key):
+            redrawn_network["topology"][key] = {**drawn, "seed": drawn.get("seed", 1) + draw}
+    return redrawn_network
 
 
 def build(network: Network) -> tuple[Topology, Traffic]:
-    """A network, built. Raises :class:`~flitlab.models.registry.SpecError` where there is no such thing."""
+    """Topology and traffic of a network. Raises :class:`~flitlab.models.registry.SpecError` if it cannot be built."""
     topology = make("topology", **network["topology"]).build()
     return topology, make("traffic", **network["traffic"]).build(topology)
 
 
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
-    """The ceiling of a network that ``spec`` asks for; the result is a dict with its interval."""
+    """A ceiling of a network; the result is a dict with its interval."""
     from flitlab.fluid.ceilings import ceilings
     from flitlab.fluid.weights import routes_for
 
@@ -59,10 +59,10 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
         routes = None
         if routing := network.get("routing"):
             routes = routes_for(make("routing", **routing), topology, traffic)
-        found = ceilings(Instance(topology, traffic, routes), [spec])[0]
-        if found.method == "omitted":
-            return Outcome(problem=found.note)
-        return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
+        bound = ceilings(Instance(topology, traffic, routes), [spec])[0]
+        if bound.method == "omitted":
+            return Outcome(problem=bound.note)
+        return Outcome({name: getattr(bound, name) for name in ("lower", "upper", "method", "seconds", "note")})
     except SpecError as error:
         return Outcome(problem=str(error))
     except BaseException as error:
@@ -70,14 +70,14 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
 
 
 def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
-    """Whether a network reaches a throughput; the result is a dict. One that cannot be built does not."""
+    """Whether a network reaches a throughput; the result is a dict. An invalid network does not."""
     from flitlab.fluid.reach import reaches
 
     spent = CpuTime()
     try:
         topology, traffic = build(network)
-        found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
-        return Outcome({**found, "seconds": spent.seconds, "note": ""})
+        result: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
+        return Outcome({**result, "seconds": spent.seconds, "note": ""})
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}
         return Outcome({**ends, "seconds": spent.seconds, "note": str(error)})

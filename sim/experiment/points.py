@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
+"""The points of a study: one simulation per scenario, load and seed, checked against the ceilings."""
 
 import math
 from collections import defaultdict
@@ -17,11 +17,11 @@ from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.table import kernels_of
-from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
+from flitlab.sim.experiment.application import bound_columns, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
-from flitlab.sim.experiment.flows import beside_mcf
-from flitlab.sim.experiment.named import with_names
+from flitlab.sim.experiment.flows import mcf_columns
+from flitlab.sim.experiment.labels import with_names
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import (
@@ -29,11 +29,11 @@ from flitlab.sim.experiment.saturation import (
     Question,
     is_search,
     limit_of,
-    place_of,
     placements,
     probe_of,
     seed_rows,
     table,
+    task_index_of,
 )
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
@@ -45,23 +45,30 @@ if TYPE_CHECKING:
     from flitlab.fluid.crosscheck import FlowCount
 
 ROUNDING = -1e-9
-"""Relative slack below which a point exceeds a ceiling; above it is rounding."""
+"""Relative slack below which a point violates a ceiling; larger values are rounding."""
 
-SOONER = "ended sooner than its lower bound"
-"""What is wrong with a program that does."""
+BELOW_BOUND = "ended sooner than its lower bound"
+"""Error of a program that is faster than its lower bound."""
 
 FLOW_TABLES = ("flows", "transports")
-"""Tables of runs of flows: of each flow, and of transports side by side."""
+"""Tables of runs of flows: of each flow, and of each transport."""
 
-NEVER = 2.0
-"""A load that no point reaches."""
+UNREACHABLE_LOAD = 2.0
+"""A load above every load of a point."""
 
 
 @dataclass
 class Point:
-    """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless.
+    """One simulation.
 
-    place: its own, or that of all points that it may depend on. resolution: of a probe of a search, else None.
+    Parameters
+    ----------
+    id: hash of what the result depends on.
+    case, index: one of the cases that have it, and its index.
+    load, seed: of the point.
+    stop: whether saturation at a lower load makes it superfluous.
+    task_index: its number, or a common one for points that depend on each other.
+    resolution: of a probe of a search, else None.
     """
 
     id: str
@@ -70,29 +77,38 @@ class Point:
     load: float
     seed: int
     stop: bool
-    place: int = 0
+    task_index: int = 0
     resolution: float | None = None
 
     @property
     def measure(self) -> dict[str, Any]:
-        """How it is measured (``measure_of``)."""
+        """The measurement settings (``measure_of``)."""
         return measure_of(self.case.measure, self.scenario, probe_of(self.case, self.resolution))
 
     @property
     def scenario(self) -> Scenario:
-        """What is simulated."""
+        """The scenario that is simulated."""
         assert self.case.scenario is not None
         return self.case.scenario
 
 
 class PointRuns:
-    """All points of a study (none for the experiment ``ceilings``, whose loads are those of ``total``).
+    """All points of a study; none if it does not simulate.
 
-    Those the folder holds are not run again, if the same engine did them.
+    Points in the folder are reused if the same engine computed them.
 
-    points: by id; those whose loads are found as the run goes join as they become known. placements: what finds them.
-    threads: that may share a run. records: id -> what is in ``points/<id>.json``. compiled_s: CPU seconds of making
-    kernels ready for those done here.
+    Parameters
+    ----------
+    study, store: the study and its folder.
+    ceilings: for checks of points, and limits of searches.
+    threads: that may share a run.
+
+    Attributes
+    ----------
+    points: by id; those of searches are added as their loads become known.
+    placements: the searches for loads.
+    records: id -> content of ``points/<id>.json``.
+    compiled_s: CPU seconds for compiling and loading kernels of the points of this run.
     """
 
     def __init__(self, study: Study, store: Store, ceilings: CeilingRuns, threads: int = 1):
@@ -100,7 +116,7 @@ class PointRuns:
         self.store = store
         self.ceilings = ceilings
         self.threads = threads
-        self.cases = study.every if study.simulates else []
+        self.cases = study.all_cases if study.simulates else []
         self.points = _points(self.cases)
         self.records: dict[str, dict[str, Any]] = {}
         self.compiled_s = 0.0
@@ -108,55 +124,57 @@ class PointRuns:
         self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
-            self._recall(point)
+            self._load_stored(point)
         self._placed: dict[tuple[int, Question, int], Point] = {}
         self.placements = placements(self.cases)
         for placement in self.placements:
-            self._go_on(placement)
+            self._advance(placement)
 
-    def _recall(self, point: Point) -> None:
-        """Takes the record that the folder holds, if it is as good as a new one."""
+    def _load_stored(self, point: Point) -> None:
+        """Use the record in the folder, if it has all that a new one would have."""
         name = f"points/{point.id}.json"
         record = self.store.record(name)
-        if record is not None and not _is_whole(record):
+        if record is not None and not _is_complete(record):
             self.store.quarantine(name, "is no result of a point")
         elif record is not None and self._is_as_good(point, record):
             self._keep(point, record)
 
     def _is_as_good(self, point: Point, record: dict[str, Any]) -> bool:
-        """Whether simulating a point again would give no more than its record holds."""
+        """Whether a record has all that a new simulation of the point would give."""
         if record["engine"] != self.study.engine or not _was_checked(point, record):
             return False
         known: dict[str, str] = record.get("added", {})
         return self._added(point).items() <= known.items()
 
     def _added(self, point: Point) -> dict[str, str]:
-        """Columns that plugins of the study add to a point, and the code that they come from."""
+        """Columns that plugins add to a point, and the hashes of their code."""
         return added(point.scenario.counted, self.study.plugins)
 
     @property
     def count(self) -> int:
-        """Points to be simulated, as far as that is known."""
+        """Points to simulate, as far as known."""
         return len(self.missing) + sum(placement.left for placement in self.placements)
 
     @property
     def missing(self) -> list[Point]:
-        """Points without a result whose loads are known, first one for each set of kernels that run them."""
+        """Known points without a result, first one for each set of kernels."""
         todo = [point for point in self.points.values() if point.id not in self.records]
         first = {kernels_of(point.scenario): point for point in reversed(todo)}
         return sorted(todo, key=lambda point: first[kernels_of(point.scenario)] is not point)
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
-        """Calls for everything that is missing; None while the next depends on one that is under way."""
+        """Calls for all missing points; None while the next one depends on a call in flight."""
         known = self.missing
-        asked = {point.id for point in known}
+        submitted = {point.id for point in known}
         yield from (self._task(point, bar) for point in known)
-        while open_ := [placement for placement in self.placements if not placement.ended]:
-            point = next((point for placement in open_ for point in self._wanted(placement, asked)), None)
+        while searching := [placement for placement in self.placements if not placement.ended]:
+            point = next(
+                (point for placement in searching for point in self._missing_points(placement, submitted)), None
+            )
             if point is not None:
-                asked.add(point.id)
+                submitted.add(point.id)
                 yield self._task(point, bar)
-            elif any(not placement.ended for placement in open_):
+            elif any(not placement.ended for placement in searching):
                 yield None
 
     def _task(self, point: Point, bar: Progress) -> Task:
@@ -169,16 +187,19 @@ class PointRuns:
             bar.advance(row.get("ticks") or 0, point.case.label, {**row, "load": point.load, "seed": point.seed})
 
         def skip() -> bool:
-            needless = point.stop and self._saturated.get((point.scenario.content_hash, point.seed), NEVER) < point.load
+            needless = (
+                point.stop
+                and self._saturated.get((point.scenario.content_hash, point.seed), UNREACHABLE_LOAD) < point.load
+            )
             if needless:
                 bar.advance()
             return needless
 
         name = f"{point.case.label}, load {point.load}, seed {point.seed}"
-        return Task(solve_point, arguments, done, skip, name, point.place)
+        return Task(solve_point, arguments, done, skip, name, point.task_index)
 
-    def _go_on(self, placement: Placement) -> None:
-        """Lets a placement find its next load, once the ceilings of its case are known."""
+    def _advance(self, placement: Placement) -> None:
+        """Let a placement find its next load, once the ceilings of its case are known."""
         if not placement.ended and self.ceilings.bounds(placement.index) is not None:
             placement.go_on(
                 lambda: self.limit(placement.index),
@@ -186,32 +207,32 @@ class PointRuns:
             )
 
     def _point(self, placement: Placement, question: Question, seed: int) -> Point:
-        """What a placement asks for, or was given."""
+        """The point of a question of a placement."""
         key = (placement.index, question, seed)
         if key not in self._placed:
             case, index = placement.case, placement.index
             id = _id(case, question.load, seed, question.resolution)
-            point = Point(id, case, index, question.load, seed, False, placement.place, question.resolution)
+            point = Point(id, case, index, question.load, seed, False, placement.task_index, question.resolution)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
-                self._recall(point)
+                self._load_stored(point)
         return self._placed[key]
 
-    def _wanted(self, placement: Placement, asked: Container[str]) -> Iterator[Point]:
-        """Points without which a placement cannot go on, and that nobody has asked for yet."""
-        self._go_on(placement)
+    def _missing_points(self, placement: Placement, submitted: Container[str]) -> Iterator[Point]:
+        """Points that a placement needs next, and that are not submitted yet."""
+        self._advance(placement)
         if placement.question is not None:
             points = (self._point(placement, placement.question, seed) for seed in placement.seeds)
-            yield from (point for point in points if point.id not in self.records and point.id not in asked)
+            yield from (point for point in points if point.id not in self.records and point.id not in submitted)
 
     def limit(self, index: int) -> float:
-        """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
+        """The certified limit of a case: a load from which on its routing cannot carry the offered load."""
         case = self.cases[index]
         if case.scenario is None or case.scenario.counted != PACKETS or case.scenario.timeline is not None:
             return math.inf
         from flitlab.fluid.certified_limit import certified_limit
 
-        return min(limit_of(self.ceilings.found(index)[0]), certified_limit(case.scenario.instance))
+        return min(limit_of(self.ceilings.columns_of(index)[0]), certified_limit(case.scenario.instance))
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
@@ -222,13 +243,13 @@ class PointRuns:
         if outcome.problem:
             record["status"] = Status.ENGINE_MISMATCH if outcome.mismatch else Status.FAILED
             record["message"] = outcome.problem
-            self._keep(point, record)  # but not written: a resumed run tries again
+            self._keep(point, record)  # not written, so that a resumed run retries
             return
-        asked = self._added(point)
-        # the same process may have loaded plugins of another study
-        others = foreign(point.scenario.counted) - asked.keys()
+        plugin_columns = self._added(point)
+        # the process may have plugins of another study
+        others = foreign(point.scenario.counted) - plugin_columns.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
-        record |= {"row": row, "detail": outcome.result.detail, **({"added": asked} if asked else {})}
+        record |= {"row": row, "detail": outcome.result.detail, **({"added": plugin_columns} if plugin_columns else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
         self._keep(point, record)
         bounds = self.ceilings.bounds(point.index)
@@ -242,7 +263,7 @@ class PointRuns:
         self.records[point.id] = record
         if record["row"].get("saturated"):
             key = (point.scenario.content_hash, point.seed)
-            self._saturated[key] = min(point.load, self._saturated.get(key, NEVER))
+            self._saturated[key] = min(point.load, self._saturated.get(key, UNREACHABLE_LOAD))
 
     def _ceilings_ready(self, index: int) -> None:
         bounds = self.ceilings.bounds(index)
@@ -250,109 +271,110 @@ class PointRuns:
             self._check(point, result, bounds or [])
 
     def _check(self, point: Point, result: Any, bounds: list[Bound]) -> None:
-        """Compares a point with all certificates of its scenario, and writes it."""
+        """Check a point against all certificates of its scenario, and write it."""
         record = self.records[point.id]
         slacks = _slacks(point, result, bounds) | self._epoch_slacks(point, result)
-        slacks |= slack_of_bound(result.row, self.ceilings.found(point.index)[0])
+        slacks |= slack_of_bound(result.row, self.ceilings.columns_of(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
             record["status"] = Status.CEILING_VIOLATED
-            what = SOONER if "makespan" in slacks else "delivered more than certified lengths allow"
+            what = BELOW_BOUND if "makespan" in slacks else "delivered more than the certified ceilings allow"
             record["message"] = f"{what}: " + ", ".join(broken)
         record |= {"checked": list(_kinds(point.case)), "slack": slacks}
         self._write(record)
 
     def _epoch_slacks(self, point: Point, result: Any) -> dict[str, float]:
-        """Ceiling of an epoch -> relative slack of what was delivered in it."""
+        """Ceiling of an epoch -> relative slack of its deliveries."""
         from flitlab.fluid.crosscheck import slack
 
-        found = {}
+        slacks = {}
         for part in getattr(result, "parts", ()):
             epoch = point.case.epochs[part.epoch]
             for bound in self.ceilings.epoch_bounds(point.index, epoch.number):
                 if epoch.surviving is None or bound.load not in (None, point.load):
                     continue
                 delivered, present = (_renumbered(count, epoch.surviving) for count in (part.delivered, part.present))
-                found[f"{bound.name}:epoch_{epoch.number}"] = slack(
+                slacks[f"{bound.name}:epoch_{epoch.number}"] = slack(
                     epoch.surviving.topology, bound.certificate, part.window, delivered, present
                 )
-        return found
+        return slacks
 
     def _write(self, record: dict[str, Any]) -> None:
         self.store.write_record(f"points/{record['id']}.json", record)
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
+        """(case, load, seed, record) in this order; with ``stop_when_saturated``, none beyond the first saturated
+        load."""
         for index in range(len(self.study.cases) if self.cases else 0):
             yield from self.rows_of(index)
 
     def rows_of(self, index: int) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """The points of one case, or of what is measured for a budget, as :meth:`rows` has them."""
+        """The points of one case, or of a scenario of a budget, as in :meth:`rows`."""
         case = self.cases[index]
         ended: set[int] = set()
-        ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
-        asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
+        ceilings, limit = self.ceilings.columns_of(index)[0], self.limit(index)
+        plugin_columns = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
         searched = self._searched(index)
         for load, seed, resolution in self._loads(index):
             record = self.records.get(_id(case, load, seed, resolution))
             if record is None or seed in ended:
                 continue
-            more: dict[str, Any] = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
-            more |= limited(record["row"], load, limit)
-            more |= beside_bounds(case, record["row"], ceilings)
-            more |= {} if resolution is None else {SEARCHED: searched.get(seed)}
-            others = record.get("added", {}).keys() - asked.keys()
+            columns: dict[str, Any] = mcf_columns(case, record, ceilings) | _precise(case, record["row"])
+            columns |= limited(record["row"], load, limit)
+            columns |= bound_columns(case, record["row"], ceilings)
+            columns |= {} if resolution is None else {SEARCHED: searched.get(seed)}
+            others = record.get("added", {}).keys() - plugin_columns.keys()
             row = {name: value for name, value in record["row"].items() if name not in others}
-            yield case, load, seed, record | {"row": row | more}
+            yield case, load, seed, record | {"row": row | columns}
             if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
                 ended.add(seed)
 
     def _searched(self, index: int) -> dict[int, bool]:
-        """Seed -> whether the search for its saturation point has ended; {} where there is none."""
+        """Seed -> whether its saturation search has succeeded; {} without a search."""
         if not is_search(self.cases[index]):
             return {}
-        return {one.seeds[0]: one.found for one in self.placements if one.index == index}
+        return {one.seeds[0]: one.has_succeeded for one in self.placements if one.index == index}
 
     def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
-        """(load, seed, resolution) of the points of a case, in this order; of several at a load, the last probe."""
+        """(load, seed, resolution) of the points of a case, in this order; of several probes at a load, the last."""
         case = self.cases[index]
-        found: dict[tuple[float, int], float | None] = {
+        resolutions: dict[tuple[float, int], float | None] = {
             (load, seed): None for load in case.loads for seed in case.seeds
         }
         for placement in (one for one in self.placements if one.index == index):
-            for question in placement.asked:
+            for question in placement.requests:
                 for key in ((question.load, seed) for seed in placement.seeds):
-                    found[key] = found.get(key) if question.resolution is None else question.resolution
+                    resolutions[key] = resolutions.get(key) if question.resolution is None else question.resolution
         order = {seed: place for place, seed in enumerate(case.seeds)}
-        for load, seed in sorted(found, key=lambda key: (key[0], order[key[1]])):
-            yield load, seed, found[load, seed]
+        for load, seed in sorted(resolutions, key=lambda key: (key[0], order[key[1]])):
+            yield load, seed, resolutions[load, seed]
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
+        """saturation.csv and saturation_seeds.csv, from the current points."""
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for case, load, seed, record in self.rows():
             rows[case.label].append({"load": load, "seed": seed, **record["row"]})
         tables: dict[str, list[dict[str, Any]]] = {}
         for index, case in enumerate(self.study.cases if self.cases else ()):
-            found = saturation(rows[case.label], self.limit(index))
-            if found is not None:
-                row = table(case, found, rows[case.label], self.ceilings.found(index)[0])
+            point = saturation(rows[case.label], self.limit(index))
+            if point is not None:
+                row = table(case, point, rows[case.label], self.ceilings.columns_of(index)[0])
                 tables.setdefault("saturation.csv", []).append(row)
-                tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, found))
+                tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, point))
         return tables
 
     def program_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Further tables of the experiment ``application``, by file name."""
-        found = {case.label: self.ceilings.found(index)[0] for index, case in enumerate(self.study.cases)}
-        return tables_of_programs(self.rows(), found)
+        """Further tables of programs, by file name."""
+        ceilings = {case.label: self.ceilings.columns_of(index)[0] for index, case in enumerate(self.study.cases)}
+        return tables_of_programs(self.rows(), ceilings)
 
     def flow_tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Further tables of flows, by file name; flows.csv, and the others of :data:`FLOW_TABLES` that have rows."""
-        found = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
-        return {name: rows for name, rows in found.items() if rows or name == "flows.csv"}
+        """Further tables of flows, by file name: flows.csv, and those of :data:`FLOW_TABLES` with rows."""
+        tables = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
+        return {name: rows for name, rows in tables.items() if rows or name == "flows.csv"}
 
     def throughput_time(self) -> list[dict[str, Any]]:
-        """Rows of throughput_time.csv (of networks that change)."""
+        """Rows of throughput_time.csv, of networks that change."""
         return self._details("throughput_time")
 
     def _details(self, name: str) -> list[dict[str, Any]]:
@@ -365,7 +387,7 @@ class PointRuns:
 
     @property
     def cpu(self) -> dict[str, float]:
-        """CPU seconds of all points, and of making kernels ready for them, which are no part of these."""
+        """CPU seconds of all points, and, separately, of compiling and loading their kernels."""
         records = [record for index in range(len(self.cases)) for *_, record in self.rows_of(index)]
         return {
             "cpu_s": sum(record["row"].get("cpu_s", 0.0) for record in records),
@@ -374,7 +396,7 @@ class PointRuns:
 
     @property
     def problems(self) -> list[str]:
-        """One line per point that is not ok."""
+        """One line per point with an error."""
         return [
             f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
             for index in range(len(self.cases))
@@ -386,14 +408,14 @@ def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
 
 
-def _is_whole(record: Any) -> bool:
-    """Whether this is what a run writes: a file that somebody has changed is as good as none."""
-    whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
-    return whole and isinstance(record["row"], dict) and bool(record["row"])
+def _is_complete(record: Any) -> bool:
+    """Whether a record has all keys. Altered files are computed again."""
+    has_keys = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
+    return has_keys and isinstance(record["row"], dict) and bool(record["row"])
 
 
 def _was_checked(point: Point, record: dict[str, Any]) -> bool:
-    """Whether a stored point was compared with every kind of ceiling that is asked for now."""
+    """Whether a stored point was checked against all kinds of configured ceilings."""
     checked = record.get("checked")
     return isinstance(checked, list) and set(_kinds(point.case)) <= set(checked)
 
@@ -406,28 +428,28 @@ def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> 
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
-    """All distinct points by id: high loads first (they take long) unless saturation may end them."""
-    found: list[tuple[tuple[float, int, int], Point]] = []
+    """All distinct points by id: high loads first, as they take long, unless saturation may make them superfluous."""
+    keyed: list[tuple[tuple[float, int, int], Point]] = []
     for index, case in enumerate(cases):
         stop = case.measure.stop_when_saturated and case.placing is None
         for load in case.loads:
-            for turn, seed in enumerate(case.seeds):
+            for seed_index, seed in enumerate(case.seeds):
                 point = Point(_id(case, load, seed), case, index, load, seed, stop)
-                found.append(((load if stop else -load, turn, index), point))
+                keyed.append(((load if stop else -load, seed_index, index), point))
     points: dict[str, Point] = {}
-    for _, point in sorted(found, key=lambda pair: pair[0]):
+    for _, point in sorted(keyed, key=lambda pair: pair[0]):
         points.setdefault(point.id, point).stop &= point.stop
     curves: dict[tuple[str, int], int] = {}
-    for place, point in enumerate(points.values()):
+    for number, point in enumerate(points.values()):
         curve = (point.scenario.content_hash, point.seed)
-        point.place = curves.setdefault(curve, len(curves)) if point.stop else place
+        point.task_index = curves.setdefault(curve, len(curves)) if point.stop else number
         if point.case.placing is not None:
-            point.place = place_of(point.case, point.index, point.seed)
+            point.task_index = task_index_of(point.case, point.index, point.seed)
     return points
 
 
 def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
-    """Whether a point reached the precision asked for; of flows, and where none is asked for, nothing is said."""
+    """Whether a point reached the precision of ``measure.ci``; {} for flows, and without a target."""
     half, mean = row.get("latency_ci95"), row.get("latency_mean")
     if case.measure.ci is None or half is None or mean is None or case.timeline is not None:
         return {}
@@ -435,7 +457,7 @@ def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
 
 
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
-    """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
+    """Ceiling -> relative slack; ceilings of a load only at this load."""
     from flitlab.fluid.crosscheck import slack
 
     topology = point.case.topology
@@ -449,12 +471,12 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
 
 
 def _renumbered(count: Flows, left: SurvivingNetwork) -> "FlowCount":
-    """What was counted in a network, with the numbers of the switches that are left of it."""
+    """Deliveries by pair, with the switch numbers of the reduced network of an epoch."""
     from flitlab.fluid.crosscheck import FlowCount
 
     pairs, number = count.pairs, np.full(count.pairs.switches, -1, np.int64)
     number[left.switch] = np.arange(len(left.switch))
-    source, target = np.divmod(pairs.place.astype(np.int64), pairs.switches)
-    place = number[source] * left.topology.switches + number[target]
-    renumbered = PairCounts.of(left.topology.switches, place, pairs.amount.astype(np.int64))
+    src_switch, dst_switch = np.divmod(pairs.place.astype(np.int64), pairs.switches)
+    pair = number[src_switch] * left.topology.switches + number[dst_switch]
+    renumbered = PairCounts.of(left.topology.switches, pair, pairs.amount.astype(np.int64))
     return FlowCount(renumbered, count.sources, count.destinations)

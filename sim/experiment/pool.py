@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tasks run: a process pool on this machine, this very process, or a cluster."""
+"""Executors of tasks: processes on this machine, this process, or a cluster."""
 
 import multiprocessing
 import os
@@ -14,20 +14,25 @@ from flitlab.models.threads import set_thread_limit
 from flitlab.sim.experiment.task import Outcome, start_worker
 from flitlab.sim.signals import starting_processes
 
-__all__ = ["InProcess", "Lasting", "Pool", "Processes", "Task", "cores", "open_pool", "processes", "run_all"]
+__all__ = ["InProcess", "Pool", "Processes", "SharedProcesses", "Task", "cores", "open_pool", "processes", "run_all"]
 
 
 def processes(threads: int) -> int:
-    """How many processes of so many threads the processors of this machine are enough for, at least 1."""
+    """The number of processes of ``threads`` threads that this machine has processors for, at least 1."""
     return max(1, cores() // threads)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A call to make in a worker, and what to do with the outcome that it returns.
+    """A call in a worker, and the handler of its outcome.
 
-    done: gets the outcome, in this process. skip: asked just before the call is made. name: what it computes, for
-    messages. place: which one it is of all calls of its kind in the study, whatever is done already; shards go by it.
+    Parameters
+    ----------
+    call, arguments: must be picklable.
+    done: gets the outcome, in this process.
+    skip: evaluated just before the call; True omits it.
+    name: for messages.
+    task_index: index among all calls of its kind in the study, done ones included; decides the shard.
     """
 
     call: Callable[..., Outcome]
@@ -35,30 +40,30 @@ class Task:
     done: Callable[[Outcome], None]
     skip: Callable[[], bool] = lambda: False
     name: str = ""
-    place: int = 0
+    task_index: int = 0
 
 
 class Pool(Protocol):
-    """Processes that make calls."""
+    """An executor of calls."""
 
     @property
-    def room(self) -> int:
-        """Calls that may be under way at a time, those that wait for a process among them."""
+    def max_in_flight(self) -> int:
+        """Calls in flight at most, those that wait for a process included."""
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call; ``BrokenExecutor`` in its future says that the process died which made it, or another one."""
+        """Submit a call; ``BrokenExecutor`` in its future says that a process died, its own or another one."""
 
     def reopen(self) -> None:
-        """Replaces the processes after one of them died."""
+        """Replace the processes after one of them died."""
 
     def close(self, abandon: bool = False) -> None:
-        """Ends the processes. abandon: also where calls are under way."""
+        """End the processes. abandon: even with calls in flight."""
 
 
 class InProcess:
-    """Makes each call at once, here. threads: that a ceiling may use."""
+    """Runs each call immediately in this process. threads: that a ceiling may use."""
 
-    room = 1
+    max_in_flight = 1
 
     def __init__(self, threads: int = 1):
         self.threads = threads
@@ -76,14 +81,14 @@ class InProcess:
         return future
 
     def reopen(self) -> None:
-        """Does nothing: if this process dies, that is the end."""
+        """No effect: this process cannot be replaced."""
 
     def close(self, abandon: bool = False) -> None:
-        """Does nothing: no worker is to be ended."""
+        """No effect: there are no workers."""
 
 
 class Processes:
-    """``jobs`` processes on this machine, each of which has loaded the plugins.
+    """``jobs`` processes on this machine, each with the plugins.
 
     threads: that a ceiling may use in each of them.
     """
@@ -92,24 +97,24 @@ class Processes:
         self.jobs = jobs
         self.plugins = plugins
         self.threads = threads
-        self.room = jobs + 1
+        self.max_in_flight = jobs + 1
         self.reopen()
 
     def reopen(self) -> None:
-        """New processes in place of the old ones, if any."""
-        # spawned, not forked: numba's and HiGHS's threads do not survive a fork
+        """Start new processes in place of the old ones."""
+        # spawned, not forked: threads of Numba and HiGHS do not survive a fork
         context = multiprocessing.get_context("spawn")
         self._executor = ProcessPoolExecutor(
             self.jobs, mp_context=context, initializer=start_worker, initargs=(self.plugins, self.threads)
         )
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call in one of the processes, which may have to be started."""
+        """Submit a call; starts processes as needed."""
         with starting_processes():
             return self._executor.submit(call, *arguments)
 
     def close(self, abandon: bool = False) -> None:
-        """Ends the processes."""
+        """End the processes."""
         workers = multiprocessing.active_children() if abandon else []
         self._executor.shutdown(wait=not abandon, cancel_futures=abandon)
         for worker in workers:
@@ -118,27 +123,27 @@ class Processes:
             worker.join(5)
 
 
-class Lasting:
-    """Processes on this machine that several runs use in turn: closing it at the end of one ends nothing.
+class SharedProcesses:
+    """Processes on this machine that several runs share; closing the pool at the end of a run keeps them.
 
-    They start with the first call, also after some were abandoned, and hold no plugins.
+    They start with the first call, also after they were abandoned, and have no plugins.
     """
 
     def __init__(self, jobs: int):
         self.jobs = jobs
-        self.room = jobs + 1
+        self.max_in_flight = jobs + 1
         self.spent = 0.0
-        """CPU seconds of all calls that have returned."""
+        """CPU seconds of all completed calls."""
         self._pool: Pool | None = None
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
-        """Makes a call in one of the processes, and counts its time."""
+        """Submit a call, and count its CPU time."""
         self._pool = self._pool or open_pool(self.jobs)
         future: Future[Outcome] = Future()
-        self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._pass_on(done, future))
+        self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._forward_result(done, future))
         return future
 
-    def _pass_on(self, done: "Future[Any]", future: "Future[Outcome]") -> None:
+    def _forward_result(self, done: "Future[Any]", future: "Future[Outcome]") -> None:
         if done.cancelled():
             return
         if error := done.exception():
@@ -149,56 +154,59 @@ class Lasting:
         future.set_result(outcome)
 
     def reopen(self) -> None:
-        """Replaces the processes after one of them died."""
+        """Replace the processes after one of them died."""
         if self._pool is not None:
             self._pool.reopen()
 
     def close(self, abandon: bool = False) -> None:
-        """Keeps the processes, unless they are to be abandoned."""
+        """Keep the processes, unless they are abandoned."""
         if abandon:
             self.end(abandon)
 
     def end(self, abandon: bool = False) -> None:
-        """Ends the processes, if there are any."""
+        """End the processes, if there are any."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close(abandon)
 
 
 def _timed(call: Callable[..., Outcome], arguments: Sequence[Any]) -> Any:
-    """What a call returns, and the CPU seconds that it took."""
+    """The result of a call, and its CPU seconds."""
     began = cpu_seconds()
     return call(*arguments), cpu_seconds() - began
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of those that it has waited for."""
-    own = time.process_time()  # to the nanosecond: a row may take less than the hundredth that the other counts by
+    """CPU time of this process and of its ended children."""
+    own = time.process_time()  # in nanoseconds; os.times() counts hundredths, and a row may take less
     return own + sum(os.times()[2:4])
 
 
-def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, each: int = 1) -> Pool:
-    """A pool of ``jobs`` processes that have loaded the plugins; for one, this process itself.
+def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, threads_per_call: int = 1) -> Pool:
+    """A pool of ``jobs`` processes with the plugins; for one job, this process.
 
-    calls: how many there are, if that is known: of fewer calls than jobs each ceiling may use several threads, as many
-    as make up the number of jobs. each: threads that a call may use in any case.
+    Parameters
+    ----------
+    jobs: processes at most. plugins: modules and files that each process loads. calls: their number, if known. With
+    fewer calls than jobs, each ceiling may use several threads, up to ``jobs`` in all. each: threads that a call may
+    use in any case.
     """
     processes = max(1, jobs if calls is None else min(jobs, calls))
-    threads = max(1, jobs * each // processes)
+    threads = max(1, jobs * threads_per_call // processes)
     return InProcess(threads) if processes == 1 else Processes(processes, plugins, threads)
 
 
 def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:
-    """Makes all calls in about the given order and closes the pool; returns when the last is done.
+    """Make all calls in about the given order, and close the pool; returns when the last is done.
 
     A phase begins when all calls of the one before have returned. A task is submitted only when a process is about to
-    be free, so that ``skip`` knows all that is known. None in the place of a task says that the next one is not known
-    before a call that is under way has returned; if there is none under way, nothing comes any more.
-    On an exception (Ctrl-C among them) calls under way are abandoned and their processes ended.
+    become free, so that ``skip`` uses the latest results. None in place of a task: the next one depends on a call in
+    flight; without calls in flight, the phase ends. After an exception (Ctrl-C included), calls in flight are abandoned
+    and their processes ended.
     """
     try:
         for tasks in phases:
-            _Feed(pool, iter(tasks)).run()
+            _Dispatcher(pool, iter(tasks)).run()
         pool.close()
     except BaseException:
         pool.close(abandon=True)
@@ -207,20 +215,20 @@ def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:
 
 END = object()
 
-PATIENCE = 5.0
-"""Seconds after which it is asked again how much room there is: processes of a cluster come and go."""
+CAPACITY_POLL_SECONDS = 5.0
+"""Seconds until the number of workers is read again: processes of a cluster join and leave."""
 
-MOST_DEATHS = 8
-"""So many calls in a row that end the process which makes them are no longer taken for the fault of the calls."""
+MAX_CRASHES = 8
+"""Consecutive crashes of workers after which the run stops: the calls are not the cause."""
 
 DIED = "the process that computed it died twice (out of memory?)"
 
 
-class _Feed:
+class _Dispatcher:
     """Keeps a pool busy.
 
-    When a process dies, every call under way is a suspect. Suspects are made again one at a time, with all the memory
-    of the machine; one during which a process dies twice has failed.
+    When a process dies, all calls in flight are suspects. Each suspect runs again without other calls, with all the
+    memory of the machine; if a process dies again, the call has failed.
     """
 
     def __init__(self, pool: Pool, tasks: Iterator[Task | None]):
@@ -228,29 +236,29 @@ class _Feed:
         self.tasks = tasks
         self.running: dict[Future[Outcome], Task] = {}
         self.suspects: list[Task] = []
-        self.guilty: list[Task] = []
-        self.more = True
-        self.deaths = 0
+        self.crashed_once: list[Task] = []
+        self.has_more = True
+        self.crashes = 0
 
     def run(self) -> None:
-        """Until all is done."""
-        while self.more or self.running or self.suspects:
-            alone = None
+        """Run until all calls are done."""
+        while self.has_more or self.running or self.suspects:
+            exclusive = None
             if self.suspects and not self.running:
-                alone = self.suspects.pop(0)
-                self._submit(alone)
-            while self.more and not alone and not self.suspects and len(self.running) < self.pool.room:
+                exclusive = self.suspects.pop(0)
+                self._submit(exclusive)
+            while self.has_more and not exclusive and not self.suspects and len(self.running) < self.pool.max_in_flight:
                 if not self._submit_next():
                     break
-            done = wait(self.running, None if alone else PATIENCE, FIRST_COMPLETED).done
-            lost = [task for future in done if (task := self._end(future)) is not None]
-            if lost:
-                self._mourn(lost, alone)
+            done = wait(self.running, None if exclusive else CAPACITY_POLL_SECONDS, FIRST_COMPLETED).done
+            crashed = [task for future in done if (task := self._end(future)) is not None]
+            if crashed:
+                self._replace_workers(crashed, exclusive)
 
     def _submit_next(self) -> bool:
-        """Whether there was a task to submit."""
+        """Submit the next task; returns whether there was one."""
         task = next((task for task in self.tasks if task is None or not task.skip()), END)
-        self.more = task is not END and (task is not None or bool(self.running))
+        self.has_more = task is not END and (task is not None or bool(self.running))
         if isinstance(task, Task):
             self._submit(task)
         return isinstance(task, Task)
@@ -258,31 +266,31 @@ class _Feed:
     def _submit(self, task: Task) -> None:
         try:
             self.running[self.pool.submit(task.call, *task.arguments)] = task
-        except BrokenExecutor as error:  # a process died while it had nothing to do
+        except BrokenExecutor as error:  # a process died while idle
             future: Future[Outcome] = Future()
             future.set_exception(error)
             self.running[future] = task
 
     def _end(self, future: "Future[Outcome]") -> Task | None:
-        """Passes on what a call came to; the task, if its process died."""
+        """Handle the outcome of a call; returns the task if its process died, else None."""
         task = self.running.pop(future)
         try:
             outcome = future.result()
         except BrokenExecutor:
             return task
-        self.deaths = 0
+        self.crashes = 0
         task.done(outcome)
         return None
 
-    def _mourn(self, lost: list[Task], alone: Task | None) -> None:
-        lost += [task for future in wait(self.running).done if (task := self._end(future)) is not None]
-        self.deaths += 1
-        if self.deaths > MOST_DEATHS:
-            raise BrokenExecutor("processes die whatever they are to do")
+    def _replace_workers(self, crashed: list[Task], exclusive: Task | None) -> None:
+        crashed += [task for future in wait(self.running).done if (task := self._end(future)) is not None]
+        self.crashes += 1
+        if self.crashes > MAX_CRASHES:
+            raise BrokenExecutor(f"{MAX_CRASHES} worker processes in a row died, with different calls")
         self.pool.reopen()
-        if alone is not None and alone in self.guilty:
-            alone.done(Outcome(problem=DIED))
+        if exclusive is not None and exclusive in self.crashed_once:
+            exclusive.done(Outcome(problem=DIED))
             return
-        if alone is not None:
-            self.guilty.append(alone)
-        self.suspects += lost
+        if exclusive is not None:
+            self.crashed_once.append(exclusive)
+        self.suspects += crashed

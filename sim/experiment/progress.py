@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on stderr: on a terminal and in notebooks a bar, and where each scenario saturates as far as that is known.
+"""Progress on stderr: a bar on terminals and in notebooks, with the saturation points found so far.
 
-Elsewhere, as in the log of a batch job, a line each minute says that the run is alive.
+Elsewhere, as in the log of a batch job, one line per minute.
 """
 
 import math
@@ -20,31 +20,31 @@ Row = Mapping[str, Any]
 
 
 def say(text: str) -> None:
-    """A line for the user, on stderr."""
+    """Print a line to stderr, and flush it."""
     complain(text)
     sys.stderr.flush()
 
 
 class Progress(Protocol):
-    """Told of every finished point."""
+    """Receiver of finished points."""
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
-        """One more point is done, which simulated ``ticks``. row: of results.csv, of that scenario."""
+        """Count one more point. ticks: that it simulated. scenario: its label. row: of results.csv."""
 
 
 class Quiet:
-    """Progress that says nothing at all."""
+    """Progress without output."""
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
-        """One more point is done."""
+        """Count one more point."""
 
 
-MOST_SCENARIOS = 8
-"""So many scenarios are shown at most, the last that had a point done."""
+MAX_SHOWN_SCENARIOS = 8
+"""Scenarios that are shown, those with the latest points."""
 
 
 class Bar:
-    """A bar on a terminal, with a line for each of the scenarios that points were of last."""
+    """A bar on a terminal, with a line for each of the scenarios with the latest points."""
 
     def __init__(self, total: int):
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -61,7 +61,7 @@ class Bar:
         self._rows: dict[str, list[Row]] = {}
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
-        """One more point is done."""
+        """Count one more point."""
         self._ticks += ticks
         rate = self._ticks / max(time.monotonic() - self._started, 1e-9)
         self._bar.update(self._task, advance=1, rate=f"{rate:,.0f} ticks/s" if self._ticks else "")
@@ -69,26 +69,26 @@ class Bar:
             self._rows[scenario] = [*self._rows.pop(scenario, []), row]
 
     def __rich__(self) -> Any:
-        """The lines, as they are on the terminal."""
+        """The lines for the terminal."""
         from rich.console import Group
         from rich.text import Text
 
-        shown = list(self._rows.items())[-MOST_SCENARIOS:]
-        found = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
+        shown = list(self._rows.items())[-MAX_SHOWN_SCENARIOS:]
+        points = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
         lines = [
             Text(f"  {shown_label(scenario)}: {estimate(point)}", overflow="ellipsis")
-            for scenario, point in found
+            for scenario, point in points
             if point
         ]
         return Group(*lines, self._bar)
 
 
 MINUTE = 60.0
-"""Seconds between two lines of a run that nobody watches."""
+"""Seconds between two lines of a run without a terminal."""
 
 
 class Heartbeat:
-    """A line each minute, also while no point is done."""
+    """A line per minute, also while no point is done."""
 
     def __init__(self, total: int, every: float = MINUTE):
         self._total = total
@@ -99,7 +99,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._beat, args=(every,), daemon=True)
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
-        """One more point is done."""
+        """Count one more point."""
         self._done += 1
         if self._done == 1:
             self._first = time.monotonic() - self._started
@@ -117,10 +117,13 @@ class Heartbeat:
 
 
 def heartbeat(done: int, total: int, seconds: float, first: float = 0.0) -> str:
-    """How far a run is, in words.
+    """The progress of a run as text.
 
-    first: seconds until the first point was done, which often had to wait for kernels to be compiled: what is to go
-    follows from the pace of the others.
+    Parameters
+    ----------
+    done, total: points.
+    seconds: since the start.
+    first: seconds until the first point, which may include compilation; the others determine the remaining time.
 
     >>> heartbeat(0, 40, 60), heartbeat(11, 40, 660, 60), heartbeat(43, 40, 7260)
     ('0 of 40 points after 1 min', '11 of 40 points after 11 min, about 29 min to go', '43 points after 2 h 1 min')
@@ -140,7 +143,7 @@ def _minutes(seconds: float) -> str:
 
 
 def estimate(point: Saturation) -> str:
-    """Where a scenario saturates, in words.
+    """The saturation point of a scenario as text.
 
     >>> from flitlab.sim.measure.saturation import saturation
     >>> rows = [{"load": load, "seed": 1, "saturated": load > 0.4} for load in (0.2, 0.4, 0.6)]
@@ -156,7 +159,7 @@ def estimate(point: Saturation) -> str:
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """Reports on ``total`` points."""
+    """Report on ``total`` points."""
     notebook = _can_show_in_notebook()
     if total == 0:
         yield Quiet()
@@ -173,7 +176,7 @@ def progress(total: int) -> Iterator[Progress]:
 
 
 def _can_show_in_notebook() -> bool:
-    """Whether this is a notebook that can show what changes, for which it needs ipywidgets."""
+    """Whether this is a notebook with ipywidgets, which can show updates."""
     if "ipykernel" not in sys.modules or find_spec("ipywidgets") is None:
         return False
     from rich.console import Console

@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 class Claim(StrEnum):
-    """What a publication says: a number, or only what is larger, about the same, or holds."""
+    """The kind of a published value: a number, or an order (larger, about equal, or a condition)."""
 
     NUMBER = "number"
     ORDER = "order"
@@ -56,12 +56,12 @@ class Verdict(StrEnum):
 
     @property
     def agrees(self) -> bool:
-        """Whether it is one of those that agree."""
+        """Whether the verdict is agreement."""
         return self in (Verdict.AGREES, Verdict.ORDER_AGREES)
 
     @property
     def differs(self) -> bool:
-        """Whether it is one of those that differ."""
+        """Whether the verdict is a difference."""
         return self in (Verdict.SLIP, Verdict.SETTING, Verdict.UNEXPLAINED)
 
 
@@ -76,11 +76,11 @@ class Sweep:
         self.loads = sorted({row["load"] for row in self.rows if "load" in row})
 
     def column(self, name: str) -> list[float]:
-        """Means of a column, one per load; NaN where no seed has a number."""
+        """Means of a column, one per load; NaN if no seed has a number."""
         return [_mean(_numbers([row for row in self.rows if row["load"] == load], name)) for load in self.loads]
 
     def at(self, name: str, load: float) -> float | None:
-        """A column at a load, interpolated; None outside the loads."""
+        """A column at a load, interpolated linearly; None outside the loads."""
         return _interpolate(self.loads, self.column(name), load)
 
     def accepted_max(self) -> float | None:
@@ -88,13 +88,13 @@ class Sweep:
         return max(self.column("accepted"), default=None)
 
     def saturation_load(self) -> float | None:
-        """Lowest load at which a replicate is saturated; None if none is."""
+        """Lowest load at which a seed is saturated; None if none is."""
         return min((row["load"] for row in self.rows if row.get("saturated")), default=None)
 
     def saturation(self) -> float | None:
         """The saturation point, see ``flitlab.sim.measure.saturation``; None if nothing is saturated."""
-        found = saturation(self.rows)
-        return None if found is None else found.value
+        point = saturation(self.rows)
+        return None if point is None else point.value
 
     def hops_growth_10x(self) -> float | None:
         """Mean hops at the highest accepted traffic over those at a tenth of it."""
@@ -115,11 +115,11 @@ SWEEP: dict[str, Callable[[Sweep], float | None]] = {
     "saturation": Sweep.saturation,
     "hops_growth_10x": Sweep.hops_growth_10x,
 }
-"""Quantities of a whole load sweep; ``efficiency`` (saturation over mcf) is one more, where it is no column."""
+"""Quantities of a whole load sweep; ``efficiency`` (saturation over mcf) is another one, if it is no column."""
 
 
 def _same(a: float, b: float) -> bool:
-    """Equal but for rounding."""
+    """Whether two numbers are equal up to rounding."""
     return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
 
 
@@ -132,21 +132,21 @@ OPERATORS: dict[str, Callable[[float, float], float | None]] = {
     "<": lambda a, b: a < b and not _same(a, b),
     ">": lambda a, b: a > b and not _same(a, b),
 }
-"""What may stand between two quantities. Comparisons take numbers for equal that differ by 1e-9 of themselves."""
+"""Operators between two quantities. Comparisons treat a relative difference of 1e-9 as equal."""
 
 OVER: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "min": min, "max": max, "sum": math.fsum}
-"""What ``over`` may make of the values of several scenarios."""
+"""Aggregations of ``over``, for the values of several scenarios."""
 
 
 @dataclass
 class Measured:
-    """What was measured of one scenario: its rows of results.csv or metrics.csv, and of ceilings.csv."""
+    """The results of one scenario: rows of results.csv or metrics.csv, and of ceilings.csv."""
 
     rows: list[Row] = field(default_factory=list)
     ceilings: list[Row] = field(default_factory=list)
 
     def quantity(self, name: str) -> float | None:
-        """A quantity, or what an operator makes of two; None if it was not measured."""
+        """A quantity, or the result of an operator on two; None if it was not measured."""
         first, *rest = operands(name)
         if not rest:
             return self._one(first)
@@ -206,7 +206,7 @@ def _compare(entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[st
 
 
 def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[list[str], str]:
-    """(labels of the scenarios, quantity) that an entry speaks of; no label if there is no such scenario."""
+    """(labels of scenarios, quantity) of an entry; no labels if there is no such scenario."""
     if entry.scenario is not None:
         return labels_of(entry.scenario, cases), entry.quantity or entry.where
     if entry.over is not None or len(cases) == 1:
@@ -224,7 +224,7 @@ def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[list[str], 
 def _measured(
     entry: PublishedConfig, quantity: str, own: Sequence[Case], cases: Sequence[Case], measured: Mapping[str, Measured]
 ) -> float | None:
-    """The quantity of an entry's own scenarios, divided by that of others if it says so."""
+    """The quantity of the scenarios of an entry, relative to the reference if it has one."""
 
     def value(of: Sequence[Case]) -> float | None:
         return _value(entry, quantity, [measured[case.label] for case in of])
@@ -232,23 +232,23 @@ def _measured(
     if entry.relative_to is None:
         return value(own)
     labels, key = labels_of(entry.relative_to, cases), entry.per
-    others = [case for case in cases if case.label in labels]
+    reference = [case for case in cases if case.label in labels]
     if key is None:
-        return _ratio(value(own), value(others))
+        return _ratio(value(own), value(reference))
     assert entry.over is not None
-    groups = [[[case for case in of if swept(case, key) == at] for of in (own, others)] for at in _values(own, key)]
-    ratios = [_ratio(value(mine), value(theirs)) for mine, theirs in groups]
+    groups = [[[case for case in of if swept(case, key) == at] for of in (own, reference)] for at in _values(own, key)]
+    ratios = [_ratio(value(own_group), value(reference_group)) for own_group, reference_group in groups]
     known = [ratio for ratio in ratios if ratio is not None]
     return OVER[entry.over](known) if known and len(known) == len(ratios) else None
 
 
 def _values(cases: Sequence[Case], key: str) -> list[Any]:
-    """The values of a swept key, each once; they need not be hashable."""
-    found: list[Any] = []
+    """The distinct values of a swept key, which may be unhashable."""
+    values: list[Any] = []
     for case in cases:
-        if (value := swept(case, key)) not in found:
-            found.append(value)
-    return found
+        if (value := swept(case, key)) not in values:
+            values.append(value)
+    return values
 
 
 def _ratio(value: float | None, reference: float | None) -> float | None:
@@ -256,21 +256,21 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
 
 
 def _value(entry: PublishedConfig, quantity: str, scenarios: Sequence[Measured]) -> float | None:
-    """The quantity of a scenario, or of several together; None if it was not measured in each of them."""
+    """The quantity of one or several scenarios; None unless all of them have it."""
     if entry.among is not None:
-        holds = [scenario.quantity(entry.among) for scenario in scenarios]
-        if None in holds:
+        condition = [scenario.quantity(entry.among) for scenario in scenarios]
+        if None in condition:
             return None
-        scenarios = [scenario for scenario, held in zip(scenarios, holds, strict=True) if held]
+        scenarios = [scenario for scenario, holds in zip(scenarios, condition, strict=True) if holds]
     values = [scenario.quantity(quantity) for scenario in scenarios]
-    found = [value for value in values if value is not None]
-    if not found or len(found) < len(values):
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
         return None
-    return found[0] if entry.over is None else OVER[entry.over](found)
+    return known[0] if entry.over is None else OVER[entry.over](known)
 
 
 def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:
-    """What is said of the scenarios: the label of the only one, or how many there are of which."""
+    """The label of the scenario, or the number of scenarios and their selection."""
     if entry.over is None:
         return labels[0] if labels else ""
     which = entry.scenario or {}
@@ -280,7 +280,7 @@ def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value, or the ends of a list of values."""
+    """A value, or the ends of a list."""
     if not isinstance(value, list) or len(value) < 3:
         return str(value)
     return f"[{value[0]}, ..., {value[-1]}]"
@@ -296,7 +296,7 @@ def _mean(numbers: Sequence[float]) -> float:
 
 
 def _interpolate(x: Sequence[float], y: Sequence[float], at: float) -> float | None:
-    """y at x = ``at`` on the polyline through the points; None outside."""
+    """y at x = ``at`` by linear interpolation; None outside."""
     for i, value in enumerate(x):
         if math.isclose(value, at, rel_tol=1e-9):
             return y[i]
@@ -316,7 +316,7 @@ def _is_number(text: str) -> bool:
 def claim(entry: PublishedConfig, quantity: str) -> Claim:
     """Whether a publication gives a number or an order.
 
-    A quantity that holds or does not (``diameter == 3``) is an order, unless it is counted and the count is published.
+    A comparison (``diameter == 3``) is an order, unless its count over scenarios is published.
     """
     if entry.claim is not None:
         return Claim(entry.claim)
@@ -325,11 +325,18 @@ def claim(entry: PublishedConfig, quantity: str) -> Claim:
 
 
 CAUSES = {None: Verdict.UNEXPLAINED, "slip": Verdict.SLIP, "setting": Verdict.SETTING}
-"""The verdict on a value that differs, by the cause that its entry names."""
+"""Cause of an entry -> verdict on a value that differs."""
 
 
 def verdict(entry: PublishedConfig, quantity: str, measured: float | None) -> Verdict:
-    """The verdict on a measured value, which follows from the entry and the value alone."""
+    """The verdict on a measured value, determined by the entry and the value.
+
+    Parameters
+    ----------
+    entry: the published value.
+    quantity: what is compared.
+    measured: None if it was not measured.
+    """
     if measured is None:
         return Verdict.NOT_MEASURED
     if not entry.comparable:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment ``relative``: throughput divided by that of random graphs built of the same equipment.
+"""The experiment ``relative``: throughput relative to random graphs of the same equipment.
 
-Every switch of a random graph has as many links and hosts as in the network it is compared with, and the demand is
-made anew by the same recipe: a longest matching is that of the random graph. Source: MUT, section IV.
+Every switch of a random graph has as many links and hosts as in the compared network, and the demand is built for the
+random graph by the same specification: a longest matching is that of the random graph. Source: MUT, section IV.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,9 +27,9 @@ COLUMNS = ("scenario", "draw", "theta_random", "theta_random.upper", "relative",
 
 @dataclass
 class Draw:
-    """A random graph that a scenario is compared with, or several that are equal. record: None until solved.
+    """A random graph that a scenario is compared with; equal ones are one draw.
 
-    label: of one of the scenarios.
+    label: of one of the scenarios. record: None until solved.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Draw:
 
 @dataclass
 class RelativeRuns:
-    """The random graphs of all scenarios. draws: id -> draw. ceilings: know the throughput of the scenarios."""
+    """The random graphs of all scenarios. draws: id -> draw. ceilings: have the throughput of the scenarios."""
 
     study: Study
     store: Store
@@ -57,17 +57,19 @@ class RelativeRuns:
             draw.record = self.store.record(f"draws/{draw.id}.json")
 
     @property
-    def places(self) -> list[int]:
-        """Places of the draws that are not solved."""
+    def task_indices(self) -> list[int]:
+        """Indices of the draws that are not solved."""
         return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing."""
+        """Calls for all missing draws."""
         draws = list(self.draws.values())
-        for place in self.places:
-            draw = draws[place]
+        for index in self.task_indices:
+            draw = draws[index]
             done = self._when_done(draw, bar)
-            yield Task(theta_of, (draw.network, draw.spec), done, name=f"{draw.label}: a random graph", place=place)
+            yield Task(
+                theta_of, (draw.network, draw.spec), done, name=f"{draw.label}: a random graph", task_index=index
+            )
 
     def _when_done(self, draw: Draw, bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
@@ -78,9 +80,9 @@ class RelativeRuns:
 
         return done
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
-        """theta of a case, of its random graphs (mean) and their ratio (mean, 95 % confidence half-width)."""
-        theta, by = self.ceilings.found(index)[0], self.study.cases[index].relative.by
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+        """theta of a case, mean theta of its random graphs, and their ratio: mean and 95 % half-width."""
+        theta, by = self.ceilings.columns_of(index)[0], self.study.cases[index].relative.by
         draws = self._draws_of(index)
         problems = [f"random graph {i + 1}: {draw.problem}" for i, draw in enumerate(draws) if draw.problem]
         known = [draw.record for draw in draws if draw.record is not None]
@@ -98,10 +100,10 @@ class RelativeRuns:
         return [self.draws[draw.id] for draw in _draws(self.study.cases[index])]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """draws.csv: every random graph of every scenario."""
+        """draws.csv: one row per random graph of every scenario."""
         rows = []
         for index, case in enumerate(self.study.cases):
-            theta = self.ceilings.found(index)[0].get(case.relative.by)
+            theta = self.ceilings.columns_of(index)[0].get(case.relative.by)
             for number, draw in enumerate(self._draws_of(index), 1):
                 record = draw.record or {"lower": None, "upper": None, "method": "failed", "note": draw.problem}
                 ratio = theta / record["lower"] if theta is not None and record["lower"] else None
@@ -112,17 +114,17 @@ class RelativeRuns:
 
 
 def _draws(case: Case) -> list[Draw]:
-    """The random graphs of a scenario, seeds 1, 2, ..., with its own demand made for them."""
+    """The random graphs of a scenario, with seeds 1, 2, ..., and the demand of its specification."""
     assert case.instance is not None
     by = case.relative.by
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
     routing = {"routing": case.resolved["routing"]} if spec.routes != "unused" and case.resolved.get("routing") else {}
-    same = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
-    found = []
+    identity = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
+    draws = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
-        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.plain(), *routing.values())
-        found.append(
+        id = content_hash("relative", SEMANTICS_VERSION, *identity, seed, spec.plain(), *routing.values())
+        draws.append(
             Draw(id[:ID_DIGITS], case.label, {"topology": random, "traffic": network["traffic"], **routing}, spec)
         )
-    return found
+    return draws

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
+"""Runs a study into a folder: ceilings, points, checks of points against ceilings, and tables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -18,12 +18,12 @@ from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved
 from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment import ceilings
-from flitlab.sim.experiment.ahead import in_turn
 from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
+from flitlab.sim.experiment.compile_order import ordered_tasks
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
@@ -45,10 +45,13 @@ from flitlab.sim.signals import deferring, interruptible
 
 @dataclass
 class Report:
-    """What a run came to. Every table is a list of rows (column -> value); problems are one line each.
+    """The results of a run. Every table is a list of rows (column -> value); problems are one line each.
 
-    tables: of further CSV files, by name. cpu: CPU seconds of the points, ``cpu_s``, and of making kernels ready,
-    ``compile_s``. compiled_s: of these, those of the points that were not there before.
+    Attributes
+    ----------
+    tables: further CSV files, by name.
+    cpu: CPU seconds of the points (``cpu_s``) and of compiling and loading kernels (``compile_s``).
+    compiled_s: the part of ``compile_s`` that belongs to points of this run.
     """
 
     study: Study
@@ -65,18 +68,27 @@ class Report:
 
 
 Tasks = Callable[[Progress], Iterable[Task | None]]
-"""The calls to make, which tell a progress bar when one is done."""
+"""The calls of a run, as a function of the progress bar."""
 
 Work = Callable[[Tasks, int, int], str]
-"""What becomes of the calls: (calls, how often they tell the bar, processes that are of use) -> why it stopped."""
+"""(calls, points that they report, processes that they can use) -> why they stopped early, or ''."""
 
 
 def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
-    """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
+    """Run what the folder does not have yet, and write all files.
 
-    folder: of the file system, or in memory. threads: that may share a simulation, in each of the processes.
-    Raises :class:`~flitlab.sim.experiment.store.StoreError` if the folder cannot be used,
-    :class:`~flitlab.sim.experiment.store.WriteError` if that turns out later on.
+    Parameters
+    ----------
+    study: the configuration.
+    folder: on disk, or in memory.
+    jobs: processes on this machine.
+    pool: in place of these processes.
+    threads: that may share a simulation, in each process.
+
+    Raises
+    ------
+    StoreError: the folder cannot be used.
+    WriteError: a file cannot be written.
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
@@ -86,28 +98,34 @@ def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None
 
 
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
-    """Writes all files of a run from what is in its folder, and others, already; what is missing is a problem.
+    """Write all files of a run from the results in its folder and others; missing results are problems.
 
     Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
     """
     missing: list[str] = []
 
-    def look(tasks: Tasks, count: int, most: int) -> str:
+    def list_missing(tasks: Tasks, count: int, most: int) -> str:
         known = takewhile(lambda task: task is not None, tasks(Quiet()))
         missing.extend(f"{task.name}: is missing" for task in known if task is not None and not task.skip())
         return ""
 
-    return _run(study, folder, look, missing, others)
+    return _run(study, folder, list_missing, missing, others)
 
 
 def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int = 1) -> Report:
-    """Runs what belongs to a shard and is not in the folder yet. Writes no tables: see :func:`merge`.
+    """Run the part of a shard that the folder does not have yet. Writes no tables: see :func:`merge`.
 
-    Other shards may do the same in the same folder at the same time. Ceilings that the points of a shard are checked
-    against belong to one shard each; where that has not computed them by the time the points are done, this one does.
-    threads: as of :func:`run`.
+    Other shards may run in the same folder at the same time. Each ceiling belongs to one shard; a ceiling that the
+    points of this shard need, and that is not there when they are done, is computed here.
 
-    Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
+    Parameters
+    ----------
+    study, folder, jobs, threads: as for :func:`run`.
+    shard: the part.
+
+    Raises
+    ------
+    StoreError: as for :func:`run`.
     """
     store = Store(folder, shared=True)
     try:
@@ -116,27 +134,29 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
         if study.simulates:
             bounds = CeilingRuns(study, store)
             points = PointRuns(study, store, bounds, threads)
-            mine = [point for point in points.missing if shard.takes(point.place)]
-            placed = {placement.index for placement in points.placements if shard.takes(placement.place)}
-            needed = set(bounds.needed(placed | {point.index for point in mine}))
+            own_points = [point for point in points.missing if shard.takes(point.task_index)]
+            placed = {placement.index for placement in points.placements if shard.takes(placement.task_index)}
+            needed = set(bounds.needed(placed | {point.index for point in own_points}))
 
             phases: list[Tasks] = [
                 lambda bar: chain(shard.of(bounds.tasks(Quiet())), shard.of(points.tasks(bar))),
-                lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
-                lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
+                lambda bar: (task for task in bounds.tasks(Quiet()) if task.task_index in needed),
+                lambda bar: shard.of(points.tasks(bar)),  # points whose loads depend on ceilings
             ]
-            calls = len(mine) + len(needed)
-            stopped = carry_out(study, phases[0], len(mine), jobs, then=phases[1:], calls=calls, threads=threads)
+            calls = len(own_points) + len(needed)
+            stopped = carry_out(study, phases[0], len(own_points), jobs, then=phases[1:], calls=calls, threads=threads)
             report.results = [result_row(*entry) for entry in points.rows()]
             report.problems = [*bounds.problems, *points.problems]
         else:
             runs = _runs(study, store)
-            count = sum(shard.takes(place) for part in runs for place in part.places)
+            count = sum(shard.takes(place) for part in runs for place in part.task_indices)
             stopped = carry_out(
                 study, lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs), count, jobs
             )
-            found = [(case.label, part.found(index)[1]) for index, case in enumerate(study.cases) for part in runs]
-            report.problems = [f"{label}: {problem}" for label, problem in found if problem]
+            problems = [
+                (case.label, part.columns_of(index)[1]) for index, case in enumerate(study.cases) for part in runs
+            ]
+            report.problems = [f"{label}: {problem}" for label, problem in problems if problem]
         report.problems += [stopped] if stopped else []
         report.exit_code = _exit_code(report, stopped)
         return report
@@ -145,18 +165,18 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
 
 
 RESULTS = ("points", "ceilings", "draws", "probes")
-"""Folders of what is not computed twice."""
+"""Folders with results that are reused."""
 
 
-def _gather(store: Store, other: Path) -> None:
-    """Copies the results in another folder that are not there yet."""
+def _copy_results(store: Store, other: Path) -> None:
+    """Copy the results of another folder that the store does not have."""
     for name in (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((other / kind).glob("*.json"))):
         if store.record(name) is None:
             _copy(store, other, name)
 
 
 def _copy(store: Store, other: Path, name: str) -> None:
-    """Copies a result from another folder, if it is whole."""
+    """Copy a result from another folder, if it is undamaged."""
     try:
         record = read_record(other, name)
     except RecordError as error:
@@ -173,7 +193,7 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
         raise StoreError(str(error)) from None
 
 
-def _refuse_other_semantics(folder: Path) -> None:
+def _reject_other_semantics(folder: Path) -> None:
     version = _manifest_of(folder).get("semantics_version", SEMANTICS_VERSION)
     if version != SEMANTICS_VERSION:
         raise StoreError(
@@ -183,33 +203,33 @@ def _refuse_other_semantics(folder: Path) -> None:
 
 
 def describe(study: Study, store: Store) -> dict[str, Any]:
-    """Writes what is to be run; returns the manifest, as far as it is known.
+    """Write configuration and manifest of the run; returns the manifest as far as known.
 
-    Where another configuration was run before, this is said, and the tables, figures and page of that are removed.
-    Shards must all be of the same study.
+    If the folder has another configuration, the change is printed, and its tables, figures and page are removed. Shards
+    must be of the same configuration.
     """
     if isinstance(store, Memory):
         described = {**manifest(study), "tables": {}}
         store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
         store.write(RESOLVED, yaml_text(study.resolved()))
         return described
-    _refuse_other_semantics(store.folder)
+    _reject_other_semantics(store.folder)
     before = _manifest_of(store.folder)
     resolved = study.resolved()
     text = yaml_text(resolved)
     changed = _changed(store.folder, resolved, text)
     if changed and store.shared:
-        raise StoreError(f"holds another configuration, of which shards may be running: {_listed(changed)}")
+        raise StoreError(f"has another configuration, whose shards may be running: {_difference_text(changed)}")
     if changed:
-        _outdate(store, before)
+        _remove_outdated(store, before)
         before = {}
     described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
     store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
-    store.write("config.yaml", study.given)
+    store.write("config.yaml", study.text)
     keep_topologies(study, store)
     store.write(RESOLVED, text)
     if changed:
-        say(f"{store.folder}: the configuration has changed: {_listed(changed)}; {KEPT}")
+        say(f"{store.folder}: the configuration has changed: {_difference_text(changed)}; {OLD_RESULTS_NOTE}")
     return described
 
 
@@ -217,19 +237,19 @@ RESOLVED = "config.resolved.yaml"
 
 
 def yaml_text(value: Any) -> str:
-    """A mapping as the text of a YAML file, keys in their order."""
+    """A mapping as YAML, with its order of keys."""
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     return text
 
 
-KEPT = "results that it asks for are used, all others stay in their files and are not shown"
+OLD_RESULTS_NOTE = "stored results of it are reused; all others stay in their files and are not shown"
 
-MOST_LISTED = 8
-"""Differences of configurations beyond these are counted."""
+MAX_LISTED = 8
+"""Differences of configurations that are listed; further ones are counted."""
 
 
 def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
-    """What a configuration gives other values than the one that was run in a folder before; [] if there was none."""
+    """The differences to the configuration of the folder; [] if it has none."""
     try:
         before = read_file(folder / RESOLVED)
         if before == text.encode():
@@ -241,16 +261,16 @@ def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
         return [f"{RESOLVED} there cannot be read"]
 
 
-def _listed(changed: Sequence[str]) -> str:
-    more = len(changed) - MOST_LISTED
-    return ", ".join(changed[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _difference_text(changed: Sequence[str]) -> str:
+    more = len(changed) - MAX_LISTED
+    return ", ".join(changed[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def _outdate(store: Store, manifest: dict[str, Any]) -> None:
-    """Removes what shows the results of another configuration."""
+def _remove_outdated(store: Store, manifest: dict[str, Any]) -> None:
+    """Remove tables, figures and page of another configuration."""
     figures = (file for file in store.folder.glob("figures/*") if file.suffix in PICTURES)
     tables = (store.folder / name for name in manifest.get("tables", ()))
     for file in (*tables, *figures, store.folder / "report.html"):
@@ -266,19 +286,19 @@ def _run(
     threads: int = 1,
     prepare: bool = False,
 ) -> Report:
-    """Does the work and writes all files.
+    """Do the work and write all files.
 
-    missing: what the work finds to be so. others: folders with more results. threads: that may share a simulation.
-    prepare: whether kernels may be compiled before it is known which points need them.
+    missing: filled by the work. others: folders with more results. threads: that may share a simulation. prepare:
+    whether kernels are compiled before it is known which points need them.
     """
     for other in others:
-        _refuse_other_semantics(other)
+        _reject_other_semantics(other)
     store = folder if isinstance(folder, Memory) else Store(folder)
     try:
         described = describe(study, store)
         for other in others:
-            _gather(store, other)
-        report = _simulate(study, store, work, threads, prepare) if study.simulates else _ask(study, store, work)
+            _copy_results(store, other)
+        report = _simulate(study, store, work, threads, prepare) if study.simulates else _compute(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or FAILED
@@ -299,19 +319,19 @@ def _run(
         store.close()
 
 
-def _ask(study: Study, store: Store, work: Work) -> Report:
-    """The experiments that simulate nothing."""
+def _compute(study: Study, store: Store, work: Work) -> Report:
+    """Run an experiment without simulations."""
     runs = _runs(study, store)
-    count = sum(len(part.places) for part in runs)
-    most = MANY if study.experiment == "search" else count  # there one scenario is many calls
+    count = sum(len(part.task_indices) for part in runs)
+    most = UNLIMITED if study.experiment == "search" else count  # a search makes many calls per scenario
     stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
     for index, case in enumerate(study.cases):
-        columns, problems = zip(*(part.found(index) for part in runs), strict=True)
-        found = {key: value for part in columns for key, value in part.items()}
+        columns, problems = zip(*(part.columns_of(index) for part in runs), strict=True)
+        values = {key: value for part in columns for key, value in part.items()}
         problem = "; ".join(filter(None, problems))
-        if found or problem:
-            report.metrics.append(metrics_row(case, found, problem))
+        if values or problem:
+            report.metrics.append(metrics_row(case, values, problem))
         if problem:
             report.problems.append(f"{case.label}: {problem}")
     report.tables = {name: rows for part in runs for name, rows in part.tables().items()}
@@ -324,7 +344,7 @@ def _ask(study: Study, store: Store, work: Work) -> Report:
 
 
 def _runs(study: Study, store: Store) -> list[Runs]:
-    """What an experiment asks of every scenario."""
+    """The computations of an experiment without simulations."""
     topologies = MetricRuns(study, store)
     if study.experiment == "metrics":
         return [topologies]
@@ -336,8 +356,8 @@ def _runs(study: Study, store: Store) -> list[Runs]:
     return [topologies, bounds]
 
 
-MANY = 1_000_000
-"""More processes than there will be."""
+UNLIMITED = 1_000_000
+"""More processes than any machine has."""
 
 
 def carry_out(
@@ -350,10 +370,18 @@ def carry_out(
     calls: int | None = None,
     threads: int = 1,
 ) -> str:
-    """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``.
+    """Make all calls; returns why it stopped early, or ''.
 
-    jobs: processors of this machine that are used at most; or a pool. then: more calls, once the first have returned,
-    and so on. calls: how many there are in all, if that is known. threads: that a call may use.
+    Parameters
+    ----------
+    study: has the plugins.
+    tasks: the calls, which report to a progress bar.
+    count: points for the progress bar.
+    jobs: processes on this machine at most.
+    pool: in place of these processes.
+    then: further calls, each list after the one before has completed.
+    calls: their number, if known.
+    threads: that a call may use.
     """
     try:
         with interruptible(), progress(count) as bar:
@@ -361,23 +389,23 @@ def carry_out(
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:
-        return f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
+        return f"a worker process died (out of memory?): {crash(error)}; the same command resumes"
     except ClusterError as error:
-        return f"the cluster: {error}; the same command goes on from here"
+        return f"the cluster: {error}; the same command resumes"
     return ""
 
 
 def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: bool) -> Report:
-    """The experiments ``load_sweep`` and ``application``. prepare: as of :func:`_run`."""
+    """Run an experiment with simulations. prepare: as for :func:`_run`."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds, threads)
     todo = points.count
     if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
     stopped = work(
-        lambda bar: in_turn(bounds, points, bar, prepare),
+        lambda bar: ordered_tasks(bounds, points, bar, prepare),
         todo,
-        todo + len(bounds.places),
+        todo + len(bounds.task_indices),
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
@@ -418,22 +446,22 @@ Table = tuple[Sequence[str], list[dict[str, Any]]]
 
 
 def _tables(report: Report) -> dict[str, Table]:
-    """File name -> table, of everything that a run writes."""
+    """File name -> table, of all tables of a run."""
     study = report.study
-    found: dict[str, Table] = {
+    tables: dict[str, Table] = {
         name: (list(dict.fromkeys(key for row in rows for key in row)), rows) for name, rows in report.tables.items()
     }
     if study.experiment not in ("metrics", "search"):
-        found["ceilings.csv"] = ceilings.COLUMNS, report.ceilings
+        tables["ceilings.csv"] = ceilings.COLUMNS, report.ceilings
     if not study.simulates:
-        found["metrics.csv"] = metrics_columns(report.metrics), report.metrics
+        tables["metrics.csv"] = metrics_columns(report.metrics), report.metrics
     else:
-        found["results.csv"] = result_columns(study, report.results), report.results
+        tables["results.csv"] = result_columns(study, report.results), report.results
         if study.outputs.parquet:
-            found["results.parquet"] = found["results.csv"]
+            tables["results.parquet"] = tables["results.csv"]
     if study.published:
-        found["published.csv"] = PUBLISHED, report.published
-    return found
+        tables["published.csv"] = PUBLISHED, report.published
+    return tables
 
 
 def _save(report: Report, store: Store) -> None:

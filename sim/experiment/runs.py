@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of question about the scenarios of a study has in common; see :class:`Runs`."""
+"""Protocol of the computations for all scenarios of a study; see :class:`Runs`."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -9,20 +9,20 @@ from flitlab.sim.experiment.progress import Progress
 
 
 class Runs(Protocol):
-    """One kind of question, asked of every scenario. What the folder of the run holds is not computed again."""
+    """One kind of computation for every scenario. Results in the folder are reused."""
 
     @property
-    def places(self) -> list[int]:
-        """The places of what it tells the progress bar of, one for each time, at most."""
+    def task_indices(self) -> list[int]:
+        """Indices of the items that are reported to the progress bar."""
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
-        """Calls for everything that is missing; None where the next call depends on one that is under way.
+        """Calls for all missing results; None while the next call depends on one in flight.
 
-        Calls that depend on what others return have the same place, so that one shard has them all.
+        Calls that depend on each other have the same index, so they belong to one shard.
         """
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
-        """Columns of metrics.csv for the case of this index, as far as they are known; and what went wrong, or ''."""
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+        """Columns of metrics.csv of a case, as far as known, and its errors."""
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Further files to write: name -> rows, all with the same keys."""
+        """Further files: name -> rows with equal keys."""

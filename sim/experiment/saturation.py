@@ -25,7 +25,7 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
-from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, SaturationConfig
+from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_over, is_unclear
@@ -93,8 +93,8 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
             if not carried or finest or shown <= goal / (2 * carried):
                 break
             load = carried  # which was seen to be carried as long as the bracket was wide
-        wanted = _halved(max((high - low) / 2, goal) / (2 * load)) if probing else None
-        rows = yield Question(load, wanted)
+        resolution = _halved(max((high - low) / 2, goal) / (2 * load)) if probing else None
+        rows = yield Question(load, resolution)
         reached = max((one for row in rows if not math.isnan(one := number(row, "resolution"))), default=0.0)
         if any(is_over(row) for row in rows):
             over, unclear = load, [one for one in unclear if one < load]
@@ -104,13 +104,13 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
             unclear, finest = [*unclear, load], max(finest, reached)
         else:
             carried, shown, unclear = load, reached, [one for one in unclear if one > load]
-            finest = max(finest, reached if wanted is not None and reached > wanted else 0.0)
+            finest = max(finest, reached if resolution is not None and reached > resolution else 0.0)
     return carried, over
 
 
-def _halved(wanted: float) -> float:
-    """The greatest power of 1/2 up to ``wanted``, so that searches of different tolerance share their first probes."""
-    return float(2.0 ** math.floor(math.log2(min(wanted, 0.5))))
+def _halved(resolution: float) -> float:
+    """The greatest power of 1/2 up to ``resolution``: searches of different tolerance share their first probes."""
+    return float(2.0 ** math.floor(math.log2(min(resolution, 0.5))))
 
 
 def questions(tolerance: float) -> int:
@@ -128,8 +128,8 @@ def search(answers: Mapping[float, Sequence[Row]], limit: float, highest: float,
     _, over = yield from bisect(top, tolerance)
     if over == top:
         yield Question(over)  # nothing below is saturated: fairness is that of this load
-    found = bracket([{**row, "load": load} for load, rows in answers.items() for row in rows], limit)
-    yield Question(rounded(HALF * (found.lower if math.isnan(found.value) else found.value)))
+    known = bracket([{**row, "load": load} for load, rows in answers.items() for row in rows], limit)
+    yield Question(rounded(HALF * (known.lower if math.isnan(known.value) else known.value)))
 
 
 def stable(limit: float, highest: float, tolerance: float) -> Steps:
@@ -191,23 +191,23 @@ class Placement:
     case: Case
     index: int
     seeds: tuple[int, ...]
-    place: int
-    asked: list[Question] = field(default_factory=list)
+    task_index: int
+    requests: list[Question] = field(default_factory=list)
     question: Question | None = None
     ended: bool = False
-    found: bool = False
+    has_succeeded: bool = False
     _steps: Steps | None = None
     _answers: dict[float, Sequence[Row]] = field(default_factory=dict)
 
     @property
     def left(self) -> int:
         """About how many points are still to come."""
-        placing, asked = self.case.placing, len(self.asked)
+        placing, count = self.case.placing, len(self.requests)
         if self.ended or placing is None:
             return 0
         if isinstance(placing, AdaptiveConfig):
-            return max(placing.points - asked, 1) * len(self.seeds)
-        return max(questions(placing.tolerance) - asked, 1)
+            return max(placing.points - count, 1) * len(self.seeds)
+        return max(questions(placing.tolerance) - count, 1)
 
     def go_on(self, limit: Callable[[], float], lookup: Lookup) -> None:
         """Answers questions as long as what is known suffices.
@@ -227,14 +227,14 @@ class Placement:
 
     def _begin(self, limit: Callable[[], float], lookup: Lookup) -> bool:
         """Whether all is known that the first question depends on: of a curve, the points at the loads given."""
-        given: dict[float, list[Row] | None] = {}
+        at_loads: dict[float, list[Row] | None] = {}
         if isinstance(self.case.placing, AdaptiveConfig):
-            given = {load: self._rows(Question(load), lookup) for load in self.case.loads}
-        if any(rows is None for rows in given.values()):
+            at_loads = {load: self._rows(Question(load), lookup) for load in self.case.loads}
+        if any(rows is None for rows in at_loads.values()):
             return False
-        self._answers |= {load: rows for load, rows in given.items() if rows}
+        self._answers |= {load: rows for load, rows in at_loads.items() if rows}
         self._steps = self._asking(limit())
-        if all(given.values()):
+        if all(at_loads.values()):
             self._take(None)
         else:
             self._end()
@@ -254,10 +254,10 @@ class Placement:
         assert self._steps is not None
         try:
             self.question = self._steps.send(rows)
-            self.asked.append(self.question)
+            self.requests.append(self.question)
         except StopIteration:
             self._end()
-            self.found = True
+            self.has_succeeded = True
 
     def _end(self) -> None:
         self.question, self.ended = None, True
@@ -286,16 +286,16 @@ def probe_of(case: Case, resolution: float | None) -> dict[str, Any] | None:
 
 def placements(cases: Sequence[Case]) -> list[Placement]:
     """The placements of all cases."""
-    found: list[Placement] = []
+    all_placements: list[Placement] = []
     for index, case in enumerate(cases):
         if case.placing is not None:
             groups = [tuple(case.seeds)] if _together(case) else [(seed,) for seed in case.seeds]
-            found += (Placement(case, index, seeds, place_of(case, index, seeds[0])) for seeds in groups)
-    return found
+            all_placements += (Placement(case, index, seeds, task_index_of(case, index, seeds[0])) for seeds in groups)
+    return all_placements
 
 
-def place_of(case: Case, index: int, seed: int) -> int:
-    """What points have in common that depend on each other (``Task.place``)."""
+def task_index_of(case: Case, index: int, seed: int) -> int:
+    """What points have in common that depend on each other (``Task.task_index``)."""
     return index if _together(case) else index * len(case.seeds) + case.seeds.index(seed)
 
 
@@ -342,34 +342,34 @@ def ceiling_of(ceilings: Mapping[str, float | None], names: Sequence[str] = ()) 
     return None
 
 
-def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
+def table(case: Case, point: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
     name, lower, upper = ceiling_of(ceilings) or (None, None, None)
     return {
-        "scenario": case.label, **case.keys, "saturation": found.value, "ci95": found.plus_minus,
-        "ci95_low": found.low, "ci95_high": found.high, "lower": found.lower, "upper": found.upper,
-        "seeds": len(found.seeds), "accepted": found.at("accepted"),
+        "scenario": case.label, **case.keys, "saturation": point.value, "ci95": point.plus_minus,
+        "ci95_low": point.low, "ci95_high": point.high, "lower": point.lower, "upper": point.upper,
+        "seeds": len(point.seeds), "accepted": point.at("accepted"),
         "ceiling": name, "ceiling_lower": lower, "ceiling_upper": upper,
-        "efficiency": found.value / upper if upper and found.ended else None,
-        **{column: found.at(column) for column in FAIRNESS},
-        "latency_half": latency_half(found, rows),
-        "note": _note(case, found, upper),
+        "efficiency": point.value / upper if upper and point.ended else None,
+        **{column: point.at(column) for column in FAIRNESS},
+        "latency_half": latency_half(point, rows),
+        "note": _note(case, point, upper),
     }  # fmt: skip
 
 
-def _note(case: Case, found: Saturation, ceiling: float | None) -> str:
+def _note(case: Case, point: Saturation, ceiling: float | None) -> str:
     """What to know of a saturation point: where its search stands, how precise it is, what its ceiling is."""
-    if not found.ended:
+    if not point.ended:
         return "the search has not ended: lower and upper are what is known so far"
     hot = "" if ceiling is None or case.instance is None else _hot_hosts(case.instance, ceiling)
-    return "; ".join(filter(None, (_imprecise(case, found), hot)))
+    return "; ".join(filter(None, (_imprecise(case, point), hot)))
 
 
-def _imprecise(case: Case, found: Saturation) -> str:
+def _imprecise(case: Case, point: Saturation) -> str:
     """Says that the bracket of a search is wider than what was asked for."""
-    if not isinstance(case.placing, SaturationConfig) or not math.isfinite(found.upper):
+    if not isinstance(case.placing, SaturationConfig) or not math.isfinite(point.upper):
         return ""
-    wide = max((one.upper - one.lower) / one.upper for one in found.seeds.values())
+    wide = max((one.upper - one.lower) / one.upper for one in point.seeds.values())
     if wide <= case.placing.tolerance * (1 + 1e-9):
         return ""
     return (
@@ -384,7 +384,7 @@ def _hot_hosts(instance: Instance, ceiling: float) -> str:
     return hot_hosts(instance.topology, instance.traffic, ceiling)
 
 
-def latency_half(found: Saturation, rows: Iterable[Row]) -> float:
+def latency_half(point: Saturation, rows: Iterable[Row]) -> float:
     """Mean over seeds of the latency at half of each one's saturation point; NaN below the lowest load.
 
     Between two loads by linear interpolation.
@@ -393,7 +393,7 @@ def latency_half(found: Saturation, rows: Iterable[Row]) -> float:
     for row in rows:
         if not math.isnan(value := number(row, "latency_mean")):
             by_seed.setdefault(int(row["seed"]), {})[float(row["load"])] = value
-    values = [_at(rounded(HALF * found.seeds[seed].value), latency) for seed, latency in by_seed.items()]
+    values = [_at(rounded(HALF * point.seeds[seed].value), latency) for seed, latency in by_seed.items()]
     known = [value for value in values if not math.isnan(value)]
     return fmean(known) if known else math.nan
 
@@ -403,11 +403,11 @@ def _at(load: float, values: Mapping[float, float]) -> float:
     return float(np.interp(load, loads, [values[x] for x in loads], math.nan, math.nan))
 
 
-def seed_rows(case: Case, found: Saturation) -> list[dict[str, Any]]:
+def seed_rows(case: Case, point: Saturation) -> list[dict[str, Any]]:
     """The rows of saturation_seeds.csv: each seed by itself."""
     return [
         {
             "scenario": case.label, **case.keys, "seed": seed, "saturation": one.value, "lower": one.lower,
             "upper": one.upper, **{name: math.nan if one.over is None else number(one.over, name) for name in FAIRNESS},
-        } for seed, one in found.seeds.items()
+        } for seed, one in point.seeds.items()
     ]  # fmt: skip

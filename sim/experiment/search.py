@@ -11,9 +11,9 @@ from typing import Any
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.experiments import SearchConfig
 from flitlab.sim.config.load import wrap
 from flitlab.sim.config.overrides import put
-from flitlab.sim.config.questions import SearchConfig
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
 from flitlab.sim.experiment.pool import Task
@@ -24,14 +24,16 @@ from flitlab.sim.experiment.task import ID_DIGITS, Outcome
 COLUMNS = ("scenario", "value", "draw", "reached", "lower", "upper", "method", "seconds", "note")
 """Columns of probes.csv."""
 
-FARTHEST = 16
+MAX_GROWTH = 16
 """Without ``to``, the search ends at this many times the value in the configuration."""
 
 Question = tuple[int, int]
 """(value, draws): whether enough of the first so many draws reach theta at a value."""
 
 
-def largest(first: int, last: int, start: int, few: int, many: int) -> Generator[Question, bool, int | None]:
+def largest(
+    first: int, last: int, start: int, trial_draws: int, final_draws: int
+) -> Generator[Question, bool, int | None]:
     """Asks for the largest value in first..last that holds; returns it, or None if none does.
 
     A coroutine: it yields questions and is sent the answers. start: the value to begin with; from there the search
@@ -48,16 +50,16 @@ def largest(first: int, last: int, start: int, few: int, many: int) -> Generator
                 value = min(max(2 * low, low + 1), last)
             else:
                 value = (low + above) // 2
-            if (yield value, few):
+            if (yield value, trial_draws):
                 passed.append(value)
             else:
                 above, doubling = value, False
-        found = passed[-1]
-        if found < first:
+        best = passed[-1]
+        if best < first:
             return None
-        if (yield found, many):
-            return found
-        above, passed, doubling = found, passed[:-1], False
+        if (yield best, final_draws):
+            return best
+        above, passed, doubling = best, passed[:-1], False
 
 
 @dataclass
@@ -73,14 +75,14 @@ class Search:
     problem: str = ""
 
     def __post_init__(self) -> None:
-        self.network, self.asked = network_of(self.case), set[tuple[int, int]]()
+        self.network, self.submitted = network_of(self.case), set[tuple[int, int]]()
         config = self.config
         few = config.draws if is_drawn(self.network) else 1
         many = few + config.verify if is_drawn(self.network) else 1
-        here = self._value
+        configured = self._value
         first = 1 if config.first is None else config.first
-        last = max(FARTHEST * here, first) if config.last is None else config.last
-        start = min(max(here, first), last) if config.last is None else (first + last) // 2
+        last = max(MAX_GROWTH * configured, first) if config.last is None else config.last
+        start = min(max(configured, first), last) if config.last is None else (first + last) // 2
         self.last = last
         self._steps = largest(first, last, start, few, many)
         self.question = next(self._steps, None)
@@ -105,8 +107,8 @@ class Search:
         if self.question is None:
             return None
         value, draws = self.question
-        wanted = ((value, draw) for draw in range(draws))
-        return next((probe for probe in wanted if probe not in self.records and probe not in self.asked), None)
+        probes = ((value, draw) for draw in range(draws))
+        return next((probe for probe in probes if probe not in self.records and probe not in self.submitted), None)
 
     def _go_on(self) -> None:
         """Answers questions as long as what is known suffices."""
@@ -149,8 +151,8 @@ class Search:
         instance = self.case.instance
         assert instance is not None
         files = (instance.topology.content_hash, instance.traffic.content_hash)  # what the network may be read from
-        asked = (self.network_at(probe), self.config.until, self.config.tolerance)
-        return content_hash("search", SEMANTICS_VERSION, *files, *asked)[:ID_DIGITS]
+        parameters = (self.network_at(probe), self.config.until, self.config.tolerance)
+        return content_hash("search", SEMANTICS_VERSION, *files, *parameters)[:ID_DIGITS]
 
     def learn(self, probe: tuple[int, int], outcome: Outcome) -> None:
         """Takes what a worker found; the search ends where it found nothing."""
@@ -170,7 +172,7 @@ class SearchRuns:
         self.searches = [Search(case, store) for case in study.cases]
 
     @property
-    def places(self) -> list[int]:
+    def task_indices(self) -> list[int]:
         """Places of the searches."""
         return list(range(len(self.searches)))
 
@@ -191,13 +193,13 @@ class SearchRuns:
                 yield None
 
     def _task(self, search: Search, probe: tuple[int, int]) -> Task:
-        search.asked.add(probe)
+        search.submitted.add(probe)
         arguments = (search.network_at(probe), search.config.until, search.config.tolerance)
         name = f"{search.case.label}: {search.case.vary[-1]} {probe[0]}"
-        place = self.searches.index(search)
-        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, place=place)
+        index = self.searches.index(search)
+        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, task_index=index)
 
-    def found(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
         """The network and the value found, how many were solved for it, and what more is to be said of it."""
         search = self.searches[index]
         if search.problem or search.question is not None:

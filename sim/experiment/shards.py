@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards: parts of a study that several processes compute side by side, in one folder or in folders of their own."""
+"""Shards: parts of a study for parallel runs, in one folder or in several."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class Shard:
     index: int = 1
     count: int = 1
 
-    def takes(self, place: int) -> bool:
-        """Whether the task at a place (from 0) belongs to it."""
-        return place % self.count == self.index - 1
+    def takes(self, task_index: int) -> bool:
+        """Whether the task with an index (from 0) belongs to the shard."""
+        return task_index % self.count == self.index - 1
 
     def of(self, tasks: Iterable[Task | None]) -> Iterator[Task | None]:
-        """The tasks that belong to the shard."""
-        return (task for task in tasks if task is None or self.takes(task.place))
+        """The tasks of the shard."""
+        return (task for task in tasks if task is None or self.takes(task.task_index))
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"

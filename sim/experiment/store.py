@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a run: every file is written whole or not at all, so that a kill at any moment does no harm."""
+"""The folder of a run. Every file is written atomically, so that the run can be killed at any time."""
 
 import csv
 import hashlib
@@ -19,45 +19,48 @@ from typing import Any
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.sim.experiment.folders import ForeignFolder, digest_of, refuse_foreign
+from flitlab.sim.experiment.folders import UnrelatedFolder, digest_of, reject_unrelated_folder
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import ScenarioFile
 
 try:
     import fcntl
-except ImportError:  # not a Unix: two runs in one folder are then the user's affair
+except ImportError:  # not Unix: the user must keep two runs from sharing a folder
     fcntl = None  # type: ignore[assignment]
 
 SCRATCH = ".scenarios-"
-"""How folders begin that only a run itself needs; a dot hides them."""
+"""Prefix of temporary folders of a run; the dot hides them."""
 
 QUARANTINE = "quarantine"
-"""Folder, beside what they were, of files that are not what a run wrote."""
+"""Folder for damaged files, beside their original place."""
 
 DIGEST = ', "digest": "'
-"""What ends the one line of a stored result: the SHA-256 of its name and of what stands before it."""
+"""End of the line of a stored result: the SHA-256 of its name and content."""
 
 
 class StoreError(Exception):
-    """The folder cannot be used; the message says why."""
+    """A folder that cannot be used; the message gives the reason."""
 
 
 class WriteError(StoreError):
-    """A file of a run under way cannot be written, for instance because the disk is full."""
+    """A file of a run that cannot be written, for instance because the disk is full."""
 
 
 class RecordError(ValueError):
-    """A file that is not the result which was written under its name; the message says why."""
+    """A file that is not the stored result; the message gives the reason."""
 
 
 class Store:
-    """Reads and writes the files of one run folder, which it creates.
+    """Reads and writes the files of a run folder, which it creates.
 
-    shared: whether other processes may write there at the same time, who share it too (shards). Each of them writes
-    other files, or the same ones with the same content.
+    Parameters
+    ----------
+    folder: of the run.
+    shared: whether other processes (shards) may write there at the same time. They write other files, or equal content.
 
-    Raises :class:`StoreError` if it cannot be written, holds something else than a run, links or pipes, or another run
-    is using it.
+    Raises
+    ------
+    StoreError: the folder cannot be written, has other content, links or pipes, or another run uses it.
     """
 
     def __init__(self, folder: Path, shared: bool = False):
@@ -65,10 +68,10 @@ class Store:
         self.shared = shared
         self._scratch: Path | None = None
         try:
-            refuse_foreign(folder)
+            reject_unrelated_folder(folder)
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / ".lock", shared)
-        except ForeignFolder as error:
+        except UnrelatedFolder as error:
             raise StoreError(str(error)) from None
         except OSError as error:
             raise StoreError(f"cannot be written: {error.strerror or error}") from None
@@ -76,7 +79,7 @@ class Store:
             _tidy(folder)
 
     def close(self) -> None:
-        """Removes what only the run itself needed."""
+        """Remove temporary files."""
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
         try:
@@ -88,9 +91,9 @@ class Store:
         self._lock.close()
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file, atomically and durably. Raises :class:`WriteError` where that cannot be (a full disk)."""
+        """Replace a file, atomically and durably. Raises :class:`WriteError`, for instance for a full disk."""
         try:
-            # what is no text of Unicode comes from the names of files: in JSON, as an escape that reads back equal
+            # file names may be no valid Unicode; in JSON they become escapes that read back equal
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, text.encode("utf-8", "backslashreplace"))
@@ -98,23 +101,23 @@ class Store:
             raise WriteError(f"{name} cannot be written: {error.strerror or error}") from None
 
     def remove(self, name: str) -> None:
-        """Removes a file, if it is there. Raises :class:`WriteError`."""
+        """Remove a file, if it exists. Raises :class:`WriteError`."""
         try:
             (self.folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise WriteError(f"{name} cannot be removed: {error.strerror or error}") from None
 
     def write_json(self, name: str, value: Any) -> None:
-        """Replaces a JSON file."""
+        """Replace a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def write_record(self, name: str, record: dict[str, Any]) -> None:
-        """Replaces the file of a result, with a digest by which :func:`read_record` knows it again."""
-        text = json.dumps(record)[:-1]  # on one line: with an indent, Python itself would write it, ten times slower
+        """Replace the file of a result, with a digest for :func:`read_record`."""
+        text = json.dumps(record)[:-1]  # on one line: with an indent, json uses its Python encoder, ten times slower
         self.write(name, f'{text}{DIGEST}{_digest(name, text.encode())}"}}\n')
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """The result in a file, None if there is none. What is no such file is put into quarantine."""
+        """The result in a file, None if there is none. A damaged file is moved to quarantine."""
         try:
             return read_record(self.folder, name)
         except RecordError as error:
@@ -122,22 +125,22 @@ class Store:
             return None
 
     def quarantine(self, name: str, why: str) -> None:
-        """Moves what is as good as no file out of the way, and says so."""
+        """Move a damaged file away, and print that."""
         path = self.folder / name
         home = path.parent / QUARANTINE
         try:
             home.mkdir(exist_ok=True)
             names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
-            place = next(home / name for name in names if not os.path.lexists(home / name))
-            os.replace(path, place)
+            target = next(home / name for name in names if not os.path.lexists(home / name))
+            os.replace(path, target)
         except FileNotFoundError:
             return  # another shard was quicker
         except OSError as error:
             raise WriteError(f"{name} {why} and cannot be moved: {error.strerror or error}") from None
-        say(f"{path} {why}: moved to {home}; what it held is computed again")
+        say(f"{path} {why}: moved to {home}; its result is computed again")
 
     def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replaces a CSV file; numbers are written so that they read back equal."""
+        """Replace a CSV file; numbers read back equal."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
@@ -145,13 +148,13 @@ class Store:
         self.write(name, text.getvalue())
 
     def digest(self, name: str) -> str:
-        """SHA-256 of what a file holds."""
+        """SHA-256 of a file."""
         return digest_of(self.folder / name)
 
     def scenario(self, scenario: Scenario | Instance, name: str) -> ScenarioFile | bytes:
-        """A scenario, or what ceilings are of, pickled for the workers under a name that follows from its content."""
+        """A scenario or instance, pickled for workers, under a name that depends on its content."""
         try:
-            if self._scratch is None:  # of this process alone: nobody else's pickles are ever read
+            if self._scratch is None:  # private to this process: pickles of others are never read
                 self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
             path = self._scratch / f"{name}.pickle"
             if not path.exists():
@@ -163,7 +166,7 @@ class Store:
 
 
 class Memory(Store):
-    """The files of a run that stands in no folder: the same files, in memory.
+    """A run folder in memory, with the same files.
 
     files: name -> text.
     """
@@ -175,15 +178,15 @@ class Memory(Store):
         self._pickles: dict[str, bytes] = {}
 
     def close(self) -> None:
-        """Forgets what only the run itself needed."""
+        """Drop temporary data."""
         self._pickles.clear()
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file."""
+        """Replace a file."""
         self.files[name] = text
 
     def remove(self, name: str) -> None:
-        """Removes a file, if it is there."""
+        """Remove a file, if it exists."""
         self.files.pop(name, None)
 
     def record(self, name: str) -> dict[str, Any] | None:
@@ -191,17 +194,17 @@ class Memory(Store):
         return json.loads(self.files[name]) if name in self.files else None
 
     def digest(self, name: str) -> str:
-        """SHA-256 of what a file holds."""
+        """SHA-256 of a file."""
         return hashlib.sha256(self.files[name].encode("utf-8", "backslashreplace")).hexdigest()
 
     def scenario(self, scenario: Scenario | Instance, name: str) -> bytes:
-        """A scenario, or what ceilings are of, pickled for the workers."""
+        """A scenario or instance, pickled for workers."""
         if name not in self._pickles:
             self._pickles[name] = pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL)
         return self._pickles[name]
 
     def copy(self, folder: Path) -> None:
-        """Writes its files into a folder, as far as they are not there."""
+        """Write the files into a folder, except for those that exist."""
         for name, text in self.files.items():
             path = folder / name
             if not path.exists():
@@ -210,9 +213,9 @@ class Memory(Store):
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
-    """What :meth:`Store.write_record` has written under a name, None if there is nothing.
+    """The result that :meth:`Store.write_record` wrote under a name, None if there is none.
 
-    Raises :class:`RecordError` for anything else, also for what was written under another name.
+    Raises :class:`RecordError` for anything else, also for a result of another name.
     """
     try:
         text = read_file(folder / name)
@@ -233,7 +236,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _locked(path: Path, shared: bool) -> Any:
-    """The open lock file. The last to close it deletes it: whoever got a deleted one tries again."""
+    """The open lock file. The last process to close it deletes it, so a lock on a deleted file is retried."""
     while True:
         lock = path.open("a+")  # some file systems want it readable for a shared lock
         if fcntl is None:
@@ -252,7 +255,7 @@ def _locked(path: Path, shared: bool) -> Any:
 
 
 def _tidy(folder: Path) -> None:
-    """Removes what a killed run has left."""
+    """Remove temporary files of a killed run."""
     for entry in entries(folder):
         if entry.name.startswith(SCRATCH) and entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
@@ -265,7 +268,7 @@ def _digest(name: str, text: bytes) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as it stands in a CSV file; nothing for None and NaN.
+    """A value as text in a CSV file; '' for None and NaN.
 
     >>> cell(0.1), cell(None), cell(True), cell(float("nan"))
     ('0.1', '', 'True', '')

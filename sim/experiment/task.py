@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The units of work: ids that follow from content, and what a worker process does with them.
+"""Tasks: ids by content, and the functions that worker processes run.
 
-A worker gets a pickled scenario by name (:class:`ScenarioFile`): one may be many megabytes, and serves hundreds of
-points.
+A worker gets a pickled scenario by name (:class:`ScenarioFile`): a scenario may be many megabytes, and serves hundreds
+of points.
 """
 
 import os
@@ -31,10 +31,15 @@ ID_DIGITS = 32
 
 
 def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks; or the window.
+    """The settings of ``measure:`` that results depend on.
 
-    Of an application: max_ticks (None: as long as it takes). probe: what a probe of a search has besides, which is as
-    long as its verdict needs (:class:`~flitlab.sim.measure.point.Measure`).
+    warmup (None: automatic), ticks, ci, max_ticks; for flows the window; for programs max_ticks (None: no limit).
+
+    Parameters
+    ----------
+    config: the section.
+    scenario: decides which of them count.
+    probe: further settings of a probe of a search, see :class:`~flitlab.sim.measure.point.Measure`.
     """
     if scenario.counted == PROGRAMS:
         return {"max_ticks": config.max_ticks}
@@ -47,14 +52,14 @@ def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] 
 
 
 def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]) -> str:
-    """Id of a point. The engine is no part of it: results are equal."""
+    """Id of a point. The engine is not part of it: results are equal."""
     return content_hash("point", SEMANTICS_VERSION, scenario.content_hash, load, seed, measure)[:ID_DIGITS]
 
 
 def ceilings_id(
     instance: Instance, specs: Sequence[CeilingSpec], loads: Sequence[float], program: Scenario | None = None
 ) -> str:
-    """Id of a set of ceilings: of routing, loads and program only where one of them depends on these."""
+    """Id of a set of ceilings; routing, loads and program are part of it only if one of them depends on these."""
     routed = any(spec.routes != "unused" for spec in specs)
     routes = instance.routes.content_hash if routed and instance.routes is not None else None
     parts = [spec.plain() for spec in specs]
@@ -83,7 +88,7 @@ def _times(scenario: Scenario) -> list[Any]:
 class ScenarioFile:
     """A pickled scenario, or instance, among the arguments of a task.
 
-    Workers that share no disk with us get its content instead.
+    Workers without a shared disk get its content instead.
     """
 
     path: Path
@@ -91,9 +96,9 @@ class ScenarioFile:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a task: a result, or in one line why there is none.
+    """The outcome of a task: a result, or an error in one line.
 
-    mismatch: the engines disagree, which is a bug here and no property of the point.
+    mismatch: the engines disagree, which is a bug and not a property of the point.
     """
 
     result: Any = None
@@ -102,7 +107,7 @@ class Outcome:
 
 
 def failure(error: BaseException) -> Outcome:
-    """The outcome of a task that raised. An interruption, also one that came while a kernel ran, is raised again."""
+    """The outcome of a task that raised. An interruption, also during a kernel, is raised again."""
     cause: BaseException | None = error
     while isinstance(cause, SystemError):
         cause = cause.__cause__
@@ -112,10 +117,10 @@ def failure(error: BaseException) -> Outcome:
 
 
 def start_worker(plugins: Sequence[str] = (), threads: int = 1) -> None:
-    """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it.
+    """Prepare a worker process: the parent handles Ctrl-C, and a worker ends with its parent.
 
-    plugins: of the study (``Study.plugins``); their classes and functions may be part of a task. threads: that a
-    ceiling may use.
+    plugins: of the study (``Study.plugins``); tasks may use their classes and functions. threads: that a ceiling may
+    use.
     """
     set_thread_limit(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -133,42 +138,42 @@ def _exit_with_parent() -> None:
 
 
 def _scenario(file: ScenarioFile | bytes) -> Any:
-    """The scenario, or instance, that a task is about."""
-    return _recent.get(file)
+    """The scenario, or instance, of a task."""
+    return _scenario_cache.get(file)
 
 
-class _Recent:
-    """The scenarios that tasks were about last: as many as have room together, or one alone.
+class _ScenarioCache:
+    """The scenarios of recent tasks, limited in bytes and number; at least one.
 
-    Of 10,000 switches each has a table of 800 MB, so the others are forgotten before it is read.
+    At 10,000 switches each has a table of 800 MB, so others are dropped before it is read.
     """
 
-    ROOM, MOST = 1 << 28, 4
-    """Bytes of their pickles, and how many there may be."""
+    MAX_BYTES, MAX_COUNT = 1 << 28, 4
+    """Bytes of their pickles, and their number."""
 
     def __init__(self) -> None:
-        self._held: dict[ScenarioFile | bytes, tuple[int, Any]] = {}
+        self._scenarios: dict[ScenarioFile | bytes, tuple[int, Any]] = {}
 
     def get(self, file: ScenarioFile | bytes) -> Any:
-        held = self._held.pop(file, None) or self._read(file)
-        self._held[file] = held  # the last is that which was asked for last
-        return held[1]
+        entry = self._scenarios.pop(file, None) or self._read(file)
+        self._scenarios[file] = entry  # ordered by last use
+        return entry[1]
 
     def _read(self, file: ScenarioFile | bytes) -> tuple[int, Any]:
         size = len(file) if isinstance(file, bytes) else file.path.stat().st_size
-        while self._held and (len(self._held) == self.MOST or size + self._bytes > self.ROOM):
-            del self._held[next(iter(self._held))]
+        while self._scenarios and (len(self._scenarios) == self.MAX_COUNT or size + self._bytes > self.MAX_BYTES):
+            del self._scenarios[next(iter(self._scenarios))]
         if isinstance(file, bytes):
             return size, pickle.loads(file)
         with file.path.open("rb") as opened:
-            return size, pickle.load(opened)  # which reads large tables to where they stay
+            return size, pickle.load(opened)  # reads large tables in place
 
     @property
     def _bytes(self) -> int:
-        return sum(size for size, _ in self._held.values())
+        return sum(size for size, _ in self._scenarios.values())
 
 
-_recent = _Recent()
+_scenario_cache = _ScenarioCache()
 
 
 def solve_point(
@@ -180,30 +185,39 @@ def solve_point(
     kinds: tuple[str, ...] = (),
     threads: int = 1,
 ) -> Outcome:
-    """Simulates a point of a pickled scenario; the result is a :class:`~flitlab.sim.measure.result.Result`.
+    """Simulate a point of a pickled scenario; the result is a :class:`~flitlab.sim.measure.result.Result`.
 
-    kinds: ceilings asked for; those over the paths drawn belong to a point. threads: that may share the run.
+    Parameters
+    ----------
+    file: the scenario.
+    engine: compiled, reference or both.
+    load, seed: of the point.
+    measure: settings of :func:`measure_of`.
+    kinds: configured ceilings; those over drawn paths belong to the point.
+    threads: that may share the run.
     """
     from flitlab.sim.engines.base import EngineMismatch
-    from flitlab.sim.measure import measure as door
+    from flitlab.sim.measure import measure as measure_module
     from flitlab.sim.measure.ending import UnfinishedError
     from flitlab.sim.measure.standstill import StandstillError
 
     try:
         scenario: Scenario = _scenario(file)
-        found = door.measure(engine, scenario, load, seed, door.how(scenario, measure), threads)
-        found.row.update(_beside(scenario, load, seed, found.row, kinds))
-        return Outcome(found)
+        result = measure_module.measure(engine, scenario, load, seed, measure_module.how(scenario, measure), threads)
+        result.row.update(_certain_columns(scenario, load, seed, result.row, kinds))
+        return Outcome(result)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except (UnfinishedError, StandstillError) as error:
         return Outcome(problem=str(error))
-    except BaseException as error:  # one failing point must not end the others; a stranger's may even exit
+    except BaseException as error:  # one failing point must not end the others; third-party code may even exit
         return failure(error)
 
 
-def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Further columns of a point: what is certain of it beforehand."""
+def _certain_columns(
+    scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]
+) -> dict[str, Any]:
+    """Further columns of a point: its certified limit and background."""
     from flitlab.fluid.certified_limit import certified_limit
 
     counts, background = scenario.counted, scenario.traffic.background
@@ -218,7 +232,7 @@ def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kin
 
 
 def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:
-    """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
+    """Ceilings over the drawn paths of a session; {} if flows end, links fail or they are too large to compute."""
     if not scenario.switching.long_lived or scenario.timeline is not None:
         return {}
     session = scenario.switching.session(scenario.instance, scenario.work, load, seed)
@@ -236,23 +250,28 @@ def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ..
 def solve_ceilings(
     file: ScenarioFile | bytes, specs: Sequence[CeilingSpec], loads: Sequence[float], save_to: Path | None = None
 ) -> Outcome:
-    """Computes ceilings of a pickled instance, or of a scenario with a program; the result is a list of ``Ceiling``.
+    """Compute ceilings of a pickled instance, or of a scenario with a program; the result is a list of ``Ceiling``.
 
-    save_to: folder for their certificates.
+    Parameters
+    ----------
+    file: the instance or scenario.
+    specs: the ceilings.
+    loads: for ceilings that depend on the load.
+    save_to: folder for their certificates, None to save none.
     """
     from flitlab.fluid import ceilings
 
     try:
-        given = _scenario(file)
-        program = given if isinstance(given, Scenario) else None
-        instance = given if program is None else program.instance
+        work = _scenario(file)
+        program = work if isinstance(work, Scenario) else None
+        instance = work if program is None else program.instance
         keep = save_to is not None
-        found = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
+        rows = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
         if save_to is None:
-            return Outcome(found)
+            return Outcome(rows)
         from flitlab.sim.experiment.certificates import save
 
-        save(save_to, instance, found)
-        return Outcome([replace(row, flow=None) for row in found])
+        save(save_to, instance, rows)
+        return Outcome([replace(row, flow=None) for row in rows])
     except BaseException as error:
         return failure(error)

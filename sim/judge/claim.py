@@ -20,11 +20,11 @@ from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.check import validated
+from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Mistake, show
-from flitlab.sim.config.load import Node, Place, load_file, read_text
+from flitlab.sim.config.errors import ConfigError, Diagnostic, show
+from flitlab.sim.config.load import KeyPath, Node, load_file, read_text
 from flitlab.sim.config.overrides import apply_set, put
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
@@ -181,27 +181,27 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     ConfigError
         All errors, one line each.
     """
-    errors: list[Mistake] = []
+    errors: list[Diagnostic] = []
     root = load_file(file, errors)
     for change in sets:
         root = apply_set(root, change, errors)
     root = _plain(root, errors)
     if errors:  # do not report consequences of these errors
         raise ConfigError(errors)
-    page, base = Page(root, errors), Path(file).resolve().parent
+    page, base = ConfigDocument(root, errors), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base, trust_plugins)
     draft = Draft(_configuration(root, page, config), "ceilings", base, errors)
     for key in ("topology", "traffic"):
-        if not draft.given(key):
-            page.refuse(key, "is missing")
+        if not draft.has_value(key):
+            page.reject(key, "is missing")
     built = None if errors else Builder().build(draft)
     if built is None or config is None or built.instance is None:
         raise ConfigError(errors)
     instance, source = built.instance, draft.source
     assert source is not None
     if instance.traffic.background is not None:
-        page.refuse("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
+        page.reject("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
     flits = _mean_flits(source.packet_flits)
     reader = _Reader(page, config, base, instance, flits, draft)
     points = list(reader.points())
@@ -221,13 +221,13 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     )  # fmt: skip
 
 
-def _plain(root: Node, errors: list[Mistake]) -> Node:
+def _plain(root: Node, errors: list[Diagnostic]) -> Node:
     """The claim with plain numbers, except ``reported``, which has units of its own."""
     plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), errors)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
-def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
+def _configuration(root: Node, page: ConfigDocument, config: ClaimConfig | None) -> Node:
     """The part of a claim that is a configuration, in its long form."""
     keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
     parts = root.with_value({key: node for key, node in root.value.items() if key in keys})
@@ -240,7 +240,7 @@ def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
     if vcs is None or config is None or (switching is not None and not switching.is_map):
         return parts
     if parts.get("switching", "vcs") is not None:
-        page.refuse("vcs", "is given in switching, too")
+        page.reject("vcs", "is given in switching, too")
         return parts
     return put(parts, ("switching", "vcs"), vcs)
 
@@ -261,7 +261,7 @@ class _Reader:
     """Converts entries of a claim to quantities, and reports their errors."""
 
     def __init__(
-        self, page: Page, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
+        self, page: ConfigDocument, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
     ) -> None:
         self.page, self.config, self.base, self.instance, self.draft = page, config, base, instance, draft
         self.capacity: Ceiling | None = None
@@ -282,12 +282,12 @@ class _Reader:
     def points(self) -> Iterator[ClaimPoint]:
         """The points of all entries, in order."""
         for i, entry in enumerate(self.config.reported):
-            key: Place = ("reported", i)
+            key: KeyPath = ("reported", i)
             for where, texts in self._rows(entry, key):
                 if (point := self._point(entry, key, where, texts)) is not None:
                     yield point
 
-    def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
+    def _rows(self, entry: ReportedConfig, place: KeyPath) -> list[tuple[str, dict[str, str]]]:
         """Position of each row, and the texts of its quantities."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
         if not entry.is_file:
@@ -298,39 +298,39 @@ class _Reader:
         name = getattr(entry, kind)
         key, path = (*place, kind), self.base / name
         if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # pathlib raises for too long names
-            self.page.refuse(key, "is no regular file: it may never end")
+            self.page.reject(key, "is no regular file: it may never end")
             return []
         try:
             rows, skipped = (
                 (NATIVE[kind](path), 0) if entry.native else read_csv_rows(path, self._columns(place, named))
             )
         except OutputError as error:
-            self.page.refuse(key, str(error))
+            self.page.reject(key, str(error))
             return []
         except ConfigError as error:
-            self.page.refuse(key, error.mistakes[0].problem)
+            self.page.reject(key, error.errors[0].problem)
             return []
         if skipped:
             verb = "row reports" if skipped == 1 else "rows report"
             self.skipped.append(f"{skipped} {verb} nothing in these columns of {name}: {', '.join(named.values())}.")
         return [(f"{name}:{line}", texts) for line, texts in rows]
 
-    def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
+    def _columns(self, place: KeyPath, named: Mapping[str, Any]) -> dict[str, str]:
         """Quantity -> name of its column."""
         for what, value in named.items():
             if not isinstance(value, str):
-                self.page.refuse((*place, what), "must be the name of a column of the CSV file")
+                self.page.reject((*place, what), "must be the name of a column of the CSV file")
         return {what: str(value) for what, value in named.items()}
 
-    def _text(self, place: Place, what: str, value: Any) -> str | None:
+    def _text(self, place: KeyPath, what: str, value: Any) -> str | None:
         """A number as it is written; None after an error."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            self.page.refuse((*place, what), "must be a number")
+            self.page.reject((*place, what), "must be a number")
             return None
         return str(value) if isinstance(value, str) else repr(value)
 
-    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> ClaimPoint | None:
-        before = len(self.page.mistakes)
+    def _point(self, entry: ReportedConfig, place: KeyPath, where: str, texts: dict[str, str]) -> ClaimPoint | None:
+        before = len(self.page.errors)
         units = self._units(entry, place, texts)
         quantities: dict[str, Quantity] = {}
         for what, text in texts.items():
@@ -345,21 +345,21 @@ class _Reader:
                 self._reject_unit(place, problem)
             except ValueError as problem:
                 source = f"{where}: {text!r} " if entry.is_file else ""
-                self.page.refuse(key, f"{source}{problem}")
+                self.page.reject(key, f"{source}{problem}")
         if "throughput" in quantities and "load" not in quantities and math.isinf(self.instance.topology.host_capacity):
             why = "needs a load where host channels are infinite: report the load, too"
-            self.page.refuse((*place, "throughput"), why)
-        if len(self.page.mistakes) > before:
+            self.page.reject((*place, "throughput"), why)
+        if len(self.page.errors) > before:
             return None
         return ClaimPoint(
             int(place[1]), where, quantities.get("load"), quantities.get("throughput"), quantities.get("latency")
         )
 
-    def _reject_unit(self, place: Place, error: UnitError) -> None:
+    def _reject_unit(self, place: KeyPath, error: UnitError) -> None:
         """Report an invalid unit at its own key."""
-        self.page.refuse((*place, "unit"), str(error), error.choices)
+        self.page.reject((*place, "unit"), str(error), error.choices)
 
-    def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
+    def _units(self, entry: ReportedConfig, place: KeyPath, texts: Mapping[str, str]) -> dict[str, str] | None:
         """The unit of each quantity; None after an error."""
         usual = {what: TIME if what == "latency" else RATE for what in texts} | UNITS.get(entry.native or "", {})
         if entry.unit is None:
@@ -367,17 +367,17 @@ class _Reader:
         if isinstance(entry.unit, dict):
             for what, unit in entry.unit.items():
                 if what not in texts:
-                    self.page.refuse((*place, "unit", what), "is not reported here", tuple(texts))
+                    self.page.reject((*place, "unit", what), "is not reported here", tuple(texts))
                     return None
                 if is_time(unit) != (what == "latency"):
-                    self.page.refuse((*place, "unit", what), f"is no unit of a {what}")
+                    self.page.reject((*place, "unit", what), f"is no unit of a {what}")
                     return None
             return usual | entry.unit
         is_of_time = is_time(entry.unit)
         fitting = [what for what in texts if (what == "latency") == is_of_time]
         if not fitting:
             kind = "a time" if is_of_time else "a rate"
-            self.page.refuse((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
+            self.page.reject((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
             return None
         return usual | dict.fromkeys(fitting, entry.unit)
 
@@ -395,7 +395,7 @@ class _Reader:
             try:
                 tick = self.scale.time(section.unit)
             except UnitError as error:
-                self.page.refuse("delays.unit", str(error), error.choices)
+                self.page.reject("delays.unit", str(error), error.choices)
                 return None
             return Delays(section.hop * tick, section.ends * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
@@ -406,7 +406,7 @@ class _Reader:
             source = "switching of the claim" if stated else ""
             return Delays(each + ticks["link"], ends, source)
         if needed:
-            self.page.refuse("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
+            self.page.reject("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
         return None
 
 

@@ -148,7 +148,7 @@ ceilings: [bounds]
     found = read_study(tmp_path / "study.yaml")
     assert [case.topology.notes["capacity_missing"] for case in found.cases] == [1, "all", "all"]
     (warning,) = (line for line in found.warnings if "capacity_from = Speedone" in line)
-    assert "warning: is at no edge of a file" in warning
+    assert "warning: is an attribute of no edge in the file" in warning
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,7 @@ def test_a_folder_of_graphs_is_a_sweep(tmp_path):
     (tmp_path / "b.yaml").write_text(
         "cases:\n- {label: a, topology: {kind: file, path: {glob: '*.gml'}}}\nexperiment: metrics\n"
     )
-    with pytest.raises(
-        ConfigError, match=r"b.yaml:2: cases\[0\].topology.path.glob = \*.gml: no file in .* has such a name"
-    ):
+    with pytest.raises(ConfigError, match=r"b.yaml:2: cases\[0\].topology.path.glob = \*.gml: matches no file in"):
         read_study(tmp_path / "b.yaml")
 
 

@@ -11,8 +11,8 @@ from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.table import kernels_of
 from flitlab.sim.experiment import runner
-from flitlab.sim.experiment.ahead import IDLE, in_turn, preparations
 from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.compile_order import IDLE_LOAD, ordered_tasks, preparations
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.experiment.progress import Quiet
 from flitlab.sim.experiment.store import Memory
@@ -51,7 +51,7 @@ def runs(tmp_path, monkeypatch):
 def test_the_first_calls_are_one_of_ceilings_and_one_for_each_set_of_kernels(runs):
     bounds, points = runs(CONFIG % "[0.1, 0.2]")
     sets = {kernels_of(point.scenario) for point in points.missing}
-    calls = list(in_turn(bounds, points, Quiet(), True))
+    calls = list(ordered_tasks(bounds, points, Quiet(), True))
     assert len(sets) == 3 and len({kernels_of(point.scenario) for point in points.missing[:3]}) == 3
     assert [task.call for task in calls[:5]] == [solve_ceilings, *[solve_point] * 3, solve_ceilings]
     assert [task.name for task in calls if task.call is solve_point][:3] == [
@@ -62,10 +62,10 @@ def test_the_first_calls_are_one_of_ceilings_and_one_for_each_set_of_kernels(run
 
 def test_where_loads_follow_from_ceilings_a_tick_of_the_smallest_network_compiles(runs):
     bounds, points = runs(CONFIG % SEARCH)
-    calls = list(islice(in_turn(bounds, points, Quiet(), True), 5))
+    calls = list(islice(ordered_tasks(bounds, points, Quiet(), True), 5))
     assert [task.call for task in calls] == [solve_ceilings, *[solve_point] * 3, solve_ceilings]
-    assert all(task.name.startswith("n=8") and task.arguments[2] == IDLE for task in calls[1:4])
-    unprepared = islice(in_turn(bounds, points, Quiet(), False), len(bounds.jobs))
+    assert all(task.name.startswith("n=8") and task.arguments[2] == IDLE_LOAD for task in calls[1:4])
+    unprepared = islice(ordered_tasks(bounds, points, Quiet(), False), len(bounds.jobs))
     assert {task.call for task in unprepared} == {solve_ceilings}
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_compiled_beforehand_twice_or_where_a_point_needs_it(runs):
 
 def test_what_a_point_has_compiled_is_not_prepared_again(runs):
     one = CONFIG[: CONFIG.index("routing:")] + "routing: {kind: minimal}\n" + CONFIG[CONFIG.index("switching:") :]
-    sweep = [task for task in in_turn(*runs(one % "[0.1]"), Quiet(), True) if task.call is solve_point]
+    sweep = [task for task in ordered_tasks(*runs(one % "[0.1]"), Quiet(), True) if task.call is solve_point]
     assert len(list(preparations(*runs(one % SEARCH)))) == 1
     sweep[0].done(sweep[0].call(*sweep[0].arguments))
     assert list(preparations(*runs(one % SEARCH))) == []

@@ -127,7 +127,7 @@ def test_matrices_that_are_no_demand(name):
     demand, problem = DEMANDS[name]
     with pytest.raises(ConfigError, match=problem) as caught:
         ceiling(TOPOLOGY, demand)
-    assert caught.value.mistakes[0].key.startswith("traffic")
+    assert caught.value.errors[0].key.startswith("traffic")
 
 
 CYCLE, LIST = {}, []

@@ -56,7 +56,7 @@ def mistakes(text: str, *sets: str) -> list[str]:
     """The lines that a configuration is refused with."""
     with pytest.raises(ConfigError) as caught:
         read("c.yaml", list(sets), text=text)
-    return [str(mistake) for mistake in caught.value.mistakes]
+    return [str(mistake) for mistake in caught.value.errors]
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_a_run_is_told_from_the_load_of_the_hotspot(tmp_path, capsys):
     assert main(["ceilings", str(file)]) == 0
     assert "host 1 binds, not the network" in " ".join(capsys.readouterr().out.split())
     assert main(["ceilings", str(file), "--save", str(tmp_path / "saved")]) == 2
-    assert "no certificates are saved" in capsys.readouterr().err and not (tmp_path / "saved").exists()
+    assert "cannot be saved" in capsys.readouterr().err and not (tmp_path / "saved").exists()
 
 
 WRONG = {
@@ -197,7 +197,7 @@ WRONG = {
 def test_a_wrong_background_is_refused_by_its_key(background):
     with pytest.raises(ConfigError) as error:
         read("hot.yaml", text=CONFIG.replace("{kind: uniform, load: 0.2}", background))
-    assert [mistake.key for mistake in error.value.mistakes] == [f"traffic.{WRONG[background]}"]
+    assert [mistake.key for mistake in error.value.errors] == [f"traffic.{WRONG[background]}"]
 
 
 def test_a_background_beyond_the_host_channels_is_refused():

@@ -12,7 +12,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.experiment.budget import Level, Part, part
+from flitlab.sim.experiment.budget import Level, Loss, loss
 from flitlab.sim.experiment.task import measure_of
 from flitlab.sim.measure.measure import how, measure
 from flitlab.sim.report.folder.budget import Ladder, ladders, may_be_none, sentence, warning
@@ -48,7 +48,7 @@ def exact(rung, value):
 
 def test_a_part_is_taken_seed_by_seed():
     """What two switches have in common, the luck of a seed, is not in their difference."""
-    found = part(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
+    found = loss(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
     assert found.value == pytest.approx(0.07 / 3)
     error = math.sqrt(((0.02 - 0.07 / 3) ** 2 * 2 + (0.03 - 0.07 / 3) ** 2) / 2) / math.sqrt(3)
     assert found.high - found.value == pytest.approx(4.302653 * error + 0.01, rel=1e-6)  # a step of either end
@@ -56,22 +56,22 @@ def test_a_part_is_taken_seed_by_seed():
 
 
 def test_parts_between_certified_rungs_go_by_their_ends():
-    found = part(Level("mcf", "certified", 0.50, 0.51), Level("mcf_paths", "certified", 0.49, 0.505))
+    found = loss(Level("mcf", "certified", 0.50, 0.51), Level("mcf_paths", "certified", 0.49, 0.505))
     assert (found.low, found.high) == pytest.approx((0.50 - 0.505, 0.51 - 0.49))
 
 
 def test_one_seed_is_known_within_the_bisection():
-    found = part(exact("split", 0.4), Level("ideal", "measured", 0.375, 0.385, seeds={1: 0.38}, step=0.005))
+    found = loss(exact("split", 0.4), Level("ideal", "measured", 0.375, 0.385, seeds={1: 0.38}, step=0.005))
     assert (found.low, found.value, found.high) == pytest.approx((0.015, 0.02, 0.025))
 
 
 def test_equal_switches_differ_by_nothing_at_all():
     one, two = level("roomy", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
-    assert (part(one, two).low, part(one, two).value, part(one, two).high) == (0, 0, 0)
+    assert (loss(one, two).low, loss(one, two).value, loss(one, two).high) == (0, 0, 0)
 
 
 def test_a_gain_stays_negative():
-    found = part(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
+    found = loss(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
     assert found.value == pytest.approx(-0.05) and found.high < 0
 
 
@@ -81,7 +81,7 @@ def test_a_gain_stays_negative():
      ("roomy", "switch", "crossbar"), ("mcf", "switch", "paths+weights+window+blocking+room+crossbar")],
 )  # fmt: skip
 def test_a_part_bears_the_names_of_all_that_lies_between(above, below, name):
-    assert Part(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
+    assert Loss(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
 
 
 # ---- what it says
@@ -128,7 +128,7 @@ def test_without_figure_there_is_no_budget(study):
 
 def test_a_budget_alone_needs_no_loads(study, tmp_path):
     asked = study(sets=["loads=null"])
-    assert [list(one.rungs) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
+    assert [list(one.levels) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
     assert [spec.kind for spec in asked.cases[0].ceilings] == ["bounds", "mcf", "mcf_paths", "split"]
     alone = read(tmp_path / "c.yaml", experiment=BUDGET)
     assert (alone.name, alone.cases[0].loads, alone.outputs.figures) == ("b-budget", [], ["budget"])
@@ -136,10 +136,10 @@ def test_a_budget_alone_needs_no_loads(study, tmp_path):
 
 def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
     [budget] = study().budgets
-    endless, roomy = (budget.rungs[name].case.scenario.switching for name in ("endless", "roomy"))
+    endless, roomy = (budget.levels[name].case.scenario.switching for name in ("endless", "roomy"))
     assert endless.buffer_flits == 100 + 9 * 400 + 4 and roomy.buffer_flits == 8
     assert not endless.shared_input and not roomy.shared_input
-    assert "all of what a channel can carry" in budget.rungs["endless"].note
+    assert "all of what a channel can carry" in budget.levels["endless"].note
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_was_resolved_measures_the_same(study, tmp_path, sets):
 
     first = study(sets=sets)
     again = study(yaml.safe_dump(first.resolved()))
-    for one, other in zip(first.every, again.every, strict=True):
+    for one, other in zip(first.all_cases, again.all_cases, strict=True):
         assert one.scenario.content_hash == other.scenario.content_hash
         assert measure_of(one.measure, one.scenario) == measure_of(other.measure, other.scenario)
 
@@ -169,13 +169,13 @@ def test_probes_are_long_where_nothing_is_said(study):
 
 def test_buffers_that_would_take_too_much_memory_are_left_out(study):
     [budget] = study(sets=["measure.ticks=100000000", "switching.vcs=64"]).budgets
-    assert budget.rungs["endless"].case is None and "too much memory" in budget.rungs["endless"].note
+    assert budget.levels["endless"].case is None and "too much memory" in budget.levels["endless"].note
 
 
 def test_packets_that_are_deflected_have_no_switch_to_compare_with(study):
     [budget] = study(sets=["routing.kind=deflection"]).budgets
-    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == ["switch"]
-    assert "follow no routes" in budget.rungs["ideal"].note
+    assert [name for name, rung in budget.levels.items() if rung.case is not None] == ["switch"]
+    assert "follow no routes" in budget.levels["ideal"].note
 
 
 def test_a_change_that_cannot_be_made_says_why(study):
@@ -184,7 +184,7 @@ def test_a_change_that_cannot_be_made_says_why(study):
     ).budgets
     assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
     assert all(rung.case is None for rung in budget.changes.values())
-    assert "takes nothing" in budget.rungs["roomy"].note
+    assert "takes nothing" in budget.levels["roomy"].note
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_change_that_cannot_be_made_says_why(study):
 )
 def test_rungs_of_other_switches_and_routings(study, sets, rungs):
     [budget] = study(sets=[*sets, "budget.sensitivities=[]"]).budgets
-    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == rungs
-    assert all(rung.note for rung in budget.rungs.values() if rung.case is None)
+    assert [name for name, rung in budget.levels.items() if rung.case is not None] == rungs
+    assert all(rung.note for rung in budget.levels.values() if rung.case is None)
 
 
 def test_a_change_can_be_run_by_itself(study):
@@ -345,7 +345,7 @@ def test_larger_buffers_than_without_limit_change_nothing(study):
     [budget] = study(sets=["budget.sensitivities=[]"]).budgets
 
     def row(name, factor=1):
-        case = budget.rungs[name].case
+        case = budget.levels[name].case
         switching = replace(case.scenario.switching, buffer_flits=factor * case.scenario.switching.buffer_flits)
         scenario = replace(case.scenario, switching=switching)
         found = measure("compiled", scenario, 1.0, 1, how(scenario, measure_of(case.measure, scenario))).row

@@ -171,7 +171,7 @@ ceilings: [mcf, cuts]
         f"n={n}, kind={kind}" for kind in ("all_to_all", "permutation") for n in (16, 12, 8)
     ]
     assert [task.name for task in tasks][:6] == solved
-    assert sorted(task.place for task in tasks) == list(range(12))
+    assert sorted(task.task_index for task in tasks) == list(range(12))
 
 
 def threads_now(*_):
@@ -222,7 +222,7 @@ def test_throughput_under_failures(tmp_path):
 def test_mistakes(config, more, line):
     with pytest.raises(ConfigError) as caught:
         read(config(more=more))
-    assert any(line in str(mistake) for mistake in caught.value.mistakes)
+    assert any(line in str(mistake) for mistake in caught.value.errors)
 
 
 def test_every_ceiling_is_described():
@@ -242,7 +242,7 @@ def test_of_two_methods_the_first_is_in_the_table(config, tmp_path):
 
 
 def test_total_needs_loads(config):
-    with pytest.raises(ConfigError, match="total is drawn over loads, and there are none"):
+    with pytest.raises(ConfigError, match="total depends on the load; loads is missing"):
         read(config(CONFIG.replace("loads: [0.4, 9.0]\n", "")))
 
 
@@ -268,7 +268,7 @@ def test_saved_certificates_are_verified_and_false_ones_are_not(config, tmp_path
     first, second = (saved / row["file"] for row in rows if row["ceiling"] == "mcf")
     second.write_bytes(first.read_bytes())
     assert main(["ceilings", "--verify", str(saved)]) == 3
-    assert "is not the file that the index names: its SHA-256 is another" in capsys.readouterr().out
+    assert "is not the file of the index: its SHA-256 differs" in capsys.readouterr().out
     assert main(["ceilings", "--verify", str(tmp_path)]) == 2
     assert "holds no saved certificates" in capsys.readouterr().err
 

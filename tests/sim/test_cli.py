@@ -266,7 +266,7 @@ def test_the_bare_name_of_a_topology_gives_a_line_that_works(kind, capsys):
     assert main(["topology", kind]) == 2
     out, err = capsys.readouterr()
     said, _, line = err.strip().partition("simrun topology '")
-    assert said == f"simrun topology: {kind}: no such file; of this kind: " and not out
+    assert said == f"simrun topology: {kind}: no such file; did you mean the kind: " and not out
     mistakes = []
     spec = parse_spec(line[:-1], mistakes)
     assert spec.get("topology", "kind").value == kind
@@ -277,7 +277,7 @@ def test_what_is_no_topology_at_all(config, capsys):
     assert main(["topology", "tors"]) == 2
     assert "simrun topology 'kind=torus,dims=[4, 4, 4]'" in capsys.readouterr().err
     assert main(["topology", "jelly"]) == 2
-    assert "no such file, and no kind of topology" in capsys.readouterr().err
+    assert "no such file or kind of topology" in capsys.readouterr().err
     assert main(["topology", "torus.yaml"]) == 2
     assert capsys.readouterr().err == "torus.yaml: No such file or directory\n"
 
@@ -351,7 +351,7 @@ def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     if how == signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
     else:
-        assert process.returncode == 128 + how and "the same command goes on" in err and "Traceback" not in err
+        assert process.returncode == 128 + how and "the same command resumes" in err and "Traceback" not in err
         assert len(results("run")) == done
     assert main(["tiny.yaml", "--out", "run", "--jobs", "1"]) == 0
     assert main(["tiny.yaml", "--out", "undisturbed", "--jobs", "1"]) == 0

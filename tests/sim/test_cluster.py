@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.cluster import ClusterError, _slurm, connected, is_open
+from flitlab.sim.experiment.cluster import ClusterError, _slurm, connected, is_unprotected
 from flitlab.sim.measure import measure as door
 from tests.sim.test_cli import ROOT, SLOW
 from tests.sim.test_shards import CONFIG, tables
@@ -81,7 +81,7 @@ def test_what_is_no_cluster(config, where, problem, capsys):
     ],
 )  # fmt: skip
 def test_addresses_that_others_may_reach(address):
-    assert is_open(address)
+    assert is_unprotected(address)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_addresses_that_others_may_reach(address):
     ],
 )  # fmt: skip
 def test_addresses_that_they_do_not(address):
-    assert not is_open(address)
+    assert not is_unprotected(address)
 
 
 @pytest.mark.parametrize(("address", "said"), [("tcp://192.0.2.1:8786", 2), ("tcp://127.0.0.1:8786", 1)])
 def test_an_open_address_is_warned_of_before_anything_is_sent(config, monkeypatch, address, said, capsys):
     async def refuse(*_, **__):
-        assert ("whoever reaches the port" in capsys.readouterr().err) == (said == 2)
+        assert ("anyone who can reach the port" in capsys.readouterr().err) == (said == 2)
         raise OSError("refused")
 
     monkeypatch.setattr("distributed.comm.core.connect", refuse)
@@ -139,7 +139,7 @@ def test_jobs_speak_tls_where_that_can_be_had(monkeypatch, there, given, wanted,
     err = capsys.readouterr().err
     assert asked["jobs"] == 3 and asked.get("security", False) == (wanted and there)
     assert ("shared_temp_directory" in asked) == (wanted and there)
-    assert ("no TLS" in err and "whoever reaches the port" in err) == (not (wanted and there))
+    assert ("no TLS" in err and "anyone who can reach the port" in err) == (not (wanted and there))
 
 
 def test_dask_is_not_installed(config, monkeypatch):

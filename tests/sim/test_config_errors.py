@@ -26,7 +26,7 @@ def mistakes(tmp_path, monkeypatch):
         (tmp_path / "c.yaml").write_text(text)
         with pytest.raises(ConfigError) as caught:
             read("c.yaml", sets)
-        return [str(mistake) for mistake in caught.value.mistakes]
+        return [str(mistake) for mistake in caught.value.errors]
 
     return lines
 
@@ -289,7 +289,7 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
     )
     with pytest.raises(ConfigError) as caught:
         read(path)
-    assert str(caught.value.mistakes[0]).endswith(
+    assert str(caught.value.errors[0]).endswith(
         "lost.yaml:6: published[0].scenario: does not name one scenario; choices: n=16, n=32"
     )
 
@@ -337,9 +337,9 @@ def test_what_would_never_end_or_mean_nothing(mistakes, text, expected):
         (GOOD + "²: 3\n", "c.yaml:5: ² = 3: unknown key; choices: "),
         (GOOD + "'.': 3\n", "c.yaml:5: . = 3: unknown key; choices: "),
         (GOOD + "'': 3\n", "c.yaml:5: a key has no name"),
-        (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is no text"),
-        (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is no text"),
-        (GOOD + 'name: "a\\0b"\n', r"c.yaml:5: name: holds '\x00', which is no text"),
+        (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is not text"),
+        (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is not text"),
+        (GOOD + 'name: "a\\0b"\n', r"c.yaml:5: name: holds '\x00', which is not text"),
     ],
 )
 def test_keys_and_texts_that_nobody_would_choose(mistakes, text, start):
@@ -367,7 +367,7 @@ def test_quick_keys_that_lead_nowhere(tmp_path):
     path.write_text(GOOD + f"quick: {{'..': 3, '{'.'.join('a' * 101)}': 3}}\n")
     with pytest.raises(ConfigError) as caught:
         read(path, quick=True)
-    first, second = map(str, caught.value.mistakes)
+    first, second = map(str, caught.value.errors)
     assert first.endswith("quick...: names no key; must have the form key.path")
     assert second.endswith("is nested too deeply, in more than 100 mappings and lists")
 

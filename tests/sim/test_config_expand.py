@@ -84,7 +84,7 @@ def test_another_kind_replaces_the_mapping_but_for_what_belongs_to_no_kind():
             "topology:\n  n: {sweep: []}",
             "f:2: topology.n.sweep = []: must be a list of values, {from, to, step} or {from, to, per_decade}",
         ),
-        ("topology: {n: {sweep: [1], to: 2}}", "f:1: topology.n.to: a sweep stands alone in its mapping"),
+        ("topology: {n: {sweep: [1], to: 2}}", "f:1: topology.n.to: is not allowed beside sweep"),
         ("topology: {n: {sweep: [1, 1]}}", "f:1: topology.n.sweep = 1: is listed twice"),
         ("cases: 3", "f:1: cases = 3: must be a list of mappings"),
         ("cases: [{label: a}, {label: a}]", "f:1: cases[1].label = a: is the label of an earlier case"),

@@ -29,7 +29,7 @@ def mistakes(text, *sets):
     Path("c.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
         read("c.yaml", sets)
-    return [str(mistake) for mistake in caught.value.mistakes]
+    return [str(mistake) for mistake in caught.value.errors]
 
 
 def modes(text, *sets):

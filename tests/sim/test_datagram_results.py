@@ -21,7 +21,7 @@ from flitlab.models.transport.flows import long_lived
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.flows import beside_mcf
+from flitlab.sim.experiment.flows import mcf_columns
 from flitlab.sim.report.figures.draw import figure_of
 from flitlab.sim.report.figures.flows import points_of
 from flitlab.sim.report.folder.run import Run
@@ -181,7 +181,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
         for part in ("", 0)
     ]
     row = {"host_throughput": sum(got) / 6}
-    found = beside_mcf(case, {"row": row, "detail": {"flows": flows}}, {"mcf": 0.5, "mcf.upper": 5 / 9})
+    found = mcf_columns(case, {"row": row, "detail": {"flows": flows}}, {"mcf": 0.5, "mcf.upper": 5 / 9})
     assert found["efficiency"] == pytest.approx(1 / 9 / 2 / demand[0] / (5 / 9)) and found["efficiency"] < 1
     assert found["host_throughput_mcf"] == pytest.approx(5 / 9) and row["host_throughput"] > 1.3 * 5 / 9
     rows = [{"scenario": "x", **{name: str(value) for name, value in (row | found).items()}}]
@@ -190,7 +190,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     rows[0]["mmf_drawn"] = "0.8"
     text = sentence(Run(rows, [], [], {}), [])
     assert f"max-min fair rates over the same paths: this scenario reaches {sum(got) / 6 / 0.8:.2f}." in text
-    assert beside_mcf(case, {"row": row}, {}) == {}
+    assert mcf_columns(case, {"row": row}, {}) == {}
 
 
 @pytest.mark.long

@@ -137,10 +137,10 @@ def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
         assert export(routing=routing)[0] == 2
         assert text in capsys.readouterr().err
     assert export(routing={"sweep": [{"kind": "minimal"}, {"kind": "optimal"}]})[0] == 2
-    assert "say --scenario LABEL" in capsys.readouterr().err
+    assert "choose one by --scenario LABEL" in capsys.readouterr().err
     (tmp_path / "out" / "routing.json").unlink()
     assert export()[0] == 2
-    assert "not ours" in capsys.readouterr().err
+    assert "not a folder of this command" in capsys.readouterr().err
 
 
 def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, capsys):

@@ -28,7 +28,7 @@ def errors(base, path, value):
     try:
         read("c.yaml", text=mutant(base, path, value))
     except ConfigError as error:
-        return [str(one) for one in error.mistakes]
+        return [str(one) for one in error.errors]
     return None
 
 

@@ -136,7 +136,7 @@ def test_one_job_is_the_program_itself(tmp_path):
     (listed,) = read("c.yaml", text=BASE + jobs).cases
     (single,) = read("c.yaml", text=BASE + "application: {kind: all_reduce, size_bytes: 4096}\n").cases
     assert listed.scenario.content_hash == single.scenario.content_hash
-    assert listed.jobs[0].alone.scenario.content_hash == single.scenario.content_hash
+    assert listed.jobs[0].isolated.scenario.content_hash == single.scenario.content_hash
     assert listed.jobs[0].job.name == "all_reduce"
 
 
@@ -163,7 +163,7 @@ def test_the_best_algorithm_is_that_of_the_job_alone():
     (single,) = read("c.yaml", text=BASE + f"application: {{{own}, algorithm: best}}\n").cases
     (usual,) = read("c.yaml", text=BASE + f"application: {{{own}}}\n").cases
     algorithms = [{step.algorithm for step in case.workload.program.steps} for case in (single, usual)]
-    assert listed.jobs[0].alone.workload.program.content_hash == single.workload.program.content_hash
+    assert listed.jobs[0].isolated.workload.program.content_hash == single.workload.program.content_hash
     assert algorithms[0] <= {step.algorithm for step in listed.workload.program.steps}
     assert algorithms[0] != algorithms[1]
 
@@ -173,7 +173,7 @@ def test_sweeps_in_a_list(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(BASE + jobs)
     study = read(tmp_path / "c.yaml")
     assert [case.label for case in study.cases] == ["ranks=2", "ranks=4"]
-    assert len(study.every) == 2 + 4
+    assert len(study.all_cases) == 2 + 4
     assert main(["check", str(tmp_path / "c.yaml")]) == 0
     assert "job          b: barrier, linear, from 0 µs" in capsys.readouterr().out
 
@@ -210,7 +210,7 @@ A = "{name: a, kind: barrier, ranks: 2}"
 def test_refused(jobs, expected):
     with pytest.raises(ConfigError) as caught:
         read("c.yaml", text=BASE + f"application: {jobs}\n")
-    found = [str(mistake) for mistake in caught.value.mistakes]
+    found = [str(mistake) for mistake in caught.value.errors]
     assert len(found) == 1 and expected in found[0], found
 
 

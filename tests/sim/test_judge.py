@@ -529,7 +529,7 @@ def test_a_folder_of_others_is_left_alone(tmp_path, capsys):
     (tmp_path / "o" / "thesis.tex").write_text("")
     (tmp_path / "c.yaml").write_text(RING + "reported: [{load: 0.2}]\n")
     assert main(["judge", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "o")]) == 2
-    assert "not ours" in capsys.readouterr().err
+    assert "not a folder of this command" in capsys.readouterr().err
 
 
 ASK = "reported: [{load: 0.1}]\n"

@@ -156,7 +156,7 @@ def test_unknown_names_are_refused_at_their_line(folder, place, value, said):
         value = {key: value}
     with pytest.raises(ConfigError) as error:
         read(written(folder, {section: {**kinds[section], **value} if keys else value}))
-    (mistake,) = error.value.mistakes
+    (mistake,) = error.value.errors
     assert re.match(r".*c.yaml:\d+: ", str(mistake)) and f" {place}" in str(mistake) and said in str(mistake)
 
 

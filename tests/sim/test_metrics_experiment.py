@@ -7,7 +7,7 @@ import json
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config import parts
+from flitlab.sim.config import components
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.runner import run
 
@@ -91,7 +91,7 @@ def test_one_topology_that_cannot_be_measured_leaves_the_others(config, tmp_path
 
 
 def test_topologies_are_forgotten_and_built_again(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "ROOM", 30)
+    monkeypatch.setattr(components, "MAX_CACHED_CHANNELS", 30)
     study = read(config())
     first = study.cases[0].topology
     assert study.cases[2].topology.switches == 12

@@ -13,11 +13,11 @@ import pytest
 
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.size import machine_bytes
+from flitlab.sim.config.limits import machine_bytes
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment import pool as pool_module
 from flitlab.sim.experiment import store as store_module
-from flitlab.sim.experiment.pool import DIED, InProcess, Lasting, Processes, Task, run_all
+from flitlab.sim.experiment.pool import DIED, InProcess, Processes, SharedProcesses, Task, run_all
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome
 from tests import long_after
@@ -89,7 +89,7 @@ def test_calls_survive_the_death_of_a_process(tmp_path):
 def test_processes_that_last_serve_one_run_after_another(monkeypatch):
     opened = []
     monkeypatch.setattr(pool_module, "open_pool", lambda jobs: opened.append(jobs) or InProcess())
-    lasting, found = Lasting(2), []
+    lasting, found = SharedProcesses(2), []
 
     def serve(call):
         run_all(lasting, [Task(call, (3,), found.append)])
@@ -106,7 +106,7 @@ def test_processes_that_last_serve_one_run_after_another(monkeypatch):
 
 @pytest.mark.long
 def test_calls_survive_the_death_of_a_process_that_lasts(tmp_path):
-    found, lasting = [], Lasting(2)
+    found, lasting = [], SharedProcesses(2)
     for calls in ([works, ends_once, works], [works]):
         run_all(lasting, [Task(call, (tmp_path / "once",), found.append) for call in calls])
     lasting.end()
@@ -151,7 +151,7 @@ def test_a_full_disk(config, whole, monkeypatch, capsys, when):
         patch.setattr(store_module.os, "fsync", fsync)
         assert run(config) == 1
     err = capsys.readouterr().err
-    assert "No space left on device" in err and "the same command goes on from there" in err
+    assert "No space left on device" in err and "the same command resumes" in err
     assert not list(Path("run").rglob("*.part")) and not list(Path("run").glob(".*"))
     assert run(config) == 0
     assert tables("run") == whole
@@ -312,19 +312,19 @@ HUGE = [
 
 @pytest.mark.parametrize(("change", "problem"), HUGE)
 def test_what_fits_no_machine_is_refused_before_it_is_made(config, monkeypatch, change, problem):
-    monkeypatch.setattr("flitlab.sim.config.size.machine_bytes", lambda: 16 * 10**9)
+    monkeypatch.setattr("flitlab.sim.config.limits.machine_bytes", lambda: 16 * 10**9)
     with pytest.raises(ConfigError) as caught:
         read(config, [change])
-    assert any(problem in str(mistake) for mistake in caught.value.mistakes)
+    assert any(problem in str(mistake) for mistake in caught.value.errors)
 
 
 def test_an_estimate_says_how_much_and_of_what(config, monkeypatch):
     assert machine_bytes() > 10**8
-    monkeypatch.setattr("flitlab.sim.config.size.machine_bytes", lambda: 10**6)
+    monkeypatch.setattr("flitlab.sim.config.limits.machine_bytes", lambda: 10**6)
     with pytest.raises(ConfigError) as caught:
         read(config, ["switching={vcs: 64, buffer_flits: 4096}"])
     assert str(caught.value) == (
-        "--set: switching.buffer_flits = 4096: would take about 117 MB of memory; there are 1 MB"
+        "--set: switching.buffer_flits = 4096: needs about 117 MB of memory; 1 MB are available"
     )
 
 

@@ -154,7 +154,7 @@ switching: {mode: vct, vcs: 7}
 def test_refused(change, expected):
     with pytest.raises(ConfigError) as caught:
         read("c.yaml", [change], text=YAML)
-    found = [str(mistake) for mistake in caught.value.mistakes]
+    found = [str(mistake) for mistake in caught.value.errors]
     assert len(found) == 1 and expected in found[0], found
 
 

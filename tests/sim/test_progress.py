@@ -7,7 +7,7 @@ import time
 
 from rich.console import Console
 
-from flitlab.sim.experiment.progress import MOST_SCENARIOS, Bar, Heartbeat, Quiet, heartbeat, progress
+from flitlab.sim.experiment.progress import MAX_SHOWN_SCENARIOS, Bar, Heartbeat, Quiet, heartbeat, progress
 
 
 class Terminal(io.StringIO):
@@ -27,7 +27,7 @@ def test_quiet_where_nobody_looks(capsys):
 
 
 def test_a_log_has_a_line_each_minute(capsys):
-    with Heartbeat(4, every=0.02) as beats:
+    with Heartbeat(4, all_cases=0.02) as beats:
         time.sleep(0.1)
         beats.advance()
         time.sleep(0.1)
@@ -62,7 +62,7 @@ def test_the_scenarios_that_are_at_work_are_shown():
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
     console.print(bar)
     lines = [line for line in console.file.getvalue().splitlines() if "n=" in line]
-    assert len(lines) == MOST_SCENARIOS and "n=03: saturates between 0.3 and 0.5" in lines[0]
+    assert len(lines) == MAX_SHOWN_SCENARIOS and "n=03: saturates between 0.3 and 0.5" in lines[0]
 
 
 def test_what_is_to_go_does_not_count_compilation():

@@ -157,4 +157,4 @@ def test_mistakes(entry, mistake, tmp_path):
     )
     with pytest.raises(ConfigError) as caught:
         read(tmp_path / "c.yaml")
-    assert f"published[0]{mistake}" in str(caught.value.mistakes[0])
+    assert f"published[0]{mistake}" in str(caught.value.errors[0])

@@ -117,7 +117,7 @@ LAME.add_edge(0, 1, capacity=-1)
         (lambda: ceiling(RING, np.full((8, 8), "a")), "traffic: is a matrix of <U1; demands are real numbers"),
         (lambda: ceiling(RING, "uniform", "mfc"), "mfc: unknown ceiling"),
         (lambda: ceiling(RING, "uniform", "mcf_paths"), "needs|no routing"),
-        (lambda: ceiling(RING, "uniform", "total"), "is drawn over loads, and there are none"),
+        (lambda: ceiling(RING, "uniform", "total"), "depends on the load; loads is missing"),
         (lambda: simulate(RING, "minimal", "uniform", 1.5), "loads.* = 1.5: must be"),
         (lambda: simulate(RING, "minimal", 2 * shift(8, 1), 0.9), "load"),
         (lambda: simulate(RING, "minimal", "uniform", 0.5, seed=3), "seed = 3: unknown key.*did you mean 'seeds'"),

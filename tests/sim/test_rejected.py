@@ -85,7 +85,7 @@ REJECTED = {
         "topology: 5\n", "c.yaml:1: topology = 5: must be a mapping with the key kind; choices: bcube, ",
     ),
     "sweep of whole configurations": (
-        "sweep: [1]\n", "c.yaml:1: sweep: is no key of a whole configuration: sweep one of its keys",
+        "sweep: [1]\n", "c.yaml:1: sweep: a whole configuration cannot be swept: sweep one of its keys",
     ),
     "only optional algorithms": (
         COLLECTIVE.replace("ALGORITHM", "{sweep: [{kind: trees, optional: true}]}"),
@@ -197,7 +197,7 @@ def test_it_is_rejected_with_its_place(tmp_path, monkeypatch, name):
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
         read("c.yaml")
-    assert any(line in str(mistake) for mistake in caught.value.mistakes), str(caught.value)
+    assert any(line in str(mistake) for mistake in caught.value.errors), str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["only optional algorithms", "demands next to nothing"])

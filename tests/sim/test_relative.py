@@ -105,7 +105,7 @@ def test_any_number_of_processes_gives_the_same_bytes(study, tmp_path):
 def test_mistakes(study, text, line):
     with pytest.raises(ConfigError) as caught:
         study(text)
-    assert any(line in str(mistake) for mistake in caught.value.mistakes)
+    assert any(line in str(mistake) for mistake in caught.value.errors)
 
 
 def test_mcf_is_there_though_other_ceilings_are_listed(study):
@@ -127,7 +127,7 @@ def test_other_ceilings_than_the_concurrent_flow_can_be_compared(study, tmp_path
     assert row["relative"] == pytest.approx(sum(ratios) / 3, rel=1e-5)
     fair = run(study(text.replace("mcf_paths", "mmf").replace(", method: exact", "")), tmp_path / "mmf", 1).metrics[0]
     assert fair["theta"] == fair["mmf"] > 0 and fair["relative"] > 0
-    with pytest.raises(ConfigError, match="the ways of a routing"):
+    with pytest.raises(ConfigError, match="the paths of a routing"):
         study(text.replace("routing: {kind: ksp, k: 2}\n", ""))
 
 

@@ -466,7 +466,7 @@ def test_page_of_a_run_that_was_killed_shows_its_points(simulated, tmp_path, cap
 
 def test_report_refuses_what_is_no_run_folder(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
-    assert "no run folder" in capsys.readouterr().err
+    assert "not a run folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("size", "width"), [("column", 3.5), ("double", 7.16)])

@@ -169,7 +169,7 @@ def test_what_is_there_is_not_run_again(rows, capsys):
     first = ran()
     (rows / "abc-f1.yaml").write_text(row(1, 3, 7, ", tolerance: 2"))
     assert reproduce(rows, "abc-f1") == 0
-    assert "1 of 1 rows are in out already" in capsys.readouterr().err and ran() == first
+    assert "1 of 1 rows are already in out" in capsys.readouterr().err and ran() == first
     (rows / "abc-f1.yaml").write_text(row(1, 3, 7, "}\n  - {where: Fig. 1, quantity: diameter, value: 2"))
     assert reproduce(rows, "abc-f1") == 0
     assert ran() > first and len(record()["abc-f1"].measured) == 2 and record()["abc-f1"].cpu_s >= 100
@@ -196,7 +196,7 @@ def test_shards_run_all_rows_and_are_put_together(rows, capsys):
     assert record() == record("a") | record("b") and Path("out/figures/reproduction/abc-f1.png").exists()
     capsys.readouterr()
     assert reproduce(rows, "--pages", "rows") == 2
-    assert capsys.readouterr().err == "simrun reproduce: rows: holds no row that this version has run\n"
+    assert capsys.readouterr().err == "simrun reproduce: rows: has no row that this version has run\n"
     assert reproduce(rows, "--pages", "rows", out="c") == 2 and not Path("c").exists()
 
 
@@ -261,7 +261,7 @@ def test_the_score_counts_numbers_and_orders_apart():
     row = Row(RowFile("a-1"), None)
     row.__dict__["values"] = values
     score = Score.of([row, row])
-    assert (score.said(Claim.NUMBER), score.said(Claim.ORDER)) == ("2 of 6", "2 of 2")
+    assert (score.ratio_text(Claim.NUMBER), score.ratio_text(Claim.ORDER)) == ("2 of 6", "2 of 2")
     assert [score.having(one) for one in (Verdict.UNEXPLAINED, Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)] == [2] * 3
 
 

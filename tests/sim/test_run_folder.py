@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, no_run, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest, run_problem
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.stored import points
@@ -99,7 +99,7 @@ def test_simgrid_writes_into_its_own_folders_only(config, monkeypatch, capsys):
     changes += ["measure={}", "outputs={}"]
     command = ["simgrid", "tiny.yaml", "--out", "mine", *sets(*changes)]
     assert main(command) == 2
-    assert "--out mine: is not empty and not ours" in capsys.readouterr().err
+    assert "--out mine: is not empty, and not a folder of this command" in capsys.readouterr().err
     assert [path.name for path in Path("mine").iterdir()] == ["plan.json"]
 
 
@@ -108,7 +108,7 @@ def test_the_file_that_is_read_is_not_overwritten(config, capsys):
     before = everything(".")
     assert main(["topology", "g.txt", "--export", "./g.txt"]) == 2
     assert main(["view", "tiny.yaml", "--out", "tiny.yaml", "--ticks", "5"]) == 2
-    assert capsys.readouterr().err.count("is the file that is read") == 2
+    assert capsys.readouterr().err.count("is the input file") == 2
     assert everything(".") == before
 
 
@@ -332,7 +332,7 @@ def test_a_manifest_with_few_keys_is_enough_to_go_on(ran):
     manifest = read_manifest(Path("run"))
     few = {key: manifest[key] for key in ("semantics_version", "config_hash")}
     Path("run", MANIFEST).write_text(json.dumps(few))
-    assert not no_run(Path("run"))
+    assert not run_problem(Path("run"))
     for command in (["report", "run"], ["plot", "run"], ["tiny.yaml", "--out", "run", "--jobs", "1"]):
         assert main(command) == 0
     assert tables("run") == ran
@@ -423,7 +423,7 @@ def test_a_table_that_is_not_as_it_was_written(ran, table, content, capsys):
         code = main(command)
         err = capsys.readouterr().err
         assert code in (0, 2) and "Traceback" not in err
-        assert f"run/{table}: is not as the run wrote it" in err or code == 2
+        assert f"run/{table}: was changed after the run" in err or code == 2
         if command[0] == "report" and code == 0:
             assert f"{table}: not as the run wrote it" in Path("run/report.html").read_text()
     assert run() == (0 if content is not None else 1)
@@ -450,4 +450,4 @@ def test_merge_says_what_is_wrong_with_a_manifest(ran, capsys):
     manifest = json.loads(Path("run", MANIFEST).read_text())
     Path("run", MANIFEST).write_text(json.dumps({**manifest, "status": []}))
     assert main(["merge", "run"]) == 2
-    assert "no run folder: run/manifest.json: status = []: must be a valid string" in capsys.readouterr().err
+    assert "not a run folder: run/manifest.json: status = []: must be a valid string" in capsys.readouterr().err

@@ -354,8 +354,8 @@ def test_an_interruption_inside_a_kernel_is_no_failure():
 
 @pytest.mark.parametrize("room", [0, 1 << 20])
 def test_a_worker_forgets_large_scenarios_before_it_reads_another(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(task._Recent, "ROOM", room)
-    monkeypatch.setattr(task, "_recent", task._Recent())
+    monkeypatch.setattr(task._ScenarioCache, "MAX_BYTES", room)
+    monkeypatch.setattr(task, "_scenario_cache", task._ScenarioCache())
     store = Store(tmp_path / "run")
     files = [store.scenario(scenario(build("imase", n=n, degree=2)), str(n)) for n in (4, 5)]
     measure = {"warmup": 0, "ticks": 10, "ci": None, "max_ticks": 10}

@@ -405,7 +405,7 @@ def test_precision_that_was_not_reached_is_said(study, tmp_path):
 def test_mistakes(study, loads, line):
     with pytest.raises(ConfigError) as caught:
         study(CONFIG.replace("{saturation: {tolerance: 0.02}}", loads))
-    assert any(f"c.yaml:5: {line}" in str(mistake) for mistake in caught.value.mistakes), caught.value.mistakes
+    assert any(f"c.yaml:5: {line}" in str(mistake) for mistake in caught.value.errors), caught.value.errors
 
 
 def test_no_load_asks_for_more_than_a_packet_a_tick(study, tmp_path):

@@ -158,8 +158,8 @@ def test_redrawing_moves_every_seed():
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (("hosts_total,", "hosts,"), "c.yaml:4: search.vary = hosts: names no key of topology or traffic that is "
-         "given; choices: topology.n, topology.ports, topology.hosts_total"),
+        (("hosts_total,", "hosts,"), "c.yaml:4: search.vary = hosts: names no key that topology or traffic "
+         "has; choices: topology.n, topology.ports, topology.hosts_total"),
         (("hosts_total,", "topology.kind,"), "search.vary = topology.kind: must name a key that is a whole number; "
          "topology.kind is rrg"),
         (("hosts_total,", "host_capacity,"), "search.vary = host_capacity: must name a key that is a whole number"),
@@ -175,4 +175,4 @@ def test_redrawing_moves_every_seed():
 def test_mistakes(study, change, line):
     with pytest.raises(ConfigError) as caught:
         study(CONFIG.replace(*change))
-    assert any(line in str(mistake) for mistake in caught.value.mistakes), caught.value.mistakes
+    assert any(line in str(mistake) for mistake in caught.value.errors), caught.value.errors

@@ -122,7 +122,7 @@ def test_only_flows_are_compared(tmp_path, capsys):
     path = tmp_path / "x.yaml"
     path.write_text(CONFIG.format(mode="vct"))
     assert main(["simgrid", str(path), "--python", fake_python(tmp_path, "exit 1")]) == 2
-    assert "SimGrid is a model of flows; --set switching.mode=flow" in capsys.readouterr().err
+    assert "SimGrid simulates flows; use --set switching.mode=flow" in capsys.readouterr().err
 
 
 def test_times_are_printed_side_by_side(config, capsys, tmp_path):

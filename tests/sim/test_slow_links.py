@@ -59,7 +59,7 @@ def test_the_place_of_the_key_makes_no_difference(tmp_path):
     assert above.scenario.content_hash == within.scenario.content_hash
     assert above.resolved == within.resolved
     assert above.resolved["topology"]["capacity_of"]["links"] == [[0, 1]]
-    with pytest.raises(ConfigError, match="capacity_of: is given in topology, too"):
+    with pytest.raises(ConfigError, match="capacity_of: is also in topology"):
         read_text(tmp_path, RING, "topology.capacity_of={links: 1, factor: 0.5}")
 
 

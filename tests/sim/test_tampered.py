@@ -28,7 +28,7 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
-from flitlab.sim.config.load import LONGEST_FILE
+from flitlab.sim.config.load import MAX_FILE_BYTES
 from flitlab.sim.experiment.certificates import CONFIGURATION, INDEX, sha256
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
@@ -388,15 +388,15 @@ def renamed(index: dict) -> None:
 OF_THE_INDEX = {
     "another claim": (lambda index: entry_of(index, "mcf").update(lower=0.1), "the index claims lower 0.1, the certif"),
     "another ceiling": (lambda index: entry_of(index, "mcf").update(ceiling="mcf_paths"), "the index claims ceiling"),
-    "another hash": (lambda index: entry_of(index, "mcf").update(sha256="0" * 64), "its SHA-256 is another"),
+    "another hash": (lambda index: entry_of(index, "mcf").update(sha256="0" * 64), "its SHA-256 differs"),
     "a missing file": (lambda index: entry_of(index, "mcf").update(file="no.npz"), "cannot be read: No such file"),
     "a file outside": (renamed, "lies outside of the folder"),
-    "another label": (lambda index: index["scenarios"][0].update(label="x"), "gives another label"),
-    "another graph": (lambda index: index["scenarios"][0].update(topology="0" * 64), "gives another topology"),
-    "another demand": (lambda index: index["scenarios"][0].update(traffic="0" * 64), "gives another traffic"),
+    "another label": (lambda index: index["scenarios"][0].update(label="x"), "has another label"),
+    "another graph": (lambda index: index["scenarios"][0].update(topology="0" * 64), "has another topology"),
+    "another demand": (lambda index: index["scenarios"][0].update(traffic="0" * 64), "has another traffic"),
     "no such scenario": (lambda index: entry_of(index, "mcf").update(scenarios=[1]), "for the scenarios [1]"),
     "no scenario": (lambda index: entry_of(index, "mcf").update(scenarios=[]), "for the scenarios []"),
-    "another configuration": (lambda index: index.update(configuration="0" * 64), "its SHA-256 is another"),
+    "another configuration": (lambda index: index.update(configuration="0" * 64), "its SHA-256 differs"),
     "no certificates": (lambda index: index.update(certificates=[]), "the index names no certificates"),
     "no scenarios": (lambda index: index.update(scenarios=[]), "names the scenarios [] of a configuration with 1"),
     "half an index": (lambda index: index.pop("certificates"), "the index is damaged, at certificates"),
@@ -465,7 +465,7 @@ def test_certificates_that_compress_too_well_are_written_as_they_are(tmp_path):
 
 def test_an_index_is_of_limited_size(proofs, capsys):
     with (proofs / INDEX).open("a") as file:
-        file.truncate(LONGEST_FILE + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     check(proofs, capsys, 3, "the index is longer than 20,000,000 bytes")
 
 
@@ -482,9 +482,9 @@ def test_files_that_are_gone_or_changed_are_refused(proofs, capsys):
     first, second = (proofs / entry["file"] for entry in index["certificates"][:2])
     whole = first.read_bytes()
     first.write_bytes(second.read_bytes())
-    check(proofs, capsys, 3, "its SHA-256 is another")
+    check(proofs, capsys, 3, "its SHA-256 differs")
     first.write_bytes(whole[:-1])
-    check(proofs, capsys, 3, "its SHA-256 is another")
+    check(proofs, capsys, 3, "its SHA-256 differs")
     change_index(proofs, lambda index: index["certificates"][0].update(sha256=sha256(first)))
     check(proofs, capsys, 3, "is not a valid certificate")
     first.unlink()
@@ -505,7 +505,7 @@ def test_another_demand_needs_another_index(saved, tmp_path, capsys):
     before = sha256(proofs / INDEX)
     assert f"SHA-256 of {INDEX}: {before}" in capsys.readouterr().err
     write_demand(tmp_path, 2)
-    check(proofs, capsys, 3, "the configuration gives another traffic")
+    check(proofs, capsys, 3, "the configuration has another traffic")
     assert main(save) == 0
     capsys.readouterr()
     assert before not in check(proofs, capsys, 0, sha256(proofs / INDEX))
@@ -527,7 +527,7 @@ def test_ceilings_of_a_kind_keep_a_file_each_and_others_are_not_taken(proofs, ca
     assert all(row["proven_lower"] >= row["lower"] * (1 - 1e-9) for row in rows)
     stale = proofs / "old.npz"
     stale.write_bytes(b"whatever")
-    check(proofs, capsys, 0, f"{stale}: was not verified, the index does not name it")
+    check(proofs, capsys, 0, f"{stale}: not verified: the index does not list it")
 
 
 if __name__ == "__main__":

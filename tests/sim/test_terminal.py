@@ -8,7 +8,7 @@ import pytest
 
 from flitlab.sim.cli import main
 from flitlab.sim.cli.common import json_text, print_table
-from flitlab.sim.terminal import LONGEST_LABEL, complain, printable, say, shown_label
+from flitlab.sim.terminal import MAX_LABEL_LENGTH, complain, printable, say, shown_label
 from tests.sim.test_compare import folder_of
 
 OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
@@ -28,10 +28,10 @@ def test_nothing_is_left_that_a_terminal_obeys():
     assert printable("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07") == "red link"
 
 
-@pytest.mark.parametrize("length", [LONGEST_LABEL, LONGEST_LABEL + 1, 10_000])
+@pytest.mark.parametrize("length", [MAX_LABEL_LENGTH, MAX_LABEL_LENGTH + 1, 10_000])
 def test_labels_are_cut(length):
     shown = shown_label("x" * length)
-    assert len(shown) == LONGEST_LABEL and shown.endswith("…") == (length > LONGEST_LABEL)
+    assert len(shown) == MAX_LABEL_LENGTH and shown.endswith("…") == (length > MAX_LABEL_LENGTH)
 
 
 def test_tables_and_messages(capsys):

@@ -134,7 +134,7 @@ def test_any_number_of_threads_gives_the_same_results(config, capsys):
     assert main(["run", config, "--out", "three", "--jobs", "1", "--threads", "3"]) == 0
     assert results("one") == results("three") and len(results("one")) == 6
     assert capsys.readouterr().err.splitlines() == [
-        "--threads 3: with --jobs 1 that is more threads than the 2 processors here",
+        "--threads 3: with --jobs 1 these are more threads than the 2 processors of this machine",
         "--threads 3: mode deflection runs on one thread (1 of 3 scenarios)",
     ]
 

@@ -110,8 +110,10 @@ def test_the_resolved_configuration_gives_them_and_is_the_same():
     assert again.cases[0].resolved["transport"] == given.cases[0].resolved["transport"]
 
 
-LATE_START = r"c.yaml:5: transport.start_ms = 50: .* the run ends after 5 ms: flows that begin later, up to 50 ms"
-EARLY_WINDOW = r"transport.start_ms.*flows begin up to 2 ms, and are measured from 1 ms on: they count as 0 before"
+LATE_START = r"c.yaml:5: transport.start_ms = 50: .* the run ends after 5 ms, and flows start up to 50 ms: the later"
+EARLY_WINDOW = (
+    r"transport.start_ms.*flows start up to 2 ms, and the window starts at 1 ms: until they start, they count as 0"
+)
 RTO = r"c.yaml:5: transport.min_rto_ms = 250: .* the run ends after 5 ms, before a retransmission timeout of 250 ms"
 SYN_RTO = r"c.yaml:5: transport.syn_rto_ms.* the run ends after 5 ms, before a timeout of a SYN of 3000 ms can expire"
 

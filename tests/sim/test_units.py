@@ -76,7 +76,7 @@ def test_all_of_the_links_are_a_share_and_not_one_link():
 def test_wrong_units_are_refused_with_the_choices(change, said):
     with pytest.raises(ConfigError, match=said) as found:
         understood(change)
-    assert len([one for one in found.value.mistakes if one.key.startswith("switching.link_ns")]) <= 1
+    assert len([one for one in found.value.errors if one.key.startswith("switching.link_ns")]) <= 1
 
 
 def test_texts_stay_texts():

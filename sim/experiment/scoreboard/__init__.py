@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard: what rows say (file), what they gave (record), how they run (run) and their verdicts (rows)."""
+"""The scoreboard: files of rows (file), records of runs (record), runs of rows (run), and verdicts (rows)."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the file of a row says: of itself, of what is to be run, what was published, and what we chose.
+"""The file of a row: its description, configuration, published values and choices.
 
-Nothing is built for it, so that all files of the scoreboard are read in a moment.
+Nothing is built, so reading all files takes a moment.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,30 +15,30 @@ from pydantic import BaseModel, ConfigDict
 from flitlab.models.closest_match import closest_match
 from flitlab.models.hashing import content_hash
 from flitlab.sim.config.check import validated
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import load_file, read_text
 from flitlab.sim.config.overrides import apply_quick
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
 
 USUAL_FOLDER = Path("configs/paper")
-"""Where rows are looked for, below the current folder and below what was installed."""
+"""Folder of the rows, below the current folder or the installation."""
 
 ITEM = "* "
-"""What a paragraph begins with that is an item of a list."""
+"""Prefix of a paragraph that is an item of a list."""
 
 FOR_EDITORS = "yaml-language-server:"
-"""How a comment begins that says by which schema an editor checks the file."""
+"""Prefix of the comment that names the schema for editors."""
 
 UNMEASURED = ("schema", "name", "quick", "outputs", "published", "chosen")
-"""Keys at the top on which no measured value depends, but for ``outputs.relative_to``."""
+"""Top-level keys that measured values do not depend on, except for ``outputs.relative_to``."""
 
 
 class NoRowsError(Exception):
-    """The error that no row is there; the message says where rows were looked for, or which there are."""
+    """No row matches; the message lists the searched folder or the choices."""
 
 
-class _Said(BaseModel):
+class _RowSection(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     published: list[PublishedConfig] = []
@@ -47,10 +47,14 @@ class _Said(BaseModel):
 
 @dataclass(frozen=True)
 class RowFile:
-    """A row as its file has it.
+    """A row by its file.
 
-    about: the paragraphs of the comment at its head. outputs: as given. fingerprint: equal where the same is run,
-    whatever it is compared with. problem: why the file cannot be read; then there is nothing else.
+    Attributes
+    ----------
+    about: paragraphs of the comment at its head.
+    outputs: as written.
+    fingerprint: equal for equal runs, whatever they are compared with.
+    problem: why the file cannot be read; then all else is empty.
     """
 
     name: str
@@ -68,7 +72,7 @@ class RowFile:
 
 
 def read_row(file: Path, full: bool, name: str = "") -> RowFile:
-    """Reads a row, at the size in the paper or its quick version. name: by default that of the file."""
+    """Read a row, at full size or in its quick version. name: by default that of the file."""
     name = name or file.stem
     try:
         return _row(file, full, name)
@@ -77,29 +81,29 @@ def read_row(file: Path, full: bool, name: str = "") -> RowFile:
 
 
 def _row(file: Path, full: bool, name: str) -> RowFile:
-    mistakes: list[Mistake] = []
-    root = load_file(file, mistakes)
-    root = root if full else apply_quick(root, mistakes)
-    given = root.plain()
-    told = {key: given[key] for key in _Said.model_fields if key in given}
-    said = validated(_Said, Page(root, mistakes), (), told)
-    if mistakes or said is None:
-        raise ConfigError(mistakes)
-    outputs = given.get("outputs") or {}
-    run = {key: value for key, value in given.items() if key not in UNMEASURED}
+    errors: list[Diagnostic] = []
+    root = load_file(file, errors)
+    root = root if full else apply_quick(root, errors)
+    configuration = root.plain()
+    keys = {key: configuration[key] for key in _RowSection.model_fields if key in configuration}
+    section = validated(_RowSection, ConfigDocument(root, errors), (), keys)
+    if errors or section is None:
+        raise ConfigError(errors)
+    outputs = configuration.get("outputs") or {}
+    run = {key: value for key, value in configuration.items() if key not in UNMEASURED}
     stamp = content_hash(run, outputs.get("relative_to"))
-    return RowFile(name, paragraphs(read_text(file)), said.published, said.chosen, outputs, stamp)
+    return RowFile(name, paragraphs(read_text(file)), section.published, section.chosen, outputs, stamp)
 
 
 def paragraphs(text: str) -> list[str]:
-    """The comment that a file begins with: paragraphs are separated by an empty line of it, items begin with ``* ``.
+    """The paragraphs of the comment at the head of a file, separated by empty comment lines; items begin with ``* ``.
 
-    A line for editors, that names the schema, is no part of it.
+    The line for editors, which names the schema, is skipped.
 
     >>> paragraphs("# A graph.\\n# Large.\\n#\\n# Two:\\n# * one,\\n#   of two lines\\n# * two\\nn: 4")
     ['A graph. Large.', 'Two:', '* one, of two lines', '* two']
     """
-    found = [""]
+    lines = [""]
     for line in text.splitlines():
         if not line.startswith("#"):
             break
@@ -107,18 +111,18 @@ def paragraphs(text: str) -> list[str]:
         if words.startswith(FOR_EDITORS):
             continue
         if not words or words.startswith(ITEM):
-            found.append("")
-        found[-1] = f"{found[-1]} {words}".strip()
-    return [paragraph for paragraph in found if paragraph]
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {words}".strip()
+    return [paragraph for paragraph in lines if paragraph]
 
 
 def row_files(folder: Path | None) -> list[Path]:
-    """The files of all rows: in a folder, else in ``configs/paper`` here, or of this project.
+    """The files of all rows in a folder, by default ``configs/paper`` here or in the installation.
 
     Raises :class:`NoRowsError`.
     """
-    places = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
-    for place in places:
+    folders = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
+    for place in folders:
         if files := sorted(place.glob("*.yaml")):
             return files
     where = str(folder) if folder is not None else "configs/paper here, or in what is installed"
@@ -126,7 +130,7 @@ def row_files(folder: Path | None) -> list[Path]:
 
 
 def _of_the_project() -> Iterator[Path]:
-    """``configs/paper`` beside the packages (a checkout), or among the files that were installed with them."""
+    """``configs/paper`` of a checkout, and of the installation."""
     yield Path(__file__).resolve().parents[3] / USUAL_FOLDER
     try:
         files = distribution("flitlab").files or []
@@ -136,14 +140,14 @@ def _of_the_project() -> Iterator[Path]:
 
 
 def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
-    """The files of the papers and rows that are named, all where none is. Raises :class:`NoRowsError`."""
+    """The files of the named papers and rows; all if none is named. Raises :class:`NoRowsError`."""
     if not words:
         return list(files)
     names = [file.stem for file in files]
     papers = list(dict.fromkeys(name.partition("-")[0] for name in names))
     for word in words:
         if word not in names and word not in papers:
-            found = closest_match(word, [*names, *papers])
-            hint = f"; did you mean {found!r}?" if found else ""
+            closest = closest_match(word, [*names, *papers])
+            hint = f"; did you mean {closest!r}?" if closest else ""
             raise NoRowsError(f"{word}: no paper or row; papers: {', '.join(papers)}; rows: {', '.join(names)}{hint}")
     return [file for file in files if file.stem in words or file.stem.partition("-")[0] in words]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of the scoreboard: what was measured for each row, when, on what and of which configuration.
+"""The record of the scoreboard: measured values of each row, with time, machine and configuration.
 
-What is published, and everything that is said about it, stays in the files of the rows.
+Published values and their comments are in the files of the rows.
 """
 
 import json
@@ -21,23 +21,23 @@ from flitlab.sim.experiment.folders import ManifestError, read_manifest
 from flitlab.sim.experiment.scoreboard.file import read_row
 
 RECORD = "reproduction.json"
-"""The file that keeps what rows gave, beside the pages made of it."""
+"""The file of the record, beside the pages."""
 
 CODES = {RunStatus.DONE: OK, RunStatus.CHECK_FAILED: CHECK_FAILED}
-"""How a run ended -> exit code; 1 for all others."""
+"""Status of a run -> exit code; 1 for all others."""
 
 
 class DamagedRecord(Exception):
-    """A record that cannot be read; the message says which, and what to do."""
+    """A record that cannot be read; the message names it, and what to do."""
 
 
-SAID = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comparable", "tried")
-"""Keys of an entry of ``published:`` that do not decide what is measured; without a quantity, ``where`` does."""
+COMMENT_KEYS = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comparable", "tried")
+"""Keys of ``published:`` that do not affect the measured value; ``where`` does if there is no quantity."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measured value. of: what of an entry of ``published:`` decides it. words: the scenarios that it is of."""
+    """A measured value. of: the keys of ``published:`` that define it. words: its scenarios."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -47,23 +47,29 @@ class Measurement:
 
     @classmethod
     def made(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
-        """What was measured for an entry."""
-        of = entry.model_dump(mode="json", exclude=set(SAID), exclude_none=True)
+        """The measurement for an entry."""
+        of = entry.model_dump(mode="json", exclude=set(COMMENT_KEYS), exclude_none=True)
         return cls({**of, "quantity": entry.quantity or entry.where}, words, value)
 
     @property
     def key(self) -> str:
-        """What decides it, as one text: equal for entries of which the same is measured."""
+        """The defining keys as text: equal for entries with the same measurement."""
         return json.dumps(self.of, ensure_ascii=False, sort_keys=True)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a row gave.
+    """The result of a row.
 
-    full: at the size in the paper. finished: time, in UTC. cpu_s: CPU seconds of all runs that it took, 0 if unknown.
-    fingerprint: of what was run, see :class:`~flitlab.sim.experiment.scoreboard.file.RowFile`. figures: file beside the
-    pages -> what it shows. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
+    Attributes
+    ----------
+    full: at the size of the paper.
+    finished: UTC.
+    fingerprint: of the configuration, see :class:`~flitlab.sim.experiment.scoreboard.file.RowFile`.
+    cpu_s: CPU seconds of all runs, 0 if unknown.
+    figures: file beside the pages -> caption.
+    problem: why it failed, wholly or in part; '' if it did not.
+    code: exit code of the run.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -81,7 +87,7 @@ class Ran:
 
 
 def decides(entry: PublishedConfig) -> str:
-    """What of an entry of ``published:`` decides what is measured for it, as one text.
+    """The keys of an entry of ``published:`` that define its measurement, as text.
 
     >>> decides(PublishedConfig(where="Fig. 1", value=2, quantity="aspl", why="as read"))
     '{"quantity": "aspl"}'
@@ -90,12 +96,12 @@ def decides(entry: PublishedConfig) -> str:
 
 
 def changes_of(full: bool) -> list[str]:
-    """What a run of a row changes in its file, as manifests have it."""
+    """The changes of a run of a row, as in manifests."""
     return [] if full else ["--quick"]
 
 
 def ran_into(folder: Path) -> Ran | None:
-    """What the row in a run folder gave; None for a folder that holds no run of a row by this version that ended."""
+    """The result of the row in a run folder; None if it has no completed run of a row by this version."""
     try:
         manifest = read_manifest(folder)
     except ManifestError:
@@ -104,19 +110,19 @@ def ran_into(folder: Path) -> Ran | None:
     of_row = manifest.get("semantics_version") == SEMANTICS_VERSION and changes in (changes_of(True), changes_of(False))
     if not of_row or status in (RunStatus.RUNNING, RunStatus.INTERRUPTED):
         return None
-    said = read_row(folder / "config.yaml", not changes, folder.name)
-    values = zip(said.published, manifest.get("published", []), strict=False)
+    row_file = read_row(folder / "config.yaml", not changes, folder.name)
+    values = zip(row_file.published, manifest.get("published", []), strict=False)
     measured = {decides(entry): Measurement.made(entry, row["scenario"], row["measured"]) for entry, row in values}
     note = manifest.get("row", {})
     problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
     return Ran(
-        folder.name, not changes, manifest.get("finished", ""), said.fingerprint, note.get("machine", ""),
+        folder.name, not changes, manifest.get("finished", ""), row_file.fingerprint, note.get("machine", ""),
         note.get("cpu_s", 0.0), list(measured.values()), problem=problem, code=CODES.get(status, FAILED),
     )  # fmt: skip
 
 
 def load_record(folder: Path) -> dict[str, Ran]:
-    """What the record in a folder holds, by row; nothing if there is none. Raises :class:`DamagedRecord`."""
+    """The record of a folder, by row; {} if there is none. Raises :class:`DamagedRecord`."""
     file = folder / RECORD
     if not file.exists():
         return {}
@@ -125,12 +131,14 @@ def load_record(folder: Path) -> dict[str, Ran]:
         if len({ran.name for ran in rows}) < len(rows):
             raise ValueError("a row is there twice")
     except (OSError, ValueError):
-        raise DamagedRecord(f"{file} is damaged, or no record of rows; delete it, or choose another folder") from None
+        raise DamagedRecord(
+            f"{file} is damaged, or not a record of rows; delete it, or choose another folder"
+        ) from None
     return {ran.name: ran for ran in rows}
 
 
 def save_record(folder: Path, rows: Mapping[str, Ran]) -> None:
-    """Writes the record, by name of the row, a measured value a line."""
+    """Write the record, sorted by row, one measured value per line."""
     folder.mkdir(parents=True, exist_ok=True)
     text = ",\n".join(_text(rows[name]) for name in sorted(rows))
     replace_file(folder / RECORD, f"[\n{text}\n]\n".encode() if text else b"[]\n")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard: every published figure or table that has a configuration, with what it gave and the verdicts.
+"""The scoreboard: every published figure or table with a configuration, its results and verdicts.
 
-A row is a file of ``configs/paper/``, named by its paper and what of it it reproduces: ``uni-f05.yaml``. The verdicts
-follow from that file and from the record of what was measured.
+A row is a file of ``configs/paper/``, named by its paper and the figure or table: ``uni-f05.yaml``. Verdicts follow
+from the file and the record of measured values.
 """
 
 import re
@@ -24,10 +24,10 @@ PAPERS = {
     "dbg": "Random Regular Graph and Generalized De Bruijn Graph with k-shortest Path Routing",
     "sin": "Designing Data Center Networks for High Throughput",
 }
-"""What the first part of a row's name stands for, in the order of the pages."""
+"""First part of the name of a row -> title of the paper, in the order of the pages."""
 
 SENTENCE = re.compile(r"(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<=[\w)%'\"])\. (?=[A-Z])")
-"""What separates two sentences."""
+"""Separator of two sentences."""
 
 
 def first_sentence(text: str) -> str:
@@ -41,7 +41,7 @@ def first_sentence(text: str) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """A published value beside the measured one, None if it was not. scenario: that it is of, in words."""
+    """A published value and the measured one, None if it was not measured. scenario: in words."""
 
     entry: PublishedConfig
     scenario: str
@@ -54,18 +54,18 @@ class Value:
 
     @property
     def quantity(self) -> str:
-        """What is compared."""
+        """The compared quantity."""
         return self.entry.quantity or self.entry.where
 
     @property
     def verdict(self) -> Verdict:
-        """What follows from the two."""
+        """The verdict on the measured value."""
         return verdict(self.entry, self.quantity, self.measured)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: what its file says, and what it gave when it ran, None if it has not."""
+    """A row: its file, and the result of its last run, None if it has not run."""
 
     file: RowFile
     last: Ran | None
@@ -77,52 +77,52 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The first sentence of what the file says of itself."""
+        """The first sentence of the description in the file."""
         return first_sentence(self.file.about[0]) if self.file.about else self.name
 
     @property
     def command(self) -> str:
-        """What runs it alone."""
+        """The command that runs only this row."""
         quick = " --quick" if self.last is not None and not self.last.full else ""
         return f"simrun {USUAL_FOLDER / self.name}.yaml{quick}"
 
     @property
     def outdated(self) -> bool:
-        """Whether it ran, but not as its file has it."""
+        """Whether the last run does not match the file."""
         return self.last is not None and not fits(self.last, self.file)
 
     @property
     def ran(self) -> Ran | None:
-        """What it gave, as its file has it."""
+        """The result of a run that matches the file; None if there is none."""
         return None if self.outdated else self.last
 
     @property
     def problem(self) -> str:
-        """Why it failed, '' if it did not."""
+        """Why the row failed, '' if it did not."""
         return self.file.problem or (self.ran.problem if self.ran else "")
 
     @cached_property
     def values(self) -> list[Value]:
-        """Published and measured values; none of a row that failed or has not run."""
+        """Published and measured values; [] if the row failed or has not run."""
         if self.ran is None or self.problem:
             return []
-        found = {one.key: one for one in self.ran.measured}
-        return [_value(entry, found[decides(entry)]) for entry in self.file.published]
+        by_key = {one.key: one for one in self.ran.measured}
+        return [_value(entry, by_key[decides(entry)]) for entry in self.file.published]
 
     @property
     def state(self) -> str:
-        """What became of it, where there is no score; '' where there is."""
+        """The state of a row without a score; '' with a score."""
         if self.problem:
             return "failed"
         return "not run since its file changed" if self.outdated else "" if self.ran else "not run"
 
 
-def _value(entry: PublishedConfig, found: Measurement) -> Value:
-    return Value(entry, found.words, found.value)
+def _value(entry: PublishedConfig, measurement: Measurement) -> Value:
+    return Value(entry, measurement.words, measurement.value)
 
 
 def fits(ran: Ran, file: RowFile) -> bool:
-    """Whether a row ran as its file has it, and gave, unless it failed, all values that this speaks of."""
+    """Whether a run matches the file, and has all its published values unless it failed."""
     known = {one.key for one in ran.measured}
     return ran.fingerprint == file.fingerprint and (
         bool(ran.problem) or all(decides(entry) in known for entry in file.published)
@@ -138,7 +138,7 @@ def rows_of(files: Iterable[Path], record: Mapping[str, Ran]) -> list[Row]:
 
 @dataclass(frozen=True)
 class Score:
-    """How many values there are of which claim with which verdict."""
+    """The number of values by claim and verdict."""
 
     counts: Counter[tuple[Claim, Verdict]]
 
@@ -152,21 +152,21 @@ class Score:
         return sum(count for (one, outcome), count in self.counts.items() if one is kind and outcome.agrees)
 
     def compared(self, kind: Claim) -> int:
-        """Numbers, or orders, but for those that are not comparable."""
-        found = ((outcome, count) for (one, outcome), count in self.counts.items() if one is kind)
-        return sum(count for outcome, count in found if outcome is not Verdict.NOT_COMPARABLE)
+        """Comparable numbers, or orders."""
+        counts = ((outcome, count) for (one, outcome), count in self.counts.items() if one is kind)
+        return sum(count for outcome, count in counts if outcome is not Verdict.NOT_COMPARABLE)
 
     def having(self, outcome: Verdict) -> int:
         """Values with a verdict."""
         return sum(self.counts[kind, outcome] for kind in Claim)
 
-    def said(self, kind: Claim) -> str:
-        """``3 of 4``, '-' where there is none."""
+    def ratio_text(self, kind: Claim) -> str:
+        """``3 of 4``, '-' for none."""
         return f"{self.agreeing(kind)} of {self.compared(kind)}" if self.compared(kind) else "-"
 
 
 def in_words(rows: Sequence[Row]) -> str:
     """The score of some rows in a sentence."""
     score = Score.of(rows)
-    parts = [f"{score.said(kind)} {kind}s" for kind in Claim if score.compared(kind)]
+    parts = [f"{score.ratio_text(kind)} {kind}s" for kind in Claim if score.compared(kind)]
     return f"{', '.join(parts)} agree" if parts else "nothing to compare"

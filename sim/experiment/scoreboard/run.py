@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the scoreboard, run: what is finished already, what it will take, and which rows are a shard's."""
+"""Runs rows of the scoreboard: which are finished, their cost, and their shards."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.origin import processor
-from flitlab.sim.experiment.pool import Lasting, cpu_seconds
+from flitlab.sim.experiment.pool import SharedProcesses, cpu_seconds
+from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.experiment.scoreboard.record import Ran, changes_of, load_record, ran_into
@@ -23,7 +23,7 @@ from flitlab.sim.experiment.store import Store, StoreError
 
 
 def is_finished(file: Path, folder: Path, full: bool) -> bool:
-    """Whether a folder holds all that running the file of a row would give."""
+    """Whether a folder has the complete result of a row."""
     try:
         done = read_manifest(folder).get("status") == RunStatus.DONE
     except ManifestError:
@@ -31,14 +31,22 @@ def is_finished(file: Path, folder: Path, full: bool) -> bool:
     ran = ran_into(folder) if done else None
     if ran is None or ran.full != full:
         return False
-    said = read_row(file, full)
-    return fits(ran, said) and said.outputs == read_row(folder / "config.yaml", full).outputs
+    row_file = read_row(file, full)
+    return fits(ran, row_file) and row_file.outputs == read_row(folder / "config.yaml", full).outputs
 
 
-def run_row(file: Path, folder: Path, full: bool, jobs: int, pool: Lasting | None = None) -> tuple[Ran, Report | None]:
-    """Runs a row into its folder. Whatever goes wrong is in what it gave, so that others can follow.
+def run_row(
+    file: Path, folder: Path, full: bool, jobs: int, pool: SharedProcesses | None = None
+) -> tuple[Ran, Report | None]:
+    """Run a row into its folder. An error becomes part of the result, so that further rows can run.
 
-    pool: for rows without plugins; others have ``jobs`` processes of their own.
+    Parameters
+    ----------
+    file: of the row.
+    folder: of the run.
+    full: whether at the size of the paper.
+    jobs: processes.
+    pool: shared processes for rows without plugins; others start their own.
     """
     began, spent, report, code = cpu_seconds(), _spent(file, folder, full), None, FAILED
     before = pool.spent if pool else 0.0
@@ -63,7 +71,7 @@ def run_row(file: Path, folder: Path, full: bool, jobs: int, pool: Lasting | Non
 
 
 def _spent(file: Path, folder: Path, full: bool) -> float:
-    """CPU seconds that runs of the same have taken in a folder already."""
+    """CPU seconds of earlier runs of the same configuration in a folder."""
     try:
         manifest = read_manifest(folder)
     except ManifestError:
@@ -74,7 +82,7 @@ def _spent(file: Path, folder: Path, full: bool) -> float:
 
 
 def _note(folder: Path, cpu_s: float) -> None:
-    """Says in the manifest of a row what it took, and on what."""
+    """Record cost and machine of a row in its manifest."""
     store = Store(folder)
     try:
         note = {"cpu_s": round(cpu_s, 6), "machine": machine()}
@@ -84,12 +92,12 @@ def _note(folder: Path, cpu_s: float) -> None:
 
 
 def machine() -> str:
-    """The processor that this runs on."""
+    """The processor of this machine, and its cores."""
     return f"{os.cpu_count()} cores, {processor()}"
 
 
 def known_costs(full: bool) -> dict[str, float]:
-    """CPU seconds of rows, by name, as far as the record of the documentation has them for that size."""
+    """CPU seconds of rows, by name, from the record of the documentation for that size."""
     record = load_record(Path(__file__).resolve().parents[3] / "docs")
     return costs_in(record, full)
 
@@ -100,7 +108,7 @@ def costs_in(record: Mapping[str, Ran], full: bool) -> dict[str, float]:
 
 
 def shard_of(files: Sequence[Path], shard: Shard, costs: Mapping[str, float]) -> list[Path]:
-    """The files of a shard: all shards take about the same time. A file of unknown cost counts as the usual one."""
+    """The files of a shard; all shards cost about the same. Rows of unknown cost count as the median."""
     usual = median(costs.values()) if costs else 1.0
     cost = {file: costs.get(file.stem, usual) for file in files}
     shares: list[list[Path]] = [[] for _ in range(shard.count)]

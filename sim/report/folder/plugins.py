@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flitlab.models.files import read_file
-from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.errors import ConfigError, Diagnostic
 from flitlab.sim.config.load import wrap
-from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.values import read_resolved
 from flitlab.sim.report.figures.registry import names
@@ -22,8 +22,8 @@ def know_figures(folder: Path, wanted: Iterable[str], trust_plugins: bool) -> No
     resolved = folder / "config.resolved.yaml"
     if set(wanted) <= set(names()) or not resolved.exists():
         return
-    mistakes: list[Mistake] = []
+    mistakes: list[Diagnostic] = []
     named = {"plugins": read_resolved(read_file(resolved)).get("plugins")}
-    load_plugins(Page(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
+    load_plugins(ConfigDocument(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
     if mistakes:
         raise ConfigError(mistakes)

@@ -12,7 +12,7 @@ from typing import Any
 from flitlab.models.files import read_file, read_text
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import RunStatus
-from flitlab.sim.experiment.origin import how_to_get
+from flitlab.sim.experiment.provenance import install_commands
 from flitlab.sim.report.figures.draw import captions, draw
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html import answer, budget, charts, network, tables
@@ -211,7 +211,7 @@ def _reproduce(run: Run) -> str:
     needs = [f"{name}=={versions[name]}" for name in versions if versions[name] and name not in ("flitlab", "python")]
     lines = [
         f"# Python {versions.get('python', '')}, semantics version {run.manifest.get('semantics_version')}",
-        *how_to_get(run.manifest.get("source", {}), versions.get("flitlab")),
+        *install_commands(run.manifest.get("source", {}), versions.get("flitlab")),
         f"pip install {shlex.join(needs)}",
         f"simrun {shlex.join(arguments)}",
     ]

@@ -16,7 +16,7 @@ from flitlab.fluid.collective.parts import Parts
 from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Study
-from flitlab.sim.experiment.collective import Leasts
+from flitlab.sim.experiment.collective import LowerBounds
 from flitlab.sim.report.figures.marks import OKABE_ITO
 from flitlab.sim.report.figures.style import in_style, save
 from flitlab.sim.report.network.bottleneck import numbered
@@ -40,7 +40,7 @@ MOST_LABELS = 24
 
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Draws what bounds each collective of a run on its network, once for each; returns the files."""
-    leasts = Leasts()
+    leasts = LowerBounds()
     found: dict[tuple[Any, ...], Figure] = {}
     written: list[Path] = []
     for case in study.cases:

@@ -90,7 +90,7 @@ def _counts(name: Line, rows: Sequence[Row], outcomes: Iterable[Verdict]) -> lis
     score = Score.of(rows)
     failed = str(sum(bool(row.problem) for row in rows))
     having = (str(score.having(outcome)) for outcome in outcomes)
-    return [name, str(len(rows)), *(_together(score.said(kind)) for kind in Claim), *having, failed]
+    return [name, str(len(rows)), *(_together(score.ratio_text(kind)) for kind in Claim), *having, failed]
 
 
 def _in_percent(score: Score) -> str:
@@ -155,7 +155,7 @@ def _outcome(row: Row) -> tuple[Line, Line]:
     if row.state:
         return Strong(row.state), "-"
     score = Score.of([row])
-    return _together(score.said(Claim.NUMBER)), _together(score.said(Claim.ORDER))
+    return _together(score.ratio_text(Claim.NUMBER)), _together(score.ratio_text(Claim.ORDER))
 
 
 def _section(row: Row) -> list[Block]:

@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import Any
 
 from flitlab.models.closest_match import closest_match
-from flitlab.sim.config.section import LONGEST_NAME
+from flitlab.sim.config.section import MAX_NAME_BYTES
 from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.report.figures.metrics.quantity import MAIN, Quantity
 from flitlab.sim.report.figures.metrics.rows import (
@@ -189,7 +189,7 @@ def _file_name(parts: Sequence[str]) -> str:
     """
     words = [re.sub(r"\s*/\s*", "_per_", part).rpartition(".")[2] for part in parts]
     name = re.sub(r"[^\w-]+", "_", "_".join(words)).strip("_") or "plot"
-    return name.encode()[:LONGEST_NAME].decode(errors="ignore")
+    return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def _unlike(plots: list[Plot]) -> list[Plot]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a result comes from: the source of flitlab, the libraries under it, and the machine."""
+"""The provenance of a result: source of flitlab, libraries, and machine."""
 
 import os
 import platform
@@ -14,26 +14,26 @@ from typing import Any
 import flitlab
 
 ROOT = Path(flitlab.__file__).resolve().parents[1]
-"""The folder that holds the package: of a checkout, its own."""
+"""The folder that holds the package; the top folder of a checkout."""
 
 LIBRARIES = (
     "highspy", "igraph", "llvmlite", "matplotlib", "networkx", "numba", "numpy", "pandas", "pydantic", "pymetis",
     "PyYAML", "rich", "scipy", "shtab", "simpy", "typing_extensions",
 )  # fmt: skip
-"""What flitlab is built on."""
+"""Libraries whose versions are recorded."""
 
 
 def versions() -> dict[str, str | None]:
-    """The versions of flitlab, of all libraries that it is built on, and of Python; None of what is not installed."""
-    found = {name: _version(name) for name in LIBRARIES}
-    return {"flitlab": flitlab.__version__, **found, "python": platform.python_version()}
+    """Versions of flitlab, of its libraries, and of Python; None for libraries that are not installed."""
+    libraries = {name: _version(name) for name in LIBRARIES}
+    return {"flitlab": flitlab.__version__, **libraries, "python": platform.python_version()}
 
 
 @cache
 def source() -> dict[str, Any]:
-    """The source of flitlab: commit, whether files differ from it, and where the repository is; None of each unknown.
+    """The source of flitlab: commit, whether files are modified, and URL of the repository; None if unknown.
 
-    Without a checkout the version alone says which source it is.
+    Without a checkout, the version identifies the source.
     """
     commit = _git("rev-parse", "HEAD") if (ROOT / ".git").exists() else None
     changed = None if commit is None else bool(_git("status", "--porcelain", "--untracked-files=no"))
@@ -42,13 +42,13 @@ def source() -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The processor that this runs on, and how many of its cores there are."""
+    """The processor, its number of cores, and its architecture."""
     return {"processor": processor(), "cores": os.cpu_count(), "architecture": platform.machine()}
 
 
 @cache
 def processor() -> str:
-    """The name of the processor, as the system has it."""
+    """The name of the processor, by the operating system."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -57,26 +57,26 @@ def processor() -> str:
     return next(named, "") or platform.processor() or platform.machine()
 
 
-def how_to_get(found: dict[str, Any], number: str | None) -> list[str]:
-    """The commands that install the flitlab of a run. found: as :func:`source` gave it. number: its version.
+def install_commands(source_record: dict[str, Any], number: str | None) -> list[str]:
+    """The commands that install the flitlab of a run. source_record: of :func:`source`. number: its version.
 
-    >>> how_to_get({}, "0.1.0")
+    >>> install_commands({}, "0.1.0")
     ['pip install flitlab==0.1.0']
-    >>> how_to_get({"commit": "1f3f44f", "modified": True, "repository": None}, "0.1.0")
+    >>> install_commands({"commit": "1f3f44f", "modified": True, "repository": None}, "0.1.0")
     ['# flitlab 0.1.0, commit 1f3f44f with changes that are in no commit', 'git checkout 1f3f44f && pip install .']
     """
-    commit, repository = found.get("commit"), found.get("repository")
+    commit, repository = source_record.get("commit"), source_record.get("repository")
     if not commit:
         return [
             f"pip install flitlab=={number}" if number else "# flitlab from its source, of a version that is not known"
         ]
-    changes = " with changes that are in no commit" if found.get("modified") else ""
+    changes = " with changes that are in no commit" if source_record.get("modified") else ""
     get = f"git clone {repository} flitlab && cd flitlab && " if repository else ""
     return [f"# flitlab {number}, commit {commit}{changes}", f"{get}git checkout {commit} && pip install ."]
 
 
 def _git(*words: str) -> str | None:
-    """What a command of git prints about the checkout; None where there is no git, or no such thing."""
+    """The output of a git command in the checkout; None if it fails."""
     try:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -85,7 +85,7 @@ def _git(*words: str) -> str | None:
 
 
 def _without_secret(url: str) -> str:
-    """An address without the name and password that it may hold.
+    """A URL without user name and password.
 
     >>> _without_secret("https://me:secret@example.org/flitlab"), _without_secret("git@example.org:flitlab")
     ('https://example.org/flitlab', 'git@example.org:flitlab')
@@ -94,7 +94,7 @@ def _without_secret(url: str) -> str:
 
 
 def _published() -> str | None:
-    """The address of the repository that the checkout names, or the installed package."""
+    """The URL of the repository, by the checkout or the installed package."""
     try:
         described = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         return str(described["urls"]["Repository"])

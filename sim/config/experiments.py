@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of the experiments that ask for more than a ceiling of a scenario."""
+"""The sections of the experiments: searches, budgets, collectives, comparisons."""
 
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.models.collective.schedule import CollectiveName
 from flitlab.models.registry import whole
-from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Section, require_distinct
 
 Component = Annotated[
     Annotated[str, Tag("<text>")]
@@ -49,7 +49,7 @@ class AdaptiveConfig(Section):
 
 Change = Literal["vcs", "buffers", "vcs_and_buffers", "speedup", "oldest", "packets", "rising"]
 CHANGES: tuple[Change, ...] = get_args(Change)
-"""What a budget changes one at a time, to see what the stable load would gain by it."""
+"""Changes of the switch whose effect on the saturation point a budget measures, one at a time."""
 
 
 class BudgetConfig(Section):
@@ -58,7 +58,7 @@ class BudgetConfig(Section):
     See ``flitlab.sim.experiment.budget``.
     """
 
-    of: Annotated[list[str], AfterValidator(unlike)] | None = None
+    of: Annotated[list[str], AfterValidator(require_distinct)] | None = None
     """Labels of the scenarios that get a budget. null: all."""
     window: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     """Packet times of a run, at least 45,000 ticks; a third is warm-up. null: as ``measure`` says, else 6,000."""
@@ -66,7 +66,7 @@ class BudgetConfig(Section):
     """Width of the bracket of a level at which its search ends, as a share of the least ceiling of the routing."""
     longest: Longest = 4
     """Longest window of a probe, as a multiple of the first."""
-    sensitivities: Annotated[list[Change], AfterValidator(unlike)] = list(CHANGES)
+    sensitivities: Annotated[list[Change], AfterValidator(require_distinct)] = list(CHANGES)
     """Changes of the switch, made one at a time. []: none."""
 
 

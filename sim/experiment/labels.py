@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of switches and hosts in the rows of tables, whose records have their numbers."""
+"""Names of switches and hosts in the rows of tables; records have their numbers."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,9 +16,9 @@ PATH = "path"
 
 
 def with_names(row: Mapping[str, Any], topology: Topology) -> Mapping[str, Any]:
-    """A row of flows.csv, ranks.csv or another table, with labels in place of numbers where there are any.
+    """A row of a table with labels in place of numbers, if the topology has labels.
 
-    row: as a record has it; numbers of hosts stand under :data:`HOSTS`, those of switches under :data:`PATH`.
+    row: of a record; :data:`HOSTS` are numbers of hosts, :data:`PATH` has numbers of switches.
     """
     hosts, switches = _names(topology)
     if not hosts.labelled and not switches.labelled:

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds topologies, routes and traffic, each distinct one only once."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from flitlab.models.application.order import check_order
+from flitlab.models.application.program import Program
+from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.metrics.summary import ALWAYS
+from flitlab.models.registry import Spec, SpecWarning, recorded_warnings
+from flitlab.models.routing.planned import PlannedSpec, needs_solver
+from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.weights import LATENCY, WeightedSpec
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
+from flitlab.models.switching.timed import TimedSpec
+from flitlab.models.timeline.epochs import renumbered_traffic
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.traffic.source import Source
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.check import reject_build_error, spec_of
+from flitlab.sim.config.collective import ranked
+from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.limits import is_routing_too_large
+from flitlab.sim.config.load import KeyPath
+from flitlab.sim.config.overrides import parse_path
+from flitlab.sim.config.schema import SourceConfig
+from flitlab.sim.config.section import as_component
+
+SOURCE_KEYS = tuple(SourceConfig.model_fields)
+"""Keys of ``traffic:`` about arrivals and lengths, not about the pattern."""
+
+MAX_CACHED_CHANNELS = 20_000_000
+"""Channels of all cached topologies: about a gigabyte."""
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components of a scenario; None for those that are absent or invalid.
+
+    Parameters
+    ----------
+    topology, routes, traffic, source: as built.
+    build_topology: builds the topology again, or returns the cached one.
+    plain: the mappings under ``topology``, ``routing`` and ``traffic`` with their defaults.
+    routing: the specification of ``routes``.
+    replan: computes the routes in a reduced topology; None if the specification builds them without a demand.
+    """
+
+    topology: Topology | None
+    build_topology: Callable[[], Topology]
+    routes: Routes | None
+    traffic: Traffic | None
+    source: Source | None
+    plain: dict[str, Any]
+    routing: Any = None
+    replan: Callable[[Topology], Routes] | None = None
+
+
+@dataclass
+class ComponentBuilder:
+    """Builds the components of scenarios, with a cache."""
+
+    _cache: dict[Hashable, Any] = field(default_factory=dict)
+    _warnings: dict[Hashable, list[SpecWarning]] = field(default_factory=dict)
+
+    def build(self, draft: Draft) -> Components:
+        """The components of one scenario; errors are added to the draft."""
+        spec = draft.spec("topology")
+        topology: Topology | None = self._component("topology", spec, (), draft)
+        build_topology = partial(self._build_result, "topology", spec, ())
+        if topology is not None:
+            if topology.notes.get("capacity_missing") == "all":
+                draft.warn(
+                    "topology.capacity_from", "is an attribute of no edge in the file: all have the capacity `missing`"
+                )
+            topology = ranked(draft, topology)
+        plain = {"topology": plain_of(spec)}
+        if draft.experiment == "metrics":
+            return Components(topology, build_topology, None, None, None, plain)
+        routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")))
+        pattern = draft.spec("traffic")
+        routes = traffic = None
+        if topology is not None:
+            traffic = self._component("traffic", pattern, (topology,), draft)
+        if topology is not None and not (routing and is_routing_too_large(draft, topology)):
+            routes = self._routes(routing, topology, traffic, draft)
+        plain |= {"routing": plain_of(routing), "traffic": plain_of(pattern)}
+        if draft.source is not None:
+            plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
+        non_empty = {name: mapping for name, mapping in plain.items() if mapping}
+        replan = partial(self._replanned, routing, traffic) if routes is not None and needs_solver(routing) else None
+        return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
+
+    def program(self, draft: Draft, spec: Any, hosts: int, path: KeyPath = ("application",)) -> Program | None:
+        """The program of a specification; None, with errors added, if it is invalid.
+
+        Parameters
+        ----------
+        draft: the configuration.
+        spec: of the program.
+        hosts: available to it.
+        path: of the specification.
+        """
+        program = self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts))
+        checked: Program | None = _or_reject(program, path, draft)
+        return checked
+
+    def tuned(
+        self,
+        draft: Draft,
+        spec: Any,
+        scenario: Scenario[SwitchingMode, Workload],
+        hosts: int,
+        path: KeyPath = ("application",),
+    ) -> Program | None:
+        """The program with the best algorithms in place of the library's; None if it requests none.
+
+        Parameters
+        ----------
+        draft, spec, hosts, path: as for :meth:`program`.
+        scenario: of the program with the library's algorithms.
+        """
+        if not spec.asks_for_best:
+            return None
+        from flitlab.fluid.tuning import Rounds  # solvers take long to import
+
+        key = ("tuned", scenario.content_hash, hosts, _key(spec))
+        program: Program | None = _or_reject(
+            self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), path, draft
+        )  # fmt: skip
+        return program
+
+    def order(self, draft: Draft, program: Program, rendezvous: int, path: KeyPath = ("application",)) -> None:
+        """Reject a program whose operations wait for each other in a cycle.
+
+        Parameters
+        ----------
+        draft: the configuration.
+        program: checked once for equal arguments.
+        rendezvous: larger messages, in bytes, wait for their receive.
+        path: of the program.
+        """
+        key = ("order", program.content_hash, rendezvous)
+        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), path, draft)
+
+    def placement(
+        self, draft: Draft, spec: Any, topology: Topology, program: Program, path: KeyPath, free: Ints
+    ) -> tuple[Ints, dict[str, Any]] | None:
+        """The host of each rank, and notes; None, with errors added, if the placement is invalid.
+
+        Parameters
+        ----------
+        draft: the configuration.
+        spec: of the placement.
+        topology, program: what is placed where.
+        path: of the specification.
+        free: int64, the hosts that are available.
+        """
+        key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
+        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), path, draft)
+        if host is None:
+            return None
+        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.validated_notes(topology, host)), path, draft)
+        return None if notes is None else (host, notes)
+
+    def memoized(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The result of the first call of ``make`` for a key, or the exception that it raised."""
+        if key not in self._cache:
+            with recorded_warnings() as warnings:
+                try:
+                    self._cache[key] = make()
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # a third-party component may raise anything, which is reported
+                    self._cache[key] = error
+            self._warnings[key] = warnings
+            self._evict_topologies()
+        return self._cache[key]
+
+    def _evict_topologies(self) -> None:
+        """Drop the oldest topologies where a study measures many, one after another."""
+        cached = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
+        channels = sum(topology.channels for _, topology in cached)
+        for key, topology in cached[:-1]:
+            if channels <= MAX_CACHED_CHANNELS:
+                break
+            del self._cache[key]
+            channels -= topology.channels
+
+    def _component(self, name: str, spec: Spec | None, arguments: tuple[Any, ...], draft: ConfigDocument) -> Any:
+        """The component built on others (``arguments``); None, with errors added, if it is invalid."""
+        if spec is None:
+            return None
+        result = self._build_result(name, spec, arguments)
+        self._warn(_build_key(name, spec, arguments), name, draft)
+        return _or_reject(result, name, draft)
+
+    def _warn(self, key: Hashable, name: str, draft: ConfigDocument) -> None:
+        """Add the warnings of a cached component at its section."""
+        for warning in self._warnings[key]:
+            draft.warn((name, *parse_path(warning.key or "")), str(warning))
+
+    def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
+        """The routes; None if they are invalid, or planned for a traffic that is invalid."""
+        if not needs_solver(spec):
+            return self._component("routing", spec, (topology,), draft)
+        if spec.for_scenario and traffic is None and draft.mapping("traffic"):
+            return None
+        return _or_reject(self._planned(spec, topology, traffic, draft), "routing", draft)
+
+    def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, reduced: Topology) -> Routes:
+        """The routes for the same demand in a reduced topology. Raises ``SpecError``."""
+        result = self._planned(spec, reduced, None if traffic is None else renumbered_traffic(traffic, reduced))
+        if isinstance(result, BaseException):
+            raise result
+        routes: Routes = result
+        return routes
+
+    def _planned(
+        self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: ConfigDocument | None = None
+    ) -> Any:
+        """The routes of a routing that is planned for a demand, or the exception that it raises.
+
+        draft: gets the warnings of the routing; None if it has them already.
+        """
+        from flitlab.fluid.weights import planned_routes
+
+        key_of_demand = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
+        demand = self.memoized(key_of_demand, lambda: spec.validated_demand(topology, traffic))
+        if isinstance(demand, BaseException):
+            return demand
+        key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
+        routes = self.memoized(key, lambda: planned_routes(spec, topology, demand))
+        if draft is not None:
+            self._warn(key, "routing", draft)
+        return routes
+
+    def _build_result(self, name: str, spec: Any, arguments: tuple[Any, ...]) -> Any:
+        """The component of a specification, or the exception that it raises."""
+        return self.memoized(_build_key(name, spec, arguments), lambda: spec.build(*arguments))
+
+
+def _build_key(name: str, spec: Spec, arguments: tuple[Any, ...]) -> Hashable:
+    """The arguments that determine a component."""
+    return name, *(part.content_hash for part in arguments), _key(spec)
+
+
+def _key(spec: Spec) -> Hashable:
+    return repr(spec), tuple(sorted(spec.model_fields_set))
+
+
+def _or_reject(result: Any, name: str | KeyPath, draft: ConfigDocument) -> Any:
+    """A result; None, with an error added, if it is an exception."""
+    if isinstance(result, BaseException):
+        reject_build_error(result, name, draft)
+        return None
+    return result
+
+
+def plain_of(spec: Spec | None) -> dict[str, Any]:
+    """The keys of a component with defaults, except for optional keys of topologies: a file may define hosts itself."""
+    if spec is None:
+        return {}
+    optional = set(TopologySpec.model_fields) - {"kind"} if isinstance(spec, TopologySpec) else set()
+    plain = spec.model_dump(mode="json", exclude_none=True)
+    return {key: value for key, value in plain.items() if key in spec.model_fields_set or key not in optional}
+
+
+def metrics_of(draft: Draft) -> list[MetricSpec]:
+    """The valid entries of ``metrics:``; errors of others are added."""
+    listed = draft.mapping("metrics")
+    specs: dict[str, MetricSpec] = {}
+    for i in range(len(listed) if isinstance(listed, list) else 0):
+        spec = spec_of("metric", draft, ("metrics", i), as_component(draft.mapping("metrics", i)))
+        if not isinstance(spec, MetricSpec):
+            continue
+        if spec.label in ALWAYS:
+            draft.reject(("metrics", i, "label"), "is the name of a column that every topology has")
+        if specs.setdefault(spec.label or spec.kind, spec) is not spec:
+            draft.reject(("metrics", i), f"{spec.label or spec.kind} is listed twice: give one a label")
+    return list(specs.values())
+
+
+def _with_source_routes(draft: Draft, routing: Any) -> Any:
+    """The routing; if flows draw paths, ECMP draws them at the source unless ``routed`` is set."""
+    draws = draft.discipline is not None and draft.discipline.draws_paths
+    if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
+        return routing
+    return routing.model_copy(update={"routed": "source"})
+
+
+def _with_hop_ticks(draft: Draft, routing: Any) -> Any:
+    """The routing; if weights are latencies, with the ticks of a hop in the switching mode."""
+    if not isinstance(routing, WeightedSpec) or routing.weight != LATENCY or routing.hop_ticks is not None:
+        return routing
+    if not isinstance(draft.switching, TimedSpec):
+        return routing
+    ticks = draft.switching.ticks()
+    return routing.model_copy(update={"hop_ticks": ticks["header"] + ticks["switch"] + ticks["link"]})
+
+
+def _source(config: SourceConfig | None) -> Source | None:
+    if config is None:
+        return None
+    mix = config.packet_flits
+    if isinstance(mix, int):
+        return Source(config.arrivals, (mix,), (1.0,), config.burst)
+    return Source(config.arrivals, tuple(part.flits for part in mix), tuple(part.share for part in mix), config.burst)
