@@ -42,8 +42,8 @@ from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.size import length_refused, simulation_refused
 from flitlab.sim.config.timeline import plain_timeline, timeline_alone, timeline_of
 from flitlab.sim.config.window import measure_of_search
-from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
-from flitlab.sim.engines.table import check_runs
+from flitlab.sim.engines import switching_modes as switching_modes  # which have their engines by that
+from flitlab.sim.engines.table import check_has_engine
 
 _OfProgram = Scenario[Discipline, Workload]
 
@@ -246,7 +246,7 @@ class Builder:
         try:
             discipline = spec.build(setting)
             refuse_other(discipline, Discipline)
-            check_runs(discipline)
+            check_has_engine(discipline)
         except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
             if not refused:
                 refuse_built(error, "switching", draft)

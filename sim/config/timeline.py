@@ -15,7 +15,7 @@ from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
 from flitlab.sim.config.loads import PlacedLoads
 from flitlab.sim.config.parts import Parts
-from flitlab.sim.engines.table import changing
+from flitlab.sim.engines.table import timeline_modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,8 @@ def timeline_of(
     if not draft.config.timeline:
         return None
     if not discipline.changes:
-        problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
+        modes = ", ".join(timeline_modes())
+        problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {modes}"
         draft.refuse("timeline", problem)
         return None
     if draft.states("switching.link_failures") or "link_failures" in draft.config.switching:

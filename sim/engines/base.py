@@ -22,11 +22,11 @@ DEFLECTIONS = 9  # channels that were not on a shortest path, summed over delive
 GRANTS = 10  # of network and ejection channels: packet-hops
 OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
 EVENTS = 12  # the engine's own measure of work; the only one that engines need not agree on
-LOST_PACKETS = 13  # with links and switches that failed
-LOST_FLITS = 14
+DROPPED_PACKETS = 13  # with links and switches that failed
+DROPPED_FLITS = 14
 SCALARS = 15
 
-LONG = 256
+HOP_BUCKETS = 256
 """Hops, or deflections, from which on delivered packets are counted together."""
 
 
@@ -40,20 +40,20 @@ class Flows(NamedTuple):
     sources: Ints
     destinations: Ints
 
-    def less(self, other: "Flows") -> "Flows":
+    def minus(self, other: "Flows") -> "Flows":
         """Take away flits that are among these, and return what is left."""
         parts = self.sources - other.sources, self.destinations - other.destinations
         return Flows(self.pairs - other.pairs, *parts)
 
 
-class Owed(NamedTuple):
+class Outstanding(NamedTuple):
     """Flits of packets that are created and not delivered, by the channels of their routes; int64 [channels] each.
 
     crossing: of those whose route has the channel. ahead: of those among them that have not been granted it yet.
     """
 
-    crossing: Ints
-    ahead: Ints
+    on_route: Ints
+    ungranted: Ints
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,18 @@ class Snapshot:
     channel_flits: Ints
     delivered: Flows
     present: Flows
-    owed: Owed | None = None
+    outstanding: Outstanding | None = None
 
 
-MOST_OWED, OWED_PART = 10_000, 16
+MAX_OUTSTANDING, OUTSTANDING_DIVISOR = 10_000, 16
 """What is owed to channels is counted up to so many packets, or up to this part of those created: below saturation that
 takes 1 % of the time of a run, and past it would take up to a third."""
 
 
-def few_owed(scalars: Ints) -> bool:
+def can_count_outstanding(scalars: Ints) -> bool:
     """Whether so few packets are created and not delivered that what they owe to channels is counted."""
     created, delivered = int(scalars[CREATED_PACKETS]), int(scalars[DELIVERED_PACKETS])
-    return created - delivered <= max(MOST_OWED, created // OWED_PART)
+    return created - delivered <= max(MAX_OUTSTANDING, created // OUTSTANDING_DIVISOR)
 
 
 class PacketLog(NamedTuple):
@@ -98,7 +98,7 @@ class PacketLog(NamedTuple):
     hops: Ints
 
 
-def refuse_if_long(until: int) -> None:
+def check_tick_limit(until: int) -> None:
     """Raise ``ValueError`` for a tick up to which no engine counts."""
     if until > LONGEST_RUN:
         raise ValueError(f"{until:,} ticks: no run is longer than 2**30 = {LONGEST_RUN:,}")
@@ -152,7 +152,7 @@ class Execution:
     cause: Ints
 
 
-class Standing(NamedTuple):
+class ProgramStatus(NamedTuple):
     """What a run of a program still has before it.
 
     moved: a count that rises whenever a flit, or in mode datagram a packet that arrives, goes on. waiting, travelling:
@@ -164,10 +164,10 @@ class Standing(NamedTuple):
 
     moved: int
     waiting: int
-    travelling: int
-    coming: bool
+    in_flight: int
+    event_pending: bool
     stalled: int = 0
-    patience: int = 0
+    retransmission_ticks: int = 0
 
 
 class ApplicationRun(Protocol):
@@ -183,7 +183,7 @@ class ApplicationRun(Protocol):
     def done(self) -> bool:
         """Whether every operation is done."""
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         """What there still is to be done at this tick."""
 
     def execution(self) -> Execution:
@@ -204,7 +204,7 @@ class PacketProgramRun(Run, ApplicationRun, Protocol):
     """A run of a program under way whose packets are counted, too."""
 
 
-class MessageLost(Exception):
+class MessageDropped(Exception):
     """A packet of a message was dropped, and nobody sends it again, so that the program would never end."""
 
     def __init__(self) -> None:

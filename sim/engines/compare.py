@@ -11,9 +11,9 @@ from flitlab.sim.engines.base import (
     FluidRun,
     PacketLog,
     PacketProgramRun,
+    ProgramStatus,
     Run,
     Snapshot,
-    Standing,
 )
 
 
@@ -58,9 +58,9 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
         pairs[f"{name}.pairs"] = tuple(side.pairs.table() for side in flows)
         for part in ("sources", "destinations"):
             pairs[f"{name}.{part}"] = tuple(getattr(side, part) for side in flows)
-    if compiled.owed is not None and reference.owed is not None:
-        for part in ("crossing", "ahead"):
-            pairs[f"owed.{part}"] = tuple(getattr(s.owed, part) for s in (compiled, reference))
+    if compiled.outstanding is not None and reference.outstanding is not None:
+        for part in ("on_route", "ungranted"):
+            pairs[f"outstanding.{part}"] = tuple(getattr(s.outstanding, part) for s in (compiled, reference))
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()
@@ -136,8 +136,8 @@ class BothApplicationRun(BothRun):
     def latest(self) -> int:
         return self._compiled.latest
 
-    def standing(self) -> Standing:
-        ours, theirs = self._compiled.standing(), self._reference.standing()
+    def program_status(self) -> ProgramStatus:
+        ours, theirs = self._compiled.program_status(), self._reference.program_status()
         if ours[1:] != theirs[1:]:
             raise EngineMismatch(f"engines differ: compiled {ours}, reference {theirs}")
         return ours

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, Standing
+from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, ProgramStatus
 
 
 class TracedRun(ApplicationRun, Protocol):
@@ -55,8 +55,8 @@ class Lockstep(Generic[R]):
     def latest(self) -> int:
         return self._compiled.latest
 
-    def standing(self) -> Standing:
-        ours, theirs = self._compiled.standing(), self._reference.standing()
+    def program_status(self) -> ProgramStatus:
+        ours, theirs = self._compiled.program_status(), self._reference.program_status()
         if ours != theirs:
             raise EngineMismatch(f"engines differ in what is left of a program: compiled {ours}, reference {theirs}")
         return ours

@@ -12,7 +12,7 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import LONG, SCALARS, Flows, PacketLog, Snapshot, refuse_if_long
+from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS, Flows, PacketLog, Snapshot, check_tick_limit
 
 # Columns of PacketRun.rows: ticks, hosts, flits, and the number that both engines know a packet by.
 CREATED, SOURCE, DESTINATION, FLITS, IDENTITY, SENT, DELIVERED = range(7)
@@ -48,7 +48,7 @@ class PacketRun(ABC):
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
-        refuse_if_long(until)
+        check_tick_limit(until)
         first, created = len(self.rows), []
         for place, coming in enumerate(self._coming):
             while self._next[place][CREATED] < until:
@@ -92,7 +92,7 @@ class PacketRun(ABC):
         rows, delivered, latency = self.rows, self._delivered(), np.zeros(BUCKETS, np.int64)
         for ticks in rows[delivered, DELIVERED] - rows[delivered, CREATED]:
             latency[bucket(ticks)] += 1
-        hops = np.zeros(LONG, np.int64)
+        hops = np.zeros(HOP_BUCKETS, np.int64)
         hops[0] = delivered.sum()
         return Snapshot(
             self.now, self.scalars(), latency, hops, hops, self._flows(rows).sources,

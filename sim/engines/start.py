@@ -7,9 +7,9 @@ from typing import Any
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
-from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
+from flitlab.sim.engines import switching_modes as switching_modes  # which have their engines by that
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
-from flitlab.sim.engines.table import alone, engines_of, every
+from flitlab.sim.engines.table import engines_by_mode, engines_of, single_thread_reason
 
 
 def start(
@@ -24,24 +24,26 @@ def start(
     """
     if engine != "both":
         threads = min(threads, scenario.topology.switches)
-        more = {} if threads == 1 or alone(engine, scenario) else {"threads": threads}
-        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **more)
+        options = {} if threads == 1 or single_thread_reason(engine, scenario) else {"threads": threads}
+        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **options)
     compiled, reference = (start(name, scenario, load, seed, log=True) for name in ("compiled", "reference"))
     if (both := engines_of(scenario.switching).both) is not None:
         return both(compiled, reference)
     return (BothApplicationRun if isinstance(scenario.work, Workload) else BothRun)(compiled, reference)
 
 
-def watcher(engine: str, discipline: Discipline) -> Callable[..., Any]:
+def packet_watch(engine: str, switching_mode: Discipline) -> Callable[..., Any]:
     """The class, or function, of runs with an eye on one packet (see :class:`~flitlab.sim.engines.table.Engines`).
 
     Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
     """
-    watches = engines_of(discipline).watches
+    watches = engines_of(switching_mode).watches
     if not watches:
-        raise ValueError(f"switching.mode = {discipline.mode!r}: packets are followed in {', '.join(_followed())} only")
+        raise ValueError(
+            f"switching.mode = {switching_mode.mode!r}: packets are followed in {', '.join(_modes_with_watch())} only"
+        )
     return watches[engine]
 
 
-def _followed() -> list[str]:
-    return [mode for mode, engines in every().items() if engines.watches]
+def _modes_with_watch() -> list[str]:
+    return [mode for mode, engines in engines_by_mode().items() if engines.watches]

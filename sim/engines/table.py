@@ -43,13 +43,13 @@ class Engines:
 
 _loaders: dict[str, Callable[[], Engines]] = {}
 
-_changing: list[str] = []
+_timeline_modes: list[str] = []
 """Modes in which networks can change during a run."""
 
-Alone = Callable[[Scenario[Any, Any]], str]
+SingleThreadReason = Callable[[Scenario[Any, Any]], str]
 """Says why one thread simulates a run of a scenario, '' if several can share it."""
 
-_alone: dict[str, Alone] = {}
+_single_thread_reasons: dict[str, SingleThreadReason] = {}
 
 Kernels = Callable[[Scenario[Any, Any]], Hashable]
 """Tells scenarios of one mode apart that need kernels of their own."""
@@ -58,7 +58,9 @@ _kernels: dict[str, Kernels] = {}
 
 
 def runs(
-    discipline: type[Discipline], alone: Alone | None = None, kernels: Kernels | None = None
+    switching_mode: type[Discipline],
+    single_thread_reason: SingleThreadReason | None = None,
+    kernels: Kernels | None = None,
 ) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
     """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
 
@@ -67,62 +69,64 @@ def runs(
     it, one set of kernels runs all. Raises ``ValueError`` for a discipline that has some already.
     """
 
-    def enter(loader: Callable[[], Engines]) -> Callable[[], Engines]:
-        holder = _loaders.get(discipline.mode)
-        if holder is not None and holder.__module__ != loader.__module__:
-            raise ValueError(f"mode {discipline.mode} has engines already, from {holder.__module__}")
-        _loaders[discipline.mode] = loader
-        if discipline.changes and discipline.mode not in _changing:
-            _changing.append(discipline.mode)
-        _alone[discipline.mode] = alone or _always_alone
-        _kernels[discipline.mode] = kernels or _one_for_all
+    def register(loader: Callable[[], Engines]) -> Callable[[], Engines]:
+        existing = _loaders.get(switching_mode.mode)
+        if existing is not None and existing.__module__ != loader.__module__:
+            raise ValueError(f"mode {switching_mode.mode} has engines already, from {existing.__module__}")
+        _loaders[switching_mode.mode] = loader
+        if switching_mode.changes and switching_mode.mode not in _timeline_modes:
+            _timeline_modes.append(switching_mode.mode)
+        _single_thread_reasons[switching_mode.mode] = single_thread_reason or _single_threaded
+        _kernels[switching_mode.mode] = kernels or _same_kernels
         return loader
 
-    return enter
+    return register
 
 
-def _always_alone(scenario: Scenario) -> str:
+def _single_threaded(scenario: Scenario) -> str:
     return f"mode {scenario.switching.mode} runs on one thread"
 
 
-def _one_for_all(scenario: Scenario) -> Hashable:
+def _same_kernels(scenario: Scenario) -> Hashable:
     return None
 
 
-def kernels_of(scenario: Scenario[Any, Any]) -> tuple[str, Hashable]:
+def kernel_key(scenario: Scenario[Any, Any]) -> tuple[str, Hashable]:
     """Tell by which kernels the compiled engine runs a scenario: equal for those that it runs by the same."""
-    check_runs(scenario.switching)
+    check_has_engine(scenario.switching)
     mode = scenario.switching.mode
     return mode, _kernels[mode](scenario)
 
 
-def alone(engine: str, scenario: Scenario[Any, Any]) -> str:
+def single_thread_reason(engine: str, scenario: Scenario[Any, Any]) -> str:
     """Say why one thread simulates a run of a scenario in an engine, '' if several can share it."""
     if engine != "compiled":
         return f"engine {engine} runs on one thread"
-    check_runs(scenario.switching)
-    return _alone[scenario.switching.mode](scenario)
+    check_has_engine(scenario.switching)
+    return _single_thread_reasons[scenario.switching.mode](scenario)
 
 
-def check_runs(discipline: Discipline) -> None:
+def check_has_engine(switching_mode: Discipline) -> None:
     """Raise ``ValueError`` where nothing runs a discipline; what does is not loaded for that."""
-    mode = discipline.mode
+    mode = switching_mode.mode
     if mode not in _loaders:
-        meant = near(mode, list(_loaders))
-        raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+        closest_match = near(mode, list(_loaders))
+        raise ValueError(
+            f"no engine runs mode {mode!r}" + (f"; did you mean {closest_match!r}?" if closest_match else "")
+        )
 
 
-def changing() -> list[str]:
+def timeline_modes() -> list[str]:
     """List the modes in which networks can change during a run, sorted."""
-    return sorted(_changing)
+    return sorted(_timeline_modes)
 
 
-def engines_of(discipline: Discipline) -> Engines:
+def engines_of(switching_mode: Discipline) -> Engines:
     """What runs a discipline. Raises ``ValueError`` where nothing does."""
-    check_runs(discipline)
-    return _loaders[discipline.mode]()
+    check_has_engine(switching_mode)
+    return _loaders[switching_mode.mode]()
 
 
-def every() -> dict[str, Engines]:
+def engines_by_mode() -> dict[str, Engines]:
     """What runs each discipline, by its mode."""
     return {mode: loader() for mode, loader in _loaders.items()}

@@ -14,7 +14,7 @@ from typing import Any
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit.folder import note, noted
 from flitlab.sim.config.study import Case
-from flitlab.sim.engines.table import kernels_of
+from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.experiment.pool import Task
@@ -34,7 +34,7 @@ def in_turn(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool
     prepare: whether some process may compile what no point is known to need yet.
     """
     ceilings, simulations = bounds.tasks(Quiet()), points.tasks(bar)
-    first = points.missing[: len({kernels_of(point.scenario) for point in points.missing})]
+    first = points.missing[: len({kernel_key(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
     compiling = (_noted(task, point.case) for point, task in zip(first, simulations, strict=False))
     return chain(islice(ceilings, 1), early, compiling, ceilings, simulations)
@@ -86,4 +86,4 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
 def _name(case: Case) -> str:
     """Name of the kernels that simulate a case, the same in every run."""
     assert case.scenario is not None
-    return content_hash(*kernels_of(case.scenario))[:16]
+    return content_hash(*kernel_key(case.scenario))[:16]

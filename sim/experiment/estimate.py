@@ -47,7 +47,7 @@ from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.questions import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
-from flitlab.sim.engines.table import alone
+from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.saturation import questions
 from flitlab.sim.measure.windows import longest_probe
@@ -404,7 +404,7 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     runs = _runs(case)
     point = _point if case.workload is None else _program
     times = [sum(point(case, load, price, length) for price in prices_of) for load, length in runs]
-    shared = not alone(engine, _scenario(case))
+    shared = not single_thread_reason(engine, _scenario(case))
     return Cost(len(runs) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
 
 

@@ -16,7 +16,7 @@ from flitlab.models.switching.discipline import PACKETS
 from flitlab.models.timeline.epochs import Left
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows
-from flitlab.sim.engines.table import kernels_of
+from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
@@ -143,8 +143,8 @@ class PointRuns:
     def missing(self) -> list[Point]:
         """Points without a result whose loads are known, first one for each set of kernels that run them."""
         todo = [point for point in self.points.values() if point.id not in self.records]
-        first = {kernels_of(point.scenario): point for point in reversed(todo)}
-        return sorted(todo, key=lambda point: first[kernels_of(point.scenario)] is not point)
+        first = {kernel_key(point.scenario): point for point in reversed(todo)}
+        return sorted(todo, key=lambda point: first[kernel_key(point.scenario)] is not point)
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
         """Calls for everything that is missing; None while the next depends on one that is under way."""

@@ -9,7 +9,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.sim.engines.base import ApplicationRun, MessageLost
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
 from flitlab.sim.measure.ending import Watch
@@ -48,7 +48,7 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     executed = Executed.of(scenario, run.execution())
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     delivered = executed.delivered()
-    none = delivered.less(delivered)
+    none = delivered.minus(delivered)
     window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
     detail, end = executed.detail(edges, carried), executed.ticks + 1
     if timeline is None:
@@ -85,7 +85,7 @@ def run_to_end(
         edges.append(edges[-1] + width)
         try:
             (progress or run).advance(min(edges[-1], last))
-        except MessageLost as error:
+        except MessageDropped as error:
             watch.give_up(str(error))
         carried.append(np.asarray(run.carried(), float))
         if not run.done():

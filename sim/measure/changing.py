@@ -9,7 +9,7 @@ import numpy as np
 from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.sim.engines.base import DELIVERED_FLITS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS, Run, Snapshot
+from flitlab.sim.engines.base import DELIVERED_FLITS, DROPPED_FLITS, DROPPED_PACKETS, SENT_PACKETS, Run, Snapshot
 from flitlab.sim.engines.base import DELIVERED_PACKETS as DELIVERED
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.over_time import edges_until, interval
@@ -44,14 +44,14 @@ def measure_changing(run: Run, scenario: Scenario, load: float, how: Measure) ->
     row: dict[str, Any] = measured("packets", window)
     row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": first, "steady": False}
     row |= {
-        "lost_packets": int(total[LOST_PACKETS]), "lost_flits": int(total[LOST_FLITS]),
-        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[LOST_PACKETS]),
+        "lost_packets": int(total[DROPPED_PACKETS]), "lost_flits": int(total[DROPPED_FLITS]),
+        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[DROPPED_PACKETS]),
     }  # fmt: skip
     detail = details(before, after)
     detail["throughput_time"] = _time_rows(scenario, timeline, {tick: scalars[tick] for tick in sorted(edges)})
-    delivered = after.delivered.less(before.delivered)
+    delivered = after.delivered.minus(before.delivered)
     parts = tuple(
-        Part(epoch, snapshots[b].delivered.less(snapshots[a].delivered), snapshots[a].present, float(b - a))
+        Part(epoch, snapshots[b].delivered.minus(snapshots[a].delivered), snapshots[a].present, float(b - a))
         for epoch, (a, b) in enumerate(pairwise([*begins, last]))
     )
     capacity = timeline.capacity(first, last)
@@ -64,6 +64,6 @@ def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints])
     rows = []
     for start, end in pairwise(scalars):
         moved = scalars[end] - scalars[start]
-        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[LOST_PACKETS])
+        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[DROPPED_PACKETS])
         rows.append(interval(start, end, timeline.tick_ns, received, lost_packets=lost))
     return rows

@@ -9,7 +9,7 @@ from flitlab.models.application.goal import label_of
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import ApplicationRun, Execution, Standing
+from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
 from flitlab.sim.measure.standstill import patience
 
 SHOWN = 5
@@ -25,28 +25,28 @@ class Watch:
 
     def __init__(self, run: ApplicationRun, scenario: Scenario[Any, Workload]):
         self.run, self.scenario = run, scenario
-        self.patience = patience(scenario, scenario.work.messages.packet_flits)
+        self.deadlock_timeout = patience(scenario, scenario.work.messages.packet_flits)
         self._moved, self._since = -1, 0
 
     def look(self, tick: int) -> None:
         """Look at the run, which has been advanced to a tick without its program being done."""
-        standing = self.run.standing()
-        if standing.stalled and not standing.coming:
+        standing = self.run.program_status()
+        if standing.stalled and not standing.event_pending:
             some = f"{standing.stalled:,} message{'s are' if standing.stalled > 1 else ' is'}"
             self.give_up(f"{some} stalled for ever, on links that do not work and that the routing does not avoid")
-        if standing.coming or standing.moved != self._moved:
+        if standing.event_pending or standing.moved != self._moved:
             self._moved, self._since = standing.moved, tick
-        elif not standing.waiting and not standing.travelling:
+        elif not standing.waiting and not standing.in_flight:
             self.give_up("nothing can happen any more: no message is under way, and no operation goes on")
-        elif tick - self._since > max(self.patience, standing.patience):
+        elif tick - self._since > max(self.deadlock_timeout, standing.retransmission_ticks):
             self.give_up(self._stuck(standing, tick - self._since))
 
     def give_up(self, why: str) -> None:
         """Raise :class:`UnfinishedError` for a reason."""
         raise UnfinishedError(f"{why}; {unfinished(self.run, self.scenario)}")
 
-    def _stuck(self, standing: Standing, ticks: int) -> str:
-        where = f"{standing.travelling:,} in the network, {standing.waiting:,} at hosts"
+    def _stuck(self, standing: ProgramStatus, ticks: int) -> str:
+        where = f"{standing.in_flight:,} in the network, {standing.waiting:,} at hosts"
         deadlocked = getattr(self.run, "deadlocked", None)  # which not all runs can tell
         if deadlocked is not None and deadlocked():
             return f"the network is deadlocked: packets wait for each other for ever ({where})"

@@ -94,16 +94,16 @@ def resolution(scenario: Scenario, load: float, now: Snapshot) -> float:
     would show as little as it does in one of :data:`UNSEEN` cases. The greatest such d over the busy channels counts.
     Where the backlog of channels is not known it is :data:`SEEN` deviations of the arrivals of the busiest.
     """
-    if now.owed is None:
+    if now.outstanding is None:
         flits = max(now.channel_flits.max(initial=0), now.created.max(initial=0))
         return min(SEEN * math.sqrt(_variance(scenario, load) / flits), 1.0) if flits else 1.0
-    given = (now.channel_flits + now.owed.ahead).astype(float)
+    given = (now.channel_flits + now.outstanding.ungranted).astype(float)
     filled = given / scenario.topology.capacity
     busy = (filled >= BUSY * filled.max(initial=0.0)) & (given > 0)
     if not busy.any():
         return 0.0  # all traffic stays at its switch
     deviation = np.sqrt(_variance(scenario, load) * given[busy])
-    drift = _least_drift(now.owed.crossing[busy] / deviation)
+    drift = _least_drift(now.outstanding.on_route[busy] / deviation)
     return float(min((drift * deviation / given[busy]).max(), 1.0))
 
 

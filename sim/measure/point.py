@@ -91,7 +91,7 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict
     row = measured("packets", window) | more
     row["overloaded_channels"] = overloaded_channels(scenario, load, window.channels)
     row["deadlocked"] = is_deadlocked(run, scenario, window.batches, window.ticks)
-    delivered = after.delivered.less(before.delivered)
+    delivered = after.delivered.minus(before.delivered)
     return Result(row, details(before, after), delivered, before.present, window.ticks)
 
 

@@ -34,7 +34,7 @@ from flitlab.sim.engines.spray.base import (
     TRIMS,
     Counters,
     SprayRun,
-    ends,
+    finished_at,
 )
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.datagram import Window
@@ -77,7 +77,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     after = run.counters()
     end = last
     if run.ended():
-        end = min(last, max(first, int(ends(session, after.flow).max())) + 1)
+        end = min(last, max(first, int(finished_at(session, after.flow).max())) + 1)
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
     throughput = _fractions(session, moved[:, RECEIVED], ticks)
@@ -161,7 +161,7 @@ def _summary(
 
 def _times(session: SpraySession, after: Counters) -> Times:
     start = session.flows.start
-    both = ends(session, after.flow), after.flow[:, COMPLETE]
+    both = finished_at(session, after.flow), after.flow[:, COMPLETE]
     sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
     return Times(sender, receiver, sender / alone_ticks(session))
 

@@ -105,13 +105,13 @@ class Window:
 
         None where it is not known what is owed. What was created for a channel has crossed it, or has it still ahead.
         """
-        before, after = self.before.owed, self.after.owed
+        before, after = self.before.outstanding, self.after.outstanding
         if before is None or after is None:
             return None
         crossed = self.after.channel_flits - self.before.channel_flits
-        created = crossed + after.ahead - before.ahead
+        created = crossed + after.ungranted - before.ungranted
         some = np.flatnonzero(created >= LEAST_PACKETS * self.scenario.source.mean_flits)
-        delivered = created - (after.crossing - before.crossing)
+        delivered = created - (after.on_route - before.on_route)
         return ChannelTraffic(some, created[some].astype(float), delivered[some].astype(float))
 
 

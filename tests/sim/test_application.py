@@ -19,7 +19,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, Standing
+from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, ProgramStatus
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.application import Ending, run_to_end
 from flitlab.sim.measure.busy import Spans, union_lengths, union_until
@@ -285,11 +285,11 @@ class Stuck:
 
     def __init__(self, operations: int, waiting: int = 0, travelling: int = 0, deadlock: bool = False):
         self.operations = operations
-        self.left = Standing(7, waiting, travelling, False)
+        self.left = ProgramStatus(7, waiting, travelling, False)
         self.deadlock = deadlock
         self.moves = 0  # at every look
 
-    def standing(self):
+    def program_status(self):
         self.left = self.left._replace(moved=self.left.moved + self.moves)
         return self.left
 
@@ -327,7 +327,7 @@ def test_a_program_without_an_end():
     assert why(Stuck(count)).startswith("nothing can happen any more: no message is under way")
     assert why(Stuck(count, 1), max_ticks=10) == "the program takes longer than measure.max_ticks, 10 ticks"
     going_on, moving = Stuck(count), Stuck(count, 1)
-    going_on.left = going_on.left._replace(coming=True)
+    going_on.left = going_on.left._replace(event_pending=True)
     moving.moves = 1
     for busy in (going_on, moving):
         assert why(busy).startswith("the program takes longer than 1,048,576 ticks, as far as mode flow counts")
@@ -339,7 +339,7 @@ def test_a_program_without_an_end():
     assert still.startswith("no packet has moved for ") and still.endswith(f"though some wait {where}")
     datagram = case_of(DATAGRAM).scenario
     stuck = Stuck(count, 2, 3)
-    stuck.left = stuck.left._replace(patience=100_000)  # longer than without retransmission
+    stuck.left = stuck.left._replace(retransmission_ticks=100_000)  # longer than without retransmission
     reason = why(stuck, datagram)
     assert reason.startswith("no packet has reached its receiver for ") and reason.endswith(f"though some wait {where}")
     assert int(reason.split()[7].replace(",", "")) > 100_000

@@ -18,7 +18,7 @@ from flitlab.models.switching.spray import Spray
 from flitlab.models.transport.fabric import Fabric
 from flitlab.sim.config.application import traffic_of
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import MessageLost
+from flitlab.sim.engines.base import MessageDropped
 from flitlab.sim.engines.spray.base import COMPLETE, CUT, RECEIVED
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
@@ -132,7 +132,7 @@ def test_nothing_happens_in_an_hour_of_calculation():
 def test_a_loss_that_nobody_repairs_is_reported():
     work = program([[send(2, 400_000)], [send(2, 400_000)], [receive(0, 400_000), receive(1, 400_000)]])
     case = scenario(line(1, hosts=3), work, kind="none", fabric=Fabric(queue_bytes=20_000))
-    with pytest.raises(MessageLost, match=r"^packets of messages were dropped, and transport none sends none"):
+    with pytest.raises(MessageDropped, match=r"^packets of messages were dropped, and transport none sends none"):
         run_through(case)
     with pytest.raises(UnfinishedError, match=r"sends none again.*; waiting: operation 0 of rank"):
         measure_program(start("reference", case), case, 1.0, Ending())

@@ -327,7 +327,7 @@ def test_page_is_self_contained_and_escaped(run):
 
 def test_page_says_what_share_of_the_ceiling_is_reached(run):
     text = html.write(run).read_text("utf-8")
-    found = answer.standings(Run.read(run))
+    found = answer.scenario_summaries(Run.read(run))
     assert [s.ceiling for s in found] == ["mcf 0.563"] * 2
     assert [s.share for s in found] == pytest.approx([0.427 * 0.985 / 0.563, 0.512 * 0.985 / 0.563], rel=0.02)
     assert answer.sentence(Run.read(run), found) in text
@@ -337,10 +337,10 @@ def test_page_says_what_share_of_the_ceiling_is_reached(run):
 def test_what_the_share_is_of_is_said(tmp_path):
     rows = [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.3, 0.5)]
     write_csv(tmp_path / "results.csv", rows, COLUMNS)
-    assert "no ceiling is known" in answer.sentence(Run.read(tmp_path), answer.standings(Run.read(tmp_path)))
+    assert "no ceiling is known" in answer.sentence(Run.read(tmp_path), answer.scenario_summaries(Run.read(tmp_path)))
     write_csv(tmp_path / "ceilings.csv", [row for row in ceiling_rows([]) if row["ceiling"] != "mcf"], CEILINGS)
     run = Run.read(tmp_path)
-    (found,) = (s for s in answer.standings(run) if s.value > 0)
+    (found,) = (s for s in answer.scenario_summaries(run) if s.value > 0)
     assert (found.name, found.share) == ("mcf_paths", pytest.approx(found.value / 0.5581))
     assert answer.sentence(run, [found]).startswith("Of the load that the best use of its routes could carry")
 

@@ -121,12 +121,12 @@ def test_both_engines_do_the_same(number):
         ours, theirs = (run.execution() for run in runs)
         for name in ("ready", "start", "finish", "delivered", "cause"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-        assert runs[0].standing()[1:] == runs[1].standing()[1:]
+        assert runs[0].program_status()[1:] == runs[1].program_status()[1:]
         for counted in ("progress", "carried"):
             one, other = (getattr(run, counted)() for run in runs)
             assert np.allclose(one, other, rtol=1e-6, atol=1e-6)
         assert_fair(case, runs[0], tick)
-    assert runs[0].done() == (not runs[0].standing().stalled)
+    assert runs[0].done() == (not runs[0].program_status().stalled)
 
 
 def assert_fair(case: Scenario, run, tick: int) -> None:

@@ -13,7 +13,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.vc import last_resorts
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change, Changing, Draining
-from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.records import NEVER, NOBODY
@@ -25,8 +25,8 @@ def lose(state, packet, lost):
     """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
     flits = np.int64(state.pool.packet[packet].flits)
     lost[state.pool.packet[packet].source] += flits
-    state.tally.scalars[LOST_PACKETS] += 1
-    state.tally.scalars[LOST_FLITS] += flits
+    state.tally.scalars[DROPPED_PACKETS] += 1
+    state.tally.scalars[DROPPED_FLITS] += flits
     free_record(state.pool, packet)
 
 

@@ -19,12 +19,12 @@ from flitlab.sim.engines.base import (
     SENT_PACKETS,
     Execution,
     Flows,
-    Owed,
+    Outstanding,
     PacketLog,
+    ProgramStatus,
     Snapshot,
-    Standing,
-    few_owed,
-    refuse_if_long,
+    can_count_outstanding,
+    check_tick_limit,
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
 from flitlab.sim.engines.compiled.owed import owed
@@ -64,7 +64,7 @@ class CompiledRun:
             self._state = self._team.whole
 
     def advance(self, until: int) -> None:
-        refuse_if_long(until)
+        check_tick_limit(until)
         while self._tick < until:
             if self._tick >= self._counted + self._countable:
                 self._count_pairs()
@@ -124,10 +124,10 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
-            self._owed(state) if few_owed(scalars) else None,
+            self._owed(state) if can_count_outstanding(scalars) else None,
         )  # fmt: skip
 
-    def _owed(self, state: Any) -> Owed | None:
+    def _owed(self, state: Any) -> Outstanding | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
         return owed(self._constants, state, self._topology, self._tick) if self._fixed else None
 
@@ -169,12 +169,12 @@ class CompiledApplicationRun(CompiledRun):
         """Whether every operation is done."""
         return ranks.is_done(self._ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         """What there still is to be done at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
         moved = sent + delivered + self._kernel.moved(self._state)
-        return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
+        return ProgramStatus(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:
         """What became of the operations so far, copied."""

@@ -14,13 +14,13 @@ from flitlab.models.rules.arrivals import next_arrival
 from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_target, choose_way, next_port
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import Owed
+from flitlab.sim.engines.base import Outstanding
 from flitlab.sim.engines.compiled.records import packets_in_network, sent
 
 
-def owed(const: Any, state: Any, topology: Topology, now: int) -> Owed:
+def owed(const: Any, state: Any, topology: Topology, now: int) -> Outstanding:
     """Return what a run owes each channel at tick ``now``, whose routes are fixed when packets are created."""
-    found = Owed(*np.zeros((2, topology.channels), np.int64))
+    found = Outstanding(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
     _at_hosts(*graph, now, sent(state), *found)
     _in_network(*graph, packets_in_network(state), *found)

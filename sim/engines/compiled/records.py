@@ -24,10 +24,10 @@ from flitlab.sim.engines.base import (
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
     EVENTS,
+    HOP_BUCKETS,
     HOPS,
     HOPS_MAX,
     LATENCY,
-    LONG,
     NETWORK_LATENCY,
     SCALARS,
     SENT_PACKETS,
@@ -142,8 +142,8 @@ def make_tally(topology: Topology) -> Tally:
     return Tally(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
-        hops=np.zeros(LONG, np.int64),
-        deflections=np.zeros(LONG, np.int64),
+        hops=np.zeros(HOP_BUCKETS, np.int64),
+        deflections=np.zeros(HOP_BUCKETS, np.int64),
         channel_flits=np.zeros(topology.channels, np.int64),
         pairs=np.zeros(topology.switches**2, np.uint32),
         by_source=np.zeros(topology.hosts, np.int64),
@@ -278,8 +278,8 @@ def deliver(const, state, packet, tick):
     state.tally.scalars[DEFLECTIONS] += deflections
     state.tally.scalars[HOPS_MAX] = max(state.tally.scalars[HOPS_MAX], hops)
     state.tally.histogram[bucket(latency)] += 1
-    state.tally.hops[min(hops, LONG - 1)] += 1
-    state.tally.deflections[min(deflections, LONG - 1)] += 1
+    state.tally.hops[min(hops, HOP_BUCKETS - 1)] += 1
+    state.tally.deflections[min(deflections, HOP_BUCKETS - 1)] += 1
     state.tally.pairs[pair_of(const.net, state.pool, packet)] += flits
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits

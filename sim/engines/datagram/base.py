@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.transport.newreno import HIGH, MDEV, RTO, UNA, Senders
 from flitlab.models.transport.session import LONGEST_STAY, Session
-from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped, ProgramStatus
 
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included
@@ -86,17 +86,17 @@ def check_lossless(dropped: Ints) -> None:
     dropped: packets of each subflow.
     """
     if dropped.any():
-        raise MessageLost
+        raise MessageDropped
 
 
-TIMEOUTS_IN_A_ROW = 10
+MAX_TIMEOUTS = 10
 """Retransmissions of a packet, after twice the time each, without which no program over a transport counts as stalled.
 """
 
 
-def standing_of(
-    session: Session, senders: Senders, received: Ints, left: Ints, in_flight: Ints, now: int, coming: bool
-) -> Standing:
+def program_status(
+    session: Session, senders: Senders, received: Ints, unsent: Ints, in_flight: Ints, now: int, event_pending: bool
+) -> ProgramStatus:
     """What a program over datagrams still has before it at tick ``now``.
 
     Packets that were dropped are at their hosts until they are sent again.
@@ -106,22 +106,30 @@ def standing_of(
     operation goes on.
     """
     missing = senders.seq[:, HIGH] - received
-    travelling = int(in_flight.sum())
-    coming = coming or any(change.tick >= now for change in session.changes)
-    waiting = max(int(left.sum() + missing.sum()) - travelling, 0)
+    packets_in_flight = int(in_flight.sum())
+    event_pending = event_pending or any(change.tick >= now for change in session.changes)
+    waiting = max(int(unsent.sum() + missing.sum()) - packets_in_flight, 0)
     if session.rules is None:  # constant rate: what is left has a timer
-        return Standing(int(received.sum()), waiting, travelling, coming or bool(left.any()), patience=LONGEST_STAY)
-    needed = (missing > 0) | np.repeat(left > 0, np.diff(session.first))
+        return ProgramStatus(
+            int(received.sum()),
+            waiting,
+            packets_in_flight,
+            event_pending or bool(unsent.any()),
+            retransmission_ticks=LONGEST_STAY,
+        )
+    needed = (missing > 0) | np.repeat(unsent > 0, np.diff(session.first))
     retrying = needed & (senders.seq[:, UNA] < senders.seq[:, HIGH])
-    patience = LONGEST_STAY + _timeouts(senders, retrying, session.rules.min_rto)
-    return Standing(int(received.sum()), waiting, travelling, coming, patience=patience)
+    retransmission_ticks = LONGEST_STAY + _timeouts(senders, retrying, session.rules.min_rto)
+    return ProgramStatus(
+        int(received.sum()), waiting, packets_in_flight, event_pending, retransmission_ticks=retransmission_ticks
+    )
 
 
-def _timeouts(senders: Senders, some: Bools, min_rto: float) -> int:
+def _timeouts(senders: Senders, retrying: Bools, min_rto: float) -> int:
     """Ticks in which every one of some senders times out so often in a row, or once more where it has already.
 
     some: bool [subflows].
     """
     first = np.maximum(senders.rtt + 4.0 * senders.win[:, MDEV], min_rto)
-    longest = np.maximum(first * 2.0**TIMEOUTS_IN_A_ROW, senders.win[:, RTO] / 2.0)
-    return ceil(float(longest[some].max(initial=0.0)))
+    longest = np.maximum(first * 2.0**MAX_TIMEOUTS, senders.win[:, RTO] / 2.0)
+    return ceil(float(longest[retrying].max(initial=0.0)))

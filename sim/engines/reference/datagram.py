@@ -43,9 +43,9 @@ from flitlab.models.transport.newreno import (
 )
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.datagram import base
-from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, standing_of
+from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, program_status
 from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
@@ -553,11 +553,11 @@ class ReferenceDatagrams:
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
         received = np.array([subflow.counts[base.RECEIVED] for subflow in self.subflows], np.int64)
         left = np.array([flow.left for flow in self.flows], np.int64)
-        return standing_of(
+        return program_status(
             self.given, self.senders, received, left, self.in_flight(), self.clock.now, self.ranks.has_events()
         )
 

@@ -13,7 +13,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.flow.model import (
     DEAD,
     RESOLUTION,
@@ -110,10 +110,10 @@ class FlowNetwork:
     def done(self) -> bool:
         return self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
-        under_way, stalled = len(self.flows) + self._arriving, sum(flow.rate == 0.0 for flow in self.flows)
-        coming = under_way > stalled or self.ranks.has_events() or comes_more(self._steps, self.clock.now)
-        return Standing(self.clock.events, 0, under_way, coming, stalled)
+    def program_status(self) -> ProgramStatus:
+        in_flight, stalled = len(self.flows) + self._arriving, sum(flow.rate == 0.0 for flow in self.flows)
+        event_pending = in_flight > stalled or self.ranks.has_events() or comes_more(self._steps, self.clock.now)
+        return ProgramStatus(self.clock.events, 0, in_flight, event_pending, stalled)
 
     def execution(self) -> Execution:
         return self.ranks.execution()

@@ -23,8 +23,8 @@ class Ledger:
         self.counts = [0] * base.SCALARS
         self.histogram = [0] * BUCKETS
         self.moved = 0
-        self.hops = [0] * base.LONG
-        self.deflections = [0] * base.LONG
+        self.hops = [0] * base.HOP_BUCKETS
+        self.deflections = [0] * base.HOP_BUCKETS
         self.created = np.zeros(scenario.topology.hosts, np.int64)
         self.channel_flits = [0] * scenario.topology.channels
         self.sent = _Flows(scenario)
@@ -74,16 +74,16 @@ class Ledger:
         counts[base.HOPS_MAX] = max(counts[base.HOPS_MAX], packet.hop)
         counts[base.DEFLECTIONS] += packet.deflections
         self.histogram[bucket(latency)] += 1
-        self.hops[min(packet.hop, base.LONG - 1)] += 1
-        self.deflections[min(packet.deflections, base.LONG - 1)] += 1
+        self.hops[min(packet.hop, base.HOP_BUCKETS - 1)] += 1
+        self.deflections[min(packet.deflections, base.HOP_BUCKETS - 1)] += 1
         self.delivered.add(packet)
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
     def lose(self, packet: Packet) -> None:
         """Count a packet that was lost with a link or a switch."""
-        self.counts[base.LOST_PACKETS] += 1
-        self.counts[base.LOST_FLITS] += packet.flits
+        self.counts[base.DROPPED_PACKETS] += 1
+        self.counts[base.DROPPED_FLITS] += packet.flits
         self.lost.add(packet)
 
     def scalars(self, events: int) -> Ints:
@@ -103,7 +103,7 @@ class Ledger:
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
             delivered=self.delivered.counted(),
-            present=self.sent.counted().less(self.delivered.counted()).less(self.lost.counted()),
+            present=self.sent.counted().minus(self.delivered.counted()).minus(self.lost.counted()),
         )
 
     def log(self) -> PacketLog:

@@ -44,15 +44,15 @@ from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
-    LOST_PACKETS,
+    DROPPED_PACKETS,
     SENT_PACKETS,
     Execution,
-    Owed,
+    Outstanding,
     PacketLog,
+    ProgramStatus,
     Snapshot,
-    Standing,
-    few_owed,
-    refuse_if_long,
+    can_count_outstanding,
+    check_tick_limit,
 )
 from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
 from flitlab.sim.engines.reference.ledger import Ledger
@@ -320,7 +320,7 @@ class Network(Generic[D]):
     def is_empty(self) -> bool:
         """Whether no packet is in the network."""
         counts = self.ledger.counts
-        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[LOST_PACKETS]
+        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[DROPPED_PACKETS]
 
     def lose(self, packet: Packet) -> None:
         """Count a packet as lost, which then arrives nowhere any more."""
@@ -397,7 +397,7 @@ class Network(Generic[D]):
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``. Raises ``ValueError`` beyond 2**30, as engines agree."""
         if not isinstance(self.scenario.work, Workload):
-            refuse_if_long(until)
+            check_tick_limit(until)
         if until > self.clock.now:
             self.clock.run(int(until))
 
@@ -413,30 +413,30 @@ class Network(Generic[D]):
     def snapshot(self) -> Snapshot:
         """All counters now."""
         counted = self.ledger.snapshot(self.clock.now, self.clock.events)
-        return replace(counted, owed=self._owed()) if few_owed(counted.scalars) else counted
+        return replace(counted, outstanding=self._owed()) if can_count_outstanding(counted.scalars) else counted
 
-    def _owed(self) -> Owed | None:
+    def _owed(self) -> Outstanding | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
         changes = self.scenario.timeline is not None
         if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
-        owed = Owed(*np.zeros((2, self.scenario.topology.channels), np.int64))
+        owed = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:
             for place, channel in enumerate(self._route(packet, packet.way, packet.origin, 0)):
-                owed.crossing[channel] += packet.flits
-                owed.ahead[channel] += packet.flits * (place >= packet.hop)
+                owed.on_route[channel] += packet.flits
+                owed.ungranted[channel] += packet.flits * (place >= packet.hop)
         return owed
 
     def done(self) -> bool:
         """Whether every operation of the program is done; only if the scenario has a workload."""
         return self.program.unfinished == 0
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         """What there still is to be done; only if the scenario has a workload."""
         counts = self.ledger.counts
         created, sent, delivered = (counts[p] for p in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
         moved = sent + delivered + self.ledger.moved
-        return Standing(moved, created - sent, sent - delivered, self.program.has_events())
+        return ProgramStatus(moved, created - sent, sent - delivered, self.program.has_events())
 
     def execution(self) -> Execution:
         """What became of the operations of the program; only if the scenario has a workload."""

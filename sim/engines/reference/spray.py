@@ -51,7 +51,7 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.models.transport.fabric import LATEST, FabricChange, SpraySession
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.spray_links import (
@@ -68,7 +68,7 @@ from flitlab.sim.engines.reference.spray_links import (
     Queue,
 )  # fmt: skip
 from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
 
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above these stands a flow or host."""
@@ -416,14 +416,14 @@ class ReferenceSpray:
         return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
 
     def ended(self) -> bool:
-        return have_ended(self.given, self.senders, self.receivers)
+        return are_finished(self.given, self.senders, self.receivers)
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
-        return standing_of(self.given, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
+        return program_status(self.given, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
 
     def execution(self) -> Execution:
         assert self.ranks is not None

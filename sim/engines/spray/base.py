@@ -11,7 +11,7 @@ from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.layout import Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped, ProgramStatus
 
 # Columns of Counters.flow.
 RESENT = 0  # packets that were sent again
@@ -82,48 +82,50 @@ class SprayApplicationRun(SprayRun, ApplicationRun, Protocol):
     """
 
 
-def ends(session: SpraySession, flow: Ints) -> Ints:
+def finished_at(session: SpraySession, flow: Ints) -> Ints:
     """When flows came to their ends, int64 [flows], -1 before: at the sender or, where nobody answers, the receiver.
 
     flow: as in :class:`Counters`.
     """
-    found: Ints = np.where(session.answers, flow[:, FINISHED], flow[:, COMPLETE])
-    return found
+    finished_at: Ints = np.where(session.answers, flow[:, FINISHED], flow[:, COMPLETE])
+    return finished_at
 
 
-def have_ended(session: SpraySession, s: Senders, g: Receivers) -> bool:
+def are_finished(session: SpraySession, s: Senders, g: Receivers) -> bool:
     """Whether every flow has come to its end, as :func:`ends` says."""
     return bool((np.where(session.answers, s.seq[:, layout.FINISHED], g.got[:, layout.COMPLETE]) >= 0).all())
 
 
-def check_lossless(lost: int) -> None:
+def check_lossless(dropped: int) -> None:
     """Raise :class:`~flitlab.sim.engines.base.MessageLost` if packets of a program that nobody sends again were.
 
     lost: packets dropped or trimmed.
     """
-    if lost:
-        raise MessageLost
+    if dropped:
+        raise MessageDropped
 
 
-MANY_TIMEOUTS = 1000
+MAX_TIMEOUTS = 1000
 """Timeouts in a row, each and a hop of the slowest link, without which no program over sprayed packets is stalled."""
 
 
-def standing_of(session: SpraySession, s: Senders, g: Receivers, now: int, coming: bool) -> Standing:
+def program_status(session: SpraySession, s: Senders, g: Receivers, now: int, event_pending: bool) -> ProgramStatus:
     """What the messages that were posted still have before them at tick ``now``.
 
     coming: whether an operation goes on.
     """
     seq, got = s.seq, g.got
-    coming = coming or any(change.tick >= now for change in session.changes)
+    event_pending = event_pending or any(change.tick >= now for change in session.changes)
     slowest = int((session.delay + (session.slowest * session.rules.mtu >> RATIO_BITS)).max())
-    patience = MANY_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
+    retransmission_ticks = MAX_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
     fresh = (seq[:, layout.PACKETS] - seq[:, layout.NEXT])[seq[:, layout.STARTED] >= 0]
     missing = seq[:, layout.NEXT] - got[:, layout.EXPECTED] - got[:, layout.OUT_OF_ORDER]
     if not session.rules.answers:  # constant rate: what is left has a timer
-        coming = coming or bool(fresh.any())
+        event_pending = event_pending or bool(fresh.any())
     moved = int(got[:, layout.BYTES].sum())
-    return Standing(moved, int(fresh.sum()), int(missing.sum()), coming, patience=patience)
+    return ProgramStatus(
+        moved, int(fresh.sum()), int(missing.sum()), event_pending, retransmission_ticks=retransmission_ticks
+    )
 
 
 def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:

@@ -4,7 +4,7 @@
 from typing import Any
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.start import watcher
+from flitlab.sim.engines.start import packet_watch
 from flitlab.sim.engines.trace.base import Life, Watch, follow
 
 
@@ -16,7 +16,7 @@ def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity
     """
     if scenario.timeline is not None:
         raise ValueError("timeline: single packets are followed only in networks that stay as they are")
-    seen: Watch = watcher(engine, scenario.switching)(scenario, load, seed, identity)
+    seen: Watch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 
 

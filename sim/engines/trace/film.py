@@ -4,7 +4,7 @@
 from typing import Any
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.start import watcher
+from flitlab.sim.engines.start import packet_watch
 from flitlab.sim.engines.trace.base import Life, Recorder
 from flitlab.sim.engines.trace.reference import ReferenceWatch, watched
 
@@ -15,7 +15,7 @@ def film(scenario: Scenario[Any], load: float, seed: int, ticks: int) -> list[Li
     Sorted by creation, then by id. Raises ``ValueError`` for a discipline whose packets are not followed so
     (datagram), and for a load that hosts cannot create.
     """
-    kind: Any = watcher("reference", scenario.switching)
+    kind: Any = packet_watch("reference", scenario.switching)
     run, ledger = watched(kind.network, scenario, load, seed)
     lives: dict[int, Life] = {}
     under_way: dict[int, tuple[ReferenceWatch, Recorder]] = {}

@@ -41,7 +41,7 @@ def write(folder: Path) -> Path:
         with suppress(ValueError):  # a page without a figure is better than no page
             draw(folder)
     name = str(run.manifest.get("name") or folder.resolve().name)
-    standings, found = answer.standings(run), network.inside(run, folder)
+    standings, found = answer.scenario_summaries(run), network.inside(run, folder)
     drawn = charts.charts(run, folder)
     units = run.units()
     document: dict[str, Any] = {

@@ -31,7 +31,7 @@ NARROW = 0.02
 
 
 @dataclass(frozen=True)
-class Standing:
+class ScenarioSummary:
     """Where a scenario saturates, in loads, and what of its ceiling that is; texts are '' where nothing is known.
 
     value: saturation, NaN where unknown. name: of the ceiling. share: value / ceiling.
@@ -46,30 +46,30 @@ class Standing:
     efficiency: str = ""
 
 
-def standings(run: Run) -> list[Standing]:
+def scenario_summaries(run: Run) -> list[ScenarioSummary]:
     """One for each scenario."""
     return [_standing(run, scenario) for scenario in run.scenarios]
 
 
-def _standing(run: Run, scenario: str) -> Standing:
+def _standing(run: Run, scenario: str) -> ScenarioSummary:
     least = ceiling_of(run.ceiling_columns(scenario))
     ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
     found = saturation(rows, run.limit(scenario))
     if found is None or not found.upper:
-        return Standing(scenario, ceiling=ceiling)
+        return ScenarioSummary(scenario, ceiling=ceiling)
     between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"
     name = "" if least is None else least.name
-    known = Standing(scenario, found.value, name, between=between, ceiling=ceiling)
+    known = ScenarioSummary(scenario, found.value, name, between=between, ceiling=ceiling)
     return known if least is None or not found.ended else _with_efficiency(known, found, least.upper)
 
 
-def _with_efficiency(known: Standing, found: Saturation, ceiling: float) -> Standing:
+def _with_efficiency(known: ScenarioSummary, found: Saturation, ceiling: float) -> ScenarioSummary:
     if math.isfinite(found.value):
         share, text = found.value / ceiling, percent(found.value / ceiling)
     else:
         share, text = found.lower / ceiling, f"at least {percent(found.lower / ceiling)}"
-    return Standing(**{**known.__dict__, "share": share, "efficiency": text})
+    return ScenarioSummary(**{**known.__dict__, "share": share, "efficiency": text})
 
 
 def _interval(lower: float, upper: float) -> str:
@@ -88,7 +88,7 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\xa0%"
 
 
-def sentence(run: Run, found: Sequence[Standing]) -> str:
+def sentence(run: Run, found: Sequence[ScenarioSummary]) -> str:
     """What the run found, as a person would say it; '' if there is nothing to say."""
     of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
     parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
@@ -105,7 +105,7 @@ def _of_budgets(run: Run) -> str:
     return " ".join(f"{names[scenario]}: {said}" if len(told) > 1 else said for scenario, said in told.items())
 
 
-def _of_sweep(run: Run, found: Sequence[Standing]) -> str:
+def _of_sweep(run: Run, found: Sequence[ScenarioSummary]) -> str:
     shares = {s.scenario: s for s in found if math.isfinite(s.share)}
     if not shares:
         stable = {s.scenario: s for s in found if s.between}
@@ -224,7 +224,7 @@ def _of_search(run: Run) -> str:
     return f"The largest value that passes: {told}." if told else ""
 
 
-def _of_ceilings(run: Run, found: Sequence[Standing]) -> str:
+def _of_ceilings(run: Run, found: Sequence[ScenarioSummary]) -> str:
     if run.rows:
         return ""
     of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in found}

@@ -15,7 +15,7 @@ from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import Row, column, load
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html.answer import Standing, percent
+from flitlab.sim.report.html.answer import ScenarioSummary, percent
 
 MOST_ROWS = 2000
 """Rows of a table that the page shows."""
@@ -43,7 +43,7 @@ def folded(summary: str, body: str, opened: bool = False) -> str:
     return f"<details{' open' * opened}><summary>{escape(summary)}</summary>\n{body}\n</details>\n" if body else ""
 
 
-def scenarios(run: Run, standings: Sequence[Standing]) -> str:
+def scenarios(run: Run, standings: Sequence[ScenarioSummary]) -> str:
     """One row per scenario of a load sweep."""
     if not any(row.get("saturated") for row in run.rows):
         return ""

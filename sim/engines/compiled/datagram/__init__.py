@@ -15,7 +15,7 @@ from flitlab.models.jit import inner, njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.datagram.ahead import (
     AHEAD,
@@ -48,7 +48,7 @@ from flitlab.sim.engines.compiled.memory import seldom
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, standing_of
+from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, program_status
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -193,9 +193,9 @@ class CompiledDatagrams:
     def done(self) -> bool:
         return is_done(self._talk.ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         state = self._state
-        return standing_of(
+        return program_status(
             self.given, state.senders, state.subflow["received"], state.left, self.in_flight(), self._tick,
             has_events(self._talk.ranks),
         )  # fmt: skip

@@ -9,7 +9,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.flow.sharing import relieve, resize, set_out, share
 from flitlab.sim.engines.compiled.flow.state import (
     BLOCK,
@@ -325,12 +325,12 @@ class FlowRun:
     def done(self) -> bool:
         return is_done(self._ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         totals, state = self._state.totals, self._state
         under_way = int(totals[UNDER_WAY])
         stalled = int(((state.message[:, COUNT] > 0) & (state.amounts[:, GOING] == 0.0)).sum())
         coming = under_way > stalled or has_events(self._ranks) or comes_more(self._steps, self._now)
-        return Standing(int(totals[INSTANTS]), 0, under_way, coming, stalled)
+        return ProgramStatus(int(totals[INSTANTS]), 0, under_way, coming, stalled)
 
     def execution(self) -> Execution:
         return execution_of(self._ranks)

@@ -14,7 +14,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
-from flitlab.sim.engines.base import LONG, SCALARS
+from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS
 from flitlab.sim.engines.compiled.due import FULL, listed, make_due, put_all
 from flitlab.sim.engines.compiled.mail import Mail, make_mail
 from flitlab.sim.engines.compiled.messages import Program
@@ -30,7 +30,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     set_ends,
 )
 from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
-from flitlab.sim.engines.regions import ahead
+from flitlab.sim.engines.partitions import lookahead
 
 
 class _Cut(NamedTuple):
@@ -73,7 +73,7 @@ def split(
     cut = _cut(const, regions)
     vc, lane = _with_twins(const, whole.vc, cut)
     together = whole._replace(vc=vc[: len(whole.vc)], lane=lane[: len(whole.vc)])
-    mails = _mails(const, cut, regions, ahead(scenario))
+    mails = _mails(const, cut, regions, lookahead(scenario))
     pools = _pools(const, whole.pool, cut, regions)
     const = _with_borders(const, cut)
     set_ends(whole.rows, const.net.ports)
@@ -164,8 +164,8 @@ def _tally(shared: Tally) -> Tally:
     return shared._replace(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
-        hops=np.zeros(LONG, np.int64),
-        deflections=np.zeros(LONG, np.int64),
+        hops=np.zeros(HOP_BUCKETS, np.int64),
+        deflections=np.zeros(HOP_BUCKETS, np.int64),
         by_source=np.zeros_like(shared.by_source),
         log=np.zeros_like(shared.log),
     )

@@ -15,7 +15,7 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
 from flitlab.sim.engines.compiled import wormhole
 from flitlab.sim.engines.compiled.changes import DrainingRun
 from flitlab.sim.engines.compiled.pool import free_records
@@ -281,8 +281,8 @@ class ChangingWormhole(DrainingRun):
         pool, scalars = self._state.pool, self._state.tally.scalars
         flits = pool.packet["flits"][records].astype(np.int64)
         np.add.at(self._lost, pool.packet["source"][records], flits)
-        scalars[LOST_PACKETS] += len(records)
-        scalars[LOST_FLITS] += flits.sum()
+        scalars[DROPPED_PACKETS] += len(records)
+        scalars[DROPPED_FLITS] += flits.sum()
         free_records(pool, records)
 
 

@@ -18,11 +18,11 @@ from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import ApplicationRun
 from flitlab.sim.engines.compare import BothFluidRun
-from flitlab.sim.engines.regions import alone
+from flitlab.sim.engines.partitions import single_thread_reason
 from flitlab.sim.engines.table import Engines, Start, runs
 
 
-def _loop(scenario: Scenario[Vct]) -> tuple[bool, bool]:
+def _vct_kernel_key(scenario: Scenario[Vct]) -> tuple[bool, bool]:
     """Which loop of virtual cut-through runs a scenario: whether heads choose together, and whether ways compete."""
     from flitlab.sim.engines.compiled.ugal import by_congestion
 
@@ -30,7 +30,7 @@ def _loop(scenario: Scenario[Vct]) -> tuple[bool, bool]:
     return scenario.switching.shared_input or select == ADAPTIVE, bool(interpreted(by_congestion)(select))
 
 
-@runs(Vct, alone, _loop)
+@runs(Vct, single_thread_reason, _vct_kernel_key)
 def vct() -> Engines:
     """The engines of virtual cut-through, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import vct as kernel
@@ -38,13 +38,13 @@ def vct() -> Engines:
     from flitlab.sim.engines.reference.vct import VctNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def changing() -> Callable[..., Any]:
+    def timeline_run() -> Callable[..., Any]:
         from flitlab.sim.engines.compiled.vct.changes import ChangingVct
 
         return ChangingVct
 
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
-    return Engines(VctNetwork, _of_network(partial(start, kernel), changing), watches=watches)
+    return Engines(VctNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
 
 
 @runs(Wormhole)
@@ -55,13 +55,13 @@ def wormhole() -> Engines:
     from flitlab.sim.engines.reference.wormhole import WormholeNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def changing() -> Callable[..., Any]:
+    def timeline_run() -> Callable[..., Any]:
         from flitlab.sim.engines.compiled.wormhole.changes import ChangingWormhole
 
         return ChangingWormhole
 
     watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
-    return Engines(WormholeNetwork, _of_network(partial(start, kernel), changing), watches=watches)
+    return Engines(WormholeNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
 
 
 @runs(Deflection)
@@ -72,13 +72,13 @@ def deflection() -> Engines:
     from flitlab.sim.engines.reference.deflection import DeflectionNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def changing() -> Callable[..., Any]:
+    def timeline_run() -> Callable[..., Any]:
         from flitlab.sim.engines.compiled.deflection_changes import ChangingDeflection
 
         return ChangingDeflection
 
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
-    return Engines(DeflectionNetwork, _of_network(partial(start, kernel), changing), watches=watches)
+    return Engines(DeflectionNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
 
 
 @runs(Ideal)
@@ -88,20 +88,20 @@ def ideal() -> Engines:
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.ideal import IdealNetwork
 
-    def changing() -> Callable[..., Any]:
+    def timeline_run() -> Callable[..., Any]:
         from flitlab.sim.engines.compiled.ideal_changes import ChangingIdeal
 
         return ChangingIdeal
 
-    return Engines(IdealNetwork, _of_network(partial(start, kernel), changing))
+    return Engines(IdealNetwork, _network_start(partial(start, kernel), timeline_run))
 
 
-def _of_network(plain: Start, changing: Callable[[], Callable[..., Any]]) -> Start:
-    """The start of runs of packets on a network that stays as it is, or of those that ``changing`` loads."""
+def _network_start(plain: Start, timeline_run: Callable[[], Callable[..., Any]]) -> Start:
+    """The start of runs of packets on a network that stays as it is, or of those that ``timeline_run`` loads."""
 
-    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **more: Any) -> Any:
-        run = plain if scenario.timeline is None else changing()
-        return run(scenario, load, seed, log, **more)
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
+        run = plain if scenario.timeline is None else timeline_run()
+        return run(scenario, load, seed, log, **options)
 
     return start
 
@@ -112,16 +112,16 @@ def flow() -> Engines:
     from flitlab.sim.engines.compiled.flow import FlowRun
     from flitlab.sim.engines.reference.flow import FlowNetwork
 
-    return Engines(_of_program(FlowNetwork), _of_program(FlowRun), BothFluidRun)
+    return Engines(_program_start(FlowNetwork), _program_start(FlowRun), BothFluidRun)
 
 
-def _of_program(run: Callable[..., ApplicationRun]) -> Start:
+def _program_start(run: Callable[..., ApplicationRun]) -> Start:
     """The start of runs that take neither a load nor a log."""
 
     def start(
-        scenario: Scenario[Flow, Workload], load: float, seed: int, log: bool = False, **more: Any
+        scenario: Scenario[Flow, Workload], load: float, seed: int, log: bool = False, **options: Any
     ) -> ApplicationRun:
-        return run(scenario, seed, **more)
+        return run(scenario, seed, **options)
 
     return start
 
@@ -133,7 +133,7 @@ def datagram() -> Engines:
     from flitlab.sim.engines.datagram.both import BothDatagrams
     from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
 
-    return Engines(_of_session(ReferenceDatagrams), _of_session(CompiledDatagrams), BothDatagrams)
+    return Engines(_session_start(ReferenceDatagrams), _session_start(CompiledDatagrams), BothDatagrams)
 
 
 @runs(Spray)
@@ -143,15 +143,15 @@ def spray() -> Engines:
     from flitlab.sim.engines.reference.spray import ReferenceSpray
     from flitlab.sim.engines.spray.both import BothSprays
 
-    return Engines(_of_session(ReferenceSpray), _of_session(CompiledSpray), BothSprays)
+    return Engines(_session_start(ReferenceSpray), _session_start(CompiledSpray), BothSprays)
 
 
-def _of_session(run: Callable[..., Any]) -> Start:
+def _session_start(run: Callable[..., Any]) -> Start:
     """The start of runs that take a session."""
 
-    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **more: Any) -> Any:
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
         changes = () if scenario.timeline is None else (scenario.timeline,)
         session = scenario.switching.session(scenario.instance, scenario.work, load, seed, *changes)
-        return run(session, log, **more)
+        return run(session, log, **options)
 
     return start
