@@ -17,7 +17,7 @@ class TracedRun(ApplicationRun, Protocol):
     a named tuple of int64 arrays [packets]: when each was received, what it is of, and its number there.
     """
 
-    given: Any
+    session: Any
 
     def counters(self) -> Any: ...
 
@@ -35,8 +35,8 @@ class Lockstep(Generic[R]):
         self._reference = reference
 
     @property
-    def given(self) -> Any:
-        return self._compiled.given
+    def session(self) -> Any:
+        return self._compiled.session
 
     def advance(self, until: int) -> None:
         self._compiled.advance(until)

@@ -19,12 +19,12 @@ from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
     DROPS,
     MARKS,
-    MOST,
+    MAX_QUEUE_BYTES,
+    QUEUE_TICKS,
     RECEIVED,
     RESENT,
     RTT,
     SAMPLES,
-    STAY,
     TIMEOUTS,
     Counters,
     DatagramRun,
@@ -70,7 +70,7 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     ``channel_use`` what each channel carried as a fraction of what a network interface of capacity 1 sends; where the
     network changes, ``throughput_time`` has the rows of throughput_time.csv.
     """
-    session, timeline = run.given, None if scenario is None else scenario.timeline
+    session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
     looks = _looked_at(run, {first, last, *(() if timeline is None else edges_until(timeline, last))})
     (before, present), (after, _) = looks[first], looks[last]
@@ -166,7 +166,7 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
     ticks = after.tick - before.tick
     total, samples = moved.sum(axis=0), moved[:, SAMPLES].sum()
     network = len(session.delay)  # feeders come after its links
-    stay = links[:network, STAY] / ticks
+    stay = links[:network, QUEUE_TICKS] / ticks
     per_host = _fractions(session, total[RECEIVED], ticks) / session.topology.hosts
     return {
         "host_throughput": float(per_host),
@@ -181,7 +181,7 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
         "rtt_ms_mean": float(total[RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
         "queue_mean": float(stay.mean()),
         "queue_mean_max": float(stay.max()),
-        "queue_max": float(after.link[:network, MOST].max() / session.queues.packet_bytes),
+        "queue_max": float(after.link[:network, MAX_QUEUE_BYTES].max() / session.queues.packet_bytes),
         "packets": int(total[RECEIVED]),
         "packet_hops": int(links[:network, ACCEPTED].sum()),
         "ticks": ticks,

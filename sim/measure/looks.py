@@ -36,7 +36,7 @@ class Looks:
         self.counters: dict[int, Counters] = {}
         self._kept = {epoch.tick for epoch in timeline.epochs} | set(at)
         self._seen: dict[int, Look] = {}
-        self._width = max(1, run.given.rules.rtt0 // _OF_TRIP)
+        self._width = max(1, run.session.rules.rtt0 // _OF_TRIP)
 
     def go_on(self, last: int, least: int) -> None:
         """Advance the run until its last flow has ended and tick ``least`` is reached, but not beyond ``last``."""
@@ -64,11 +64,11 @@ class Looks:
 
         end: the tick after which nothing more arrived.
         """
-        given, rows = self.run.given, []
-        rate, last = given.rules.rate * given.topology.hosts, self._seen[max(self._seen)]
+        session, rows = self.run.session, []
+        rate, last = session.rules.rate * session.topology.hosts, self._seen[max(self._seen)]
         seen = {tick: look for tick, look in sorted(self._seen.items()) if tick < end} | {end: last}
         for (start, before), (until, after) in pairwise(seen.items()):
             per_host = (after.received - before.received) / (rate * (until - start))
             counted = {"drops": after.drops - before.drops, "retransmissions": after.resent - before.resent}
-            rows.append(interval(start, until, float(given.tick_s * 10**9), per_host, **counted))
+            rows.append(interval(start, until, float(session.tick_s * 10**9), per_host, **counted))
         return rows

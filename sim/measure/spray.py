@@ -20,17 +20,17 @@ from flitlab.sim.engines.spray.base import (
     ACKS,
     BUSY,
     COMPLETE,
-    CUT,
     DROPS,
     MARKED,
     MARKS,
-    MOST,
+    MAX_QUEUE_BYTES,
     NACKS,
     PULLS,
     RECEIVED,
     RESENT,
     SENT,
     TIMEOUTS,
+    TRIMMED,
     TRIMS,
     Counters,
     SprayRun,
@@ -64,7 +64,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     channel between switches was sending; where there are several transports, ``transports`` has the rows of
     transports.csv, and where the network changes, ``throughput_time`` those of throughput_time.csv.
     """
-    session, timeline = run.given, None if scenario is None else scenario.timeline
+    session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
     looks = None if timeline is None else Looks(run, timeline, {first})
     if looks is None:
@@ -115,7 +115,7 @@ def _parts(
 
 def _go_on(run: SprayRun, tick: int, last: int) -> None:
     """Advance a run to a tick, or a little beyond the end of its last flow."""
-    step = float(_FIRST_STEP * run.given.rules.rtt0)
+    step = float(_FIRST_STEP * run.session.rules.rtt0)
     while tick < last and not run.ended():
         tick = min(last, tick + int(step))
         run.advance(tick)
@@ -149,10 +149,10 @@ def _summary(
         "throughput_max": float(throughput.max()),
         "jain": jain(throughput),
         "drops": int(links[DROPS]),
-        "trims": int(links[CUT]),
+        "trims": int(links[TRIMMED]),
         "marks": int(links[MARKED]),
         **{name: int(moved[place]) for name, place in names.items()},
-        "queue_max": float(after.link[:, MOST].max() / session.rules.mtu),
+        "queue_max": float(after.link[:, MAX_QUEUE_BYTES].max() / session.rules.mtu),
         "packet_hops": int(links[ACCEPTED]),
         "ticks": ticks,
         "seconds": ticks * float(session.tick_s),

@@ -19,7 +19,7 @@ from flitlab.models.transport.fabric import Fabric
 from flitlab.sim.config.application import traffic_of
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import MessageDropped
-from flitlab.sim.engines.spray.base import COMPLETE, CUT, RECEIVED
+from flitlab.sim.engines.spray.base import COMPLETE, RECEIVED, TRIMMED
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.application import Ending, measure_program
@@ -180,7 +180,7 @@ def test_engines_agree_on_every_packet_and_operation(work, transport, data):
     run = run_through(case, "both", data.draw(st.integers(0, 99)))
     execution, counters = run.execution(), run.counters()
     run.carried()
-    session = run.given
+    session = run.session
     assert (counters.flow[:, COMPLETE] >= 0).all()
     wire = (session.flows.packets - 1) * fabric.mtu_bytes + session.flows.last_size
     assert (counters.flow[:, RECEIVED] == wire).all()
@@ -212,7 +212,7 @@ def test_engines_agree_on_an_incast_that_trims():
     case = scenario(line(2, hosts=4), program([*ranks, last]), fabric=Fabric(queue_bytes=5 * MTU))
     run = run_through(case, "both")
     run.execution()
-    assert run.counters().link[:, CUT].sum() > 20
+    assert run.counters().link[:, TRIMMED].sum() > 20
 
 
 JOBS = """\

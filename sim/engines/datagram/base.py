@@ -26,8 +26,8 @@ SUBFLOW_COUNTS = 8
 # Columns of Counters.link.
 ACCEPTED = 0  # packets of any kind that a queue took
 DROPS = 1
-STAY = 2  # ticks from arrival to departure, summed over accepted packets
-MOST = 3  # largest occupancy, bytes
+QUEUE_TICKS = 2  # ticks from arrival to departure, summed over accepted packets
+MAX_QUEUE_BYTES = 3  # largest occupancy, bytes
 MARKS = 4
 LINK_COUNTS = 5
 
@@ -58,7 +58,7 @@ class Trace(NamedTuple):
 class DatagramRun(Protocol):
     """One simulation of datagrams under way; given: the session that is simulated."""
 
-    given: Session
+    session: Session
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""

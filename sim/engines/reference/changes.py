@@ -73,7 +73,7 @@ class Changes:
 
     def _lose_on_link(self, packet: Packet) -> None:
         """A packet is lost whose head is on a link that fails."""
-        self.network.lose(packet)
+        self.network.drop(packet)
 
     def _empty(self, switch: Any) -> None:
         """All is lost that is in a switch."""

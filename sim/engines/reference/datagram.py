@@ -74,7 +74,7 @@ class Packet:
     is_syn: bool = False
     marked: bool = False
     hop: int = 0
-    lost: bool = False
+    dropped: bool = False
 
 
 class Link:
@@ -85,20 +85,24 @@ class Link:
     """
 
     def __init__(self, network: "ReferenceDatagrams", number: int):
-        session, queues = network.session, network.session.queues
+        session, queues = network.extended_session, network.extended_session.queues
         self.network = network
         self.clock = network.clock
         self.number = number
         self.delay = int(session.delay[number])
         self.ratio = int(session.ratio[number])
         if number < network.feeders:
-            self.room = queues.queue_bytes
-            self.early = self.room - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
-            self.mark = session.transport.mark_packets * queues.packet_bytes
+            self.queue_limit = queues.queue_bytes
+            self.early_drop_bytes = self.queue_limit - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
+            self.mark_bytes = session.transport.mark_packets * queues.packet_bytes
         else:
-            self.room, self.early, self.mark = queues.feeder_packets * queues.packet_bytes, None, 0
-        self.limit = self.room
-        self.leaving: deque[tuple[int, Packet]] = deque()
+            self.queue_limit, self.early_drop_bytes, self.mark_bytes = (
+                queues.feeder_packets * queues.packet_bytes,
+                None,
+                0,
+            )
+        self.current_limit = self.queue_limit
+        self.queued_packets: deque[tuple[int, Packet]] = deque()
         self.occupied = 0
         self.free_at = 0
         self.decisions = 0
@@ -109,12 +113,14 @@ class Link:
     def accept(self, packet: Packet) -> None:
         """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
         now, counts = self.clock.now, self.counts
-        self._let_go()
+        self._remove_departed()
         occupied = self.occupied + packet.size
-        if occupied > self.limit or (self.early is not None and occupied > self.early and self._is_unlucky()):
+        if occupied > self.current_limit or (
+            self.early_drop_bytes is not None and occupied > self.early_drop_bytes and self._drops_early()
+        ):
             self._drop(packet)
             return
-        if self.mark and packet.is_data and not packet.marked and occupied > self.mark:
+        if self.mark_bytes and packet.is_data and not packet.marked and occupied > self.mark_bytes:
             packet.marked = True
             counts[base.MARKS] += 1
         service = self._service_ticks(packet.size)
@@ -123,60 +129,60 @@ class Link:
         self.busy += service
         self.occupied = occupied
         counts[base.ACCEPTED] += 1
-        counts[base.STAY] += departs - now
-        counts[base.MOST] = max(counts[base.MOST], occupied)
+        counts[base.QUEUE_TICKS] += departs - now
+        counts[base.MAX_QUEUE_BYTES] = max(counts[base.MAX_QUEUE_BYTES], occupied)
         self._send(packet, departs)
 
     def _send(self, packet: Packet, departs: int) -> None:
         """Put a packet at the end of the queue, from which it departs at a tick."""
-        self.leaving.append((departs, packet))
+        self.queued_packets.append((departs, packet))
         arrives = departs + self.delay
-        Alarm(self.clock, arrives, self.network.turn(arrives, self.number), self._pass_on, packet)
+        Alarm(self.clock, arrives, self.network.packet_priority(arrives, self.number), self._pass_on, packet)
 
-    def _let_go(self) -> None:
+    def _remove_departed(self) -> None:
         """Forget the packets that have left the queue by now."""
-        while self.leaving and self.leaving[0][0] <= self.clock.now:
-            self.occupied -= self.leaving.popleft()[1].size
+        while self.queued_packets and self.queued_packets[0][0] <= self.clock.now:
+            self.occupied -= self.queued_packets.popleft()[1].size
 
     def _drop(self, packet: Packet) -> None:
         self.counts[base.DROPS] += 1
         if packet.is_data:
             packet.subflow.counts[base.DROPPED] += 1
 
-    def break_down(self) -> None:
+    def fail(self) -> None:
         """Break the link: what is on it is lost, and its queue takes nothing from then on."""
-        for packet in self.network.under_way():
+        for packet in self.network.packets_in_flight():
             if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
-                packet.lost = True
+                packet.dropped = True
                 self._drop(packet)
-        self.leaving.clear()
-        self.occupied = self.limit = 0
+        self.queued_packets.clear()
+        self.occupied = self.current_limit = 0
         self.busy -= max(0, self.free_at - self.clock.now)
         self.free_at = self.clock.now
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Let the link take packets again."""
-        self.limit = self.room
+        self.current_limit = self.queue_limit
 
-    def go_at(self, ratio: int) -> None:
+    def set_ratio(self, ratio: int) -> None:
         """Take ``ratio`` for a byte from now on, also for those in the queue."""
-        self._let_go()
+        self._remove_departed()
         before, self.ratio, self._service = self.ratio, ratio, {}
-        queued, self.leaving = self.leaving, deque()
+        queued, self.queued_packets = self.queued_packets, deque()
         free = self.clock.now
-        for place, (departs, packet) in enumerate(queued):
+        for index, (departs, packet) in enumerate(queued):
             rest = rest_ticks(departs - free, before, ratio, packet.size)
-            free += rest if place == 0 else self._service_ticks(packet.size)
-            self.counts[base.STAY] += free - departs
-            packet.lost = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
-            self._send(replace(packet, lost=False), free)
+            free += rest if index == 0 else self._service_ticks(packet.size)
+            self.counts[base.QUEUE_TICKS] += free - departs
+            packet.dropped = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
+            self._send(replace(packet, dropped=False), free)
         if queued:
             self.busy += free - self.free_at
             self.free_at = free
 
-    def _is_unlucky(self) -> bool:
+    def _drops_early(self) -> bool:
         self.decisions += 1
-        return bool(drops_early(self.network.session.seed, self.number, self.decisions))
+        return bool(drops_early(self.network.extended_session.seed, self.number, self.decisions))
 
     def _service_ticks(self, size: int) -> int:
         if size not in self._service:
@@ -185,7 +191,7 @@ class Link:
 
     def _pass_on(self, alarm: Any) -> None:
         packet = alarm.value
-        if packet.lost:
+        if packet.dropped:
             return
         packet.hop += 1
         if packet.hop < len(packet.path):
@@ -202,13 +208,13 @@ class Flow:
     """
 
     def __init__(self, packets: int, first: int, last: int):
-        self.left = self.missing = packets or float("inf")
+        self.unsent = self.missing = packets or float("inf")
         self.first, self.last = first, last
         self.finished = -1
 
     def take(self, subflow: int, sequence: int) -> None:
         """Count a packet that is sent for the first time; sequence: its number in its subflow."""
-        self.left -= 1
+        self.unsent -= 1
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
         """Count a packet that the receiver gets at tick ``now`` and did not have; sequence: as in :meth:`take`."""
@@ -222,14 +228,14 @@ class Connection(Flow):
 
     messages: those of which some packets have not been sent. number: packets sent so far, each counted once; they are
     numbered so. sent: (subflow, sequence) -> number and message of every packet that the receiver lacks. received:
-    number -> message of packets that it has beyond the first one that it lacks, ``awaited``.
+    number -> message of packets that it has beyond the first one that it lacks, ``next_number``.
     """
 
     def __init__(self, first: int, last: int, ranks: Ranks):
         super().__init__(0, first, last)
-        self.left = 0
+        self.unsent = 0
         self.messages: deque[Message] = deque()
-        self.number = self.awaited = 0
+        self.number = self.next_number = 0
         self.sent: dict[tuple[int, int], tuple[int, Message]] = {}
         self.received: dict[int, Message] = {}
         self.ranks = ranks
@@ -237,7 +243,7 @@ class Connection(Flow):
     def add(self, message: Message) -> None:
         """Put a message behind those that the connection carries already."""
         self.messages.append(message)
-        self.left += message.unsent
+        self.unsent += message.unsent
 
     def take(self, subflow: int, sequence: int) -> None:
         super().take(subflow, sequence)
@@ -247,14 +253,14 @@ class Connection(Flow):
         message.unsent -= 1
         if message.unsent == 0:
             self.messages.popleft()
-            self.ranks.left(message, self.ranks.clock.now + 1)
+            self.ranks.tail_sent(message, self.ranks.clock.now + 1)
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
         number, message = self.sent.pop((subflow, sequence))
         self.received[number] = message
-        while self.awaited in self.received:
-            self.ranks.receive(self.received.pop(self.awaited))
-            self.awaited += 1
+        while self.next_number in self.received:
+            self.ranks.receive(self.received.pop(self.next_number))
+            self.next_number += 1
 
 
 class Host:
@@ -268,7 +274,7 @@ class Host:
         connection, subflows = self.connections[message.destination]
         connection.add(message)
         for subflow in subflows:
-            if connection.left > 0:
+            if connection.unsent > 0:
                 subflow.go_on()
 
 
@@ -286,11 +292,11 @@ class Subflow:
         self.index = index
         self.flow = flow
         self.counts = [0] * base.SUBFLOW_COUNTS
-        session = network.session
+        session = network.extended_session
         self.path = network.route(session.paths, index)
         self.back = network.route(session.back, index) if session.back else []
         self.expected = 0
-        self.ahead: set[int] = set()
+        self.out_of_order: set[int] = set()
         self.is_pacing = False
         self.seq, self.win = network.senders.seq[index], network.senders.win[index]
         self._number = len(network.links) + index
@@ -299,15 +305,15 @@ class Subflow:
 
     def pace(self, first: int) -> Generator[Alarm, Any, None]:
         """The process of a sender at a constant rate, from a tick on until it has sent everything."""
-        gap = int(self.network.session.gap[self.index])
-        yield self._ring_at(first)
+        gap = int(self.network.extended_session.gap[self.index])
+        yield self._timer_at(first)
         while self._send_next():
-            yield self._ring_at(self.clock.now + gap)
+            yield self._timer_at(self.clock.now + gap)
         self.is_pacing = False
 
     def _send_next(self) -> bool:
         """Send the next packet, if there is one."""
-        if self.flow.left > 0:
+        if self.flow.unsent > 0:
             self.flow.take(self.index, int(self.seq[HIGH]))
             self._emit(int(self.seq[HIGH]))
             self.seq[HIGH] += 1
@@ -321,8 +327,8 @@ class Subflow:
         deadline forward, but not below the shortest timeout.
         """
         rules, senders, i = self.network.rules, self.network.senders, self.index
-        seq, patience = self.seq, ceil(rules.min_rto)
-        yield self._ring_at(first)
+        seq, min_timeout = self.seq, ceil(rules.min_rto)
+        yield self._timer_at(first)
         while True:
             now = self.clock.now
             if seq[DEADLINE] <= now:
@@ -337,18 +343,18 @@ class Subflow:
                     self.counts[base.TIMEOUTS] += 1
                     time_out(rules, senders, i, now)
                     self._send_on()
-            yield self._ring_at(min(int(seq[DEADLINE]), now + patience))
+            yield self._timer_at(min(int(seq[DEADLINE]), now + min_timeout))
 
-    def _ring_at(self, tick: int) -> Alarm:
-        return Alarm(self.clock, tick, self.network.turn(tick, self._number, TIMERS))
+    def _timer_at(self, tick: int) -> Alarm:
+        return Alarm(self.clock, tick, self.network.packet_priority(tick, self._number, TIMERS))
 
     def go_on(self) -> None:
         """Let the sender send what has come to its flow after it had sent everything."""
         network, clock, seq = self.network, self.clock, self.seq
-        if network.session.transport.law is None:
+        if network.extended_session.transport.law is None:
             if not self.is_pacing:
                 self.is_pacing = self._send_next()
-                clock.process(self.pace(clock.now + int(network.session.gap[self.index])))
+                clock.process(self.pace(clock.now + int(network.extended_session.gap[self.index])))
             return
         if seq[UNA] == seq[NEXT] and resume(network.rules, network.senders, self.index, clock.now):
             first = min(int(seq[DEADLINE]), clock.now + ceil(network.rules.min_rto))
@@ -357,7 +363,7 @@ class Subflow:
 
     def _emit(self, sequence: int) -> None:
         self.counts[base.SENT] += 1
-        size = self.network.session.queues.packet_bytes
+        size = self.network.extended_session.queues.packet_bytes
         packet = Packet(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
         self.path[0].accept(packet)
 
@@ -367,7 +373,7 @@ class Subflow:
         while has_room(self.win[CWND], seq[UNA], seq[NEXT], mss):
             if seq[NEXT] < seq[HIGH]:
                 self.counts[base.RESENT] += 1
-            elif self.flow.left > 0:
+            elif self.flow.unsent > 0:
                 self.flow.take(self.index, int(seq[NEXT]))
                 seq[HIGH] += 1
             else:
@@ -375,19 +381,19 @@ class Subflow:
             self._emit(int(seq[NEXT]))
             seq[NEXT] += 1
 
-    def hear(self, answer: Packet) -> None:
+    def receive_ack(self, ack: Packet) -> None:
         """Let the sender take in an acknowledgement, and send what it then may."""
         rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
         state = self.seq[STATE]
-        if answer.is_syn and state != OPENING:
+        if ack.is_syn and state != OPENING:
             return
-        sample = now - answer.stamp
+        sample = now - ack.stamp
         self.counts[base.SAMPLES] += 1
         self.counts[base.RTT] += sample
         if state == OPENING:
             opened(rules, senders, i, sample, now)
         elif self.network.acknowledge(
-            rules, senders, i, self.flow.first, self.flow.last, answer.sequence, sample, answer.marked, now
+            rules, senders, i, self.flow.first, self.flow.last, ack.sequence, sample, ack.marked, now
         ):
             self.counts[base.RESENT] += 1
             self._emit(int(self.seq[UNA]))
@@ -399,37 +405,37 @@ class Subflow:
         """Let the receiver take in a packet and, where there is a transport, answer it."""
         if packet.is_data:
             self._take(packet.sequence)
-        session = self.network.session
+        session = self.network.extended_session
         if session.transport.law is None:
             return
-        answer = Packet(
-            self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.hear, is_syn=packet.is_syn,
+        ack = Packet(
+            self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.receive_ack, is_syn=packet.is_syn,
             marked=packet.marked,
         )  # fmt: skip
         if session.transport.ack_path == INSTANT:
-            self.hear(answer)
+            self.receive_ack(ack)
         elif session.transport.ack_path == PURE_DELAY:
             tick = self.clock.now + int(session.ack_delay[self.index])
-            turn = self.network.turn(tick, self._number)
-            Alarm(self.clock, tick, turn, lambda alarm: self.hear(alarm.value), answer)
+            priority = self.network.packet_priority(tick, self._number)
+            Alarm(self.clock, tick, priority, lambda alarm: self.receive_ack(alarm.value), ack)
         else:
-            answer.path = self.back
-            answer.path[0].accept(answer)
+            ack.path = self.back
+            ack.path[0].accept(ack)
 
     def _take(self, sequence: int) -> None:
         self.counts[base.ARRIVED] += 1
-        self.network.note(self.index, sequence)
-        if self.network.once or self._hold(sequence):
+        self.network.trace_packet(self.index, sequence)
+        if self.network.never_retransmits or self._hold(sequence):
             self.counts[base.RECEIVED] += 1
             self.flow.get(self.index, sequence, self.clock.now)
 
     def _hold(self, sequence: int) -> bool:
         """Take in a packet; whether the receiver did not have it yet."""
-        if sequence < self.expected or sequence in self.ahead:
+        if sequence < self.expected or sequence in self.out_of_order:
             return False
-        self.ahead.add(sequence)
-        while self.expected in self.ahead:
-            self.ahead.remove(self.expected)
+        self.out_of_order.add(sequence)
+        while self.expected in self.out_of_order:
+            self.out_of_order.remove(self.expected)
             self.expected += 1
         return True
 
@@ -452,12 +458,12 @@ class ReferenceDatagrams:
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
-        self.given = session
-        self.session = session = with_feeders(session)
+        self.session = session
+        self.extended_session = session = with_feeders(session)
         self.clock = Clock(shuffle)
         self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
         self.senders = make_senders(session.subflows)
-        self.once = session.transport.law is None and session.program is None
+        self.never_retransmits = session.transport.law is None and session.program is None
         self._precedence = _machine_code(precedence, session.seed, 0, 0)
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
@@ -481,40 +487,40 @@ class ReferenceDatagrams:
             self.clock.process(subflow.watch(first) if session.transport.law else subflow.pace(first))
 
     def _program(self, program: Connections) -> Ranks:
-        self.hosts = [Host() for _ in range(self.session.topology.hosts)]
+        self.hosts = [Host() for _ in range(self.extended_session.topology.hosts)]
         return Ranks(self.clock, program.workload, self.hosts, LAST)
 
     def _connect(self) -> None:
         """The connections of a program have been open since before the run."""
-        ends = self.session.flows
+        ends = self.extended_session.flows
         for flow, source, destination in zip(self.flows, ends.source.tolist(), ends.destination.tolist(), strict=True):
             self.hosts[source].connections[destination] = flow, self.subflows[flow.first : flow.last]
-        if self.session.transport.law:
-            for i, sample in enumerate(first_samples(self.session).tolist()):
+        if self.extended_session.transport.law:
+            for i, sample in enumerate(first_samples(self.extended_session).tolist()):
                 connect(self.rules, self.senders, i, sample)
 
     def _change(self, alarm: Any) -> None:
         change: Change = alarm.value
         for number in change.broken.tolist():
-            self.links[number].break_down()
+            self.links[number].fail()
         for number in change.mended.tolist():
-            self.links[number].mend()
+            self.links[number].repair()
         for number, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
-            self.links[number].go_at(ratio)
-        for place, index in enumerate(change.moved.tolist()):
-            self.subflows[index].path = self.route(change.paths, place)
+            self.links[number].set_ratio(ratio)
+        for slot, index in enumerate(change.moved.tolist()):
+            self.subflows[index].path = self.route(change.paths, slot)
             if change.back is not None:
-                self.subflows[index].back = self.route(change.back, place)
+                self.subflows[index].back = self.route(change.back, slot)
 
     def route(self, paths: Paths, index: int) -> list[Link]:
         """The links of path ``index`` of some paths, in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 
-    def turn(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
+    def packet_priority(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
         """The priority of a link's packet in a tick or, above the links' numbers, of a subflow's timer or answer."""
-        return EventPriority(after + 1 + self._precedence(self.session.seed, tick, number))
+        return EventPriority(after + 1 + self._precedence(self.extended_session.seed, tick, number))
 
-    def note(self, subflow: int, sequence: int) -> None:
+    def trace_packet(self, subflow: int, sequence: int) -> None:
         """Put a data packet that reaches its receiver into the trace, if one is kept."""
         if self._trace is not None:
             self._trace.append((self.clock.now, subflow, sequence))
@@ -522,7 +528,7 @@ class ReferenceDatagrams:
     def advance(self, until: int) -> None:
         if until > self.clock.now:
             self.clock.run(int(until))
-        if self.ranks is not None and self.session.transport.law is None:
+        if self.ranks is not None and self.extended_session.transport.law is None:
             check_lossless(self.counters().subflow[:, DROPPED])
 
     def counters(self) -> Counters:
@@ -536,14 +542,14 @@ class ReferenceDatagrams:
 
     def in_flight(self) -> Ints:
         count = np.zeros(len(self.subflows), np.int64)
-        for packet in self.under_way():
+        for packet in self.packets_in_flight():
             count[packet.subflow.index] += packet.is_data
         return count
 
-    def under_way(self) -> list[Packet]:
+    def packets_in_flight(self) -> list[Packet]:
         """All packets in queues and on links."""
         values = (event._value for _, _, _, event in self.clock._queue)
-        return [packet for packet in values if isinstance(packet, Packet) and not packet.lost]
+        return [packet for packet in values if isinstance(packet, Packet) and not packet.dropped]
 
     def trace(self) -> Trace:
         if self._trace is None:
@@ -556,9 +562,9 @@ class ReferenceDatagrams:
     def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
         received = np.array([subflow.counts[base.RECEIVED] for subflow in self.subflows], np.int64)
-        left = np.array([flow.left for flow in self.flows], np.int64)
+        unsent = np.array([flow.unsent for flow in self.flows], np.int64)
         return program_status(
-            self.given, self.senders, received, left, self.in_flight(), self.clock.now, self.ranks.has_events()
+            self.session, self.senders, received, unsent, self.in_flight(), self.clock.now, self.ranks.has_events()
         )
 
     def execution(self) -> Execution:
@@ -566,5 +572,5 @@ class ReferenceDatagrams:
         return self.ranks.execution()
 
     def carried(self) -> Ints:
-        links, now = self.links[: self.session.topology.channels], self.clock.now
+        links, now = self.links[: self.extended_session.topology.channels], self.clock.now
         return np.array([link.busy - max(0, link.free_at - now) for link in links], np.int64)

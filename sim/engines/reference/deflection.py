@@ -104,12 +104,12 @@ class Switch(Allocator):
         if self.waiting and held:
             self.wake(min(held))
 
-    def lose(self, lost: Callable[[Packet], bool]) -> None:
+    def drop(self, lost: Callable[[Packet], bool]) -> None:
         """Lose those of the packets in the pool of which a function says so."""
         for packet in [packet for packet in [*self._expected, *self.waiting] if lost(packet)]:
             (self.waiting if packet in self.waiting else self._expected).remove(packet)
             self.resident -= 1
-            self.network.lose(packet)
+            self.network.drop(packet)
 
     def _grant_wanted(self, now: int, free: int) -> int:
         """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
@@ -168,7 +168,7 @@ class DeflectionChanges(Changes):
     """What happens to a network of hot-potato switches; network: a :class:`DeflectionNetwork`."""
 
     def _empty(self, switch: Switch) -> None:
-        switch.lose(lambda packet: True)
+        switch.drop(lambda packet: True)
 
     def _learn(self, change: Change) -> None:
         """Packets follow the new next hops at once; those that are where none leads from are lost."""
@@ -177,9 +177,9 @@ class DeflectionChanges(Changes):
         network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
         for packet in [packet for packet in network.sent() if packet.on is not None]:
             if self._is_stranded(packet, packet.on.place):
-                network.lose(packet)
+                network.drop(packet)
         for switch in network.switches:
-            switch.lose(lambda packet, switch=switch: self._is_stranded(packet, switch))
+            switch.drop(lambda packet, switch=switch: self._is_stranded(packet, switch))
             switch.wake(self.clock.now)
 
     def _is_stranded(self, packet: Packet, switch: Switch) -> bool:

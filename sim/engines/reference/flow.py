@@ -207,7 +207,7 @@ class FlowNetwork:
         self.flows.remove(flow)
         self._carried[flow.channel] += flow.share * flow.flits
         self._note(flow, flow.flits)
-        self.ranks.left(flow.message, now)
+        self.ranks.tail_sent(flow.message, now)
         self._change()
         self._arriving += 1
         Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)

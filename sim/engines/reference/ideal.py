@@ -156,11 +156,11 @@ class IdealChanges(Changes):
 
     def _empty(self, switch: Switch) -> None:
         for _, _, packet, _ in switch.expected:
-            self.network.lose(packet)
+            self.network.drop(packet)
         switch.expected = []
         for output in switch.outputs:
             while output.queue:
-                self.network.lose(output.queue.popleft())
+                self.network.drop(output.queue.popleft())
 
     def _learn(self, change: Change) -> None:
         """Packets follow the new routes at once; those that are where no new route leads from are lost.
@@ -177,11 +177,11 @@ class IdealChanges(Changes):
         self._lead_anew()
         for packet in network.sent():
             if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):
-                network.lose(packet)
+                network.drop(packet)
         for switch in network.switches:
             for one in [one for one in switch.expected if self._is_stranded(one[2], switch)]:
                 switch.expected.remove(one)
-                network.lose(one[2])
+                network.drop(one[2])
             heapify(switch.expected)
         again = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output, switch)]
         for switch, packet in again:
@@ -196,7 +196,7 @@ class IdealChanges(Changes):
         for packet in waiting:
             assert output.end is not None
             if self._is_stranded(packet, switch):
-                self.network.lose(packet)
+                self.network.drop(packet)
             elif output.free_at < FOR_EVER and not self._is_stranded(packet, output.end.switch):
                 output.queue.append(packet)
             else:

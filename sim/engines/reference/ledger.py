@@ -29,7 +29,7 @@ class Ledger:
         self.channel_flits = [0] * scenario.topology.channels
         self.sent = _Flows(scenario)
         self.delivered = _Flows(scenario)
-        self.lost = _Flows(scenario)
+        self.dropped = _Flows(scenario)
         self.packets: list[tuple[int, int, int]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
@@ -80,11 +80,11 @@ class Ledger:
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
-    def lose(self, packet: Packet) -> None:
+    def drop(self, packet: Packet) -> None:
         """Count a packet that was lost with a link or a switch."""
         self.counts[base.DROPPED_PACKETS] += 1
         self.counts[base.DROPPED_FLITS] += packet.flits
-        self.lost.add(packet)
+        self.dropped.add(packet)
 
     def scalars(self, events: int) -> Ints:
         """The scalar counters, int64 [SCALARS], copied; events: the number to be given as EVENTS."""
@@ -103,7 +103,7 @@ class Ledger:
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
             delivered=self.delivered.counted(),
-            present=self.sent.counted().minus(self.delivered.counted()).minus(self.lost.counted()),
+            present=self.sent.counted().minus(self.delivered.counted()).minus(self.dropped.counted()),
         )
 
     def log(self) -> PacketLog:

@@ -322,16 +322,16 @@ class Network(Generic[D]):
         counts = self.ledger.counts
         return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[DROPPED_PACKETS]
 
-    def lose(self, packet: Packet) -> None:
+    def drop(self, packet: Packet) -> None:
         """Count a packet as lost, which then arrives nowhere any more."""
-        packet.lost = True
+        packet.dropped = True
         self._undelivered.remove(packet)
-        self.ledger.lose(packet)
+        self.ledger.drop(packet)
 
     def tail_left(self, packet: Packet, tick: int) -> None:
         """Note that the tail of a packet leaves its host by a tick, which may end the send that it is of."""
         if packet.message is not None and packet.message.unsent == 0:
-            self.program.left(packet.message, tick)
+            self.program.tail_sent(packet.message, tick)
 
     def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
         """The ports and VCs that a packet may take at switch ``here``: (port, first VC, one past the last).
@@ -383,7 +383,7 @@ class Network(Generic[D]):
     def life(self, packet: Packet) -> Generator[Signal, Any, None]:
         """The process that a packet is: from place to place as it is sent and granted, to its destination."""
         while (place := (yield packet.moved)) is not None:
-            if packet.lost:
+            if packet.dropped:
                 return
             packet.on = None
             packet.moved = Signal(self.clock)
@@ -407,7 +407,7 @@ class Network(Generic[D]):
 
     def backlog(self) -> Ints:
         """Flits created and neither delivered nor lost, int64 [hosts]."""
-        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.lost.sources
+        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.dropped.sources
         return backlog
 
     def snapshot(self) -> Snapshot:

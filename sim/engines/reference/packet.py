@@ -43,7 +43,7 @@ class Packet:
     vc: int = -1
     message: Message | None = None
     on: Any = None
-    lost: bool = False
+    dropped: bool = False
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether this packet goes before another one in hot-potato."""

@@ -101,7 +101,7 @@ class Ranks:
         if message.missing == 0:
             self._expect(ARRIVED, message.send, self.clock.now)
 
-    def left(self, message: Message, tick: int) -> None:
+    def tail_sent(self, message: Message, tick: int) -> None:
         """Note that the last flit of a message leaves its host by a tick: an eager send is done then."""
         send = message.send
         if self.stage[send] == DATA and not self.messages.buffered and not self._is_confirmed(send):

@@ -96,7 +96,7 @@ class ReferenceSpray:
     latest = LATEST
 
     def __init__(self, session: SpraySession, trace: bool = False):
-        self.given = session
+        self.session = session
         self.clock = Clock()
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
@@ -133,8 +133,8 @@ class ReferenceSpray:
             self._ring(tick, _PACE if self.of[i].credit == PACED else _START, i, self.start)
 
     def _compile(self) -> None:
-        r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.given.routes
-        out, salts = self.given.topology.out_start, self.salts
+        r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.session.routes
+        out, salts = self.session.topology.out_start, self.salts
         self.precedence = _code(precedence, r.seed, 0, 0)
         self._begin = _code(begin_sending, s, 0, 0)
         self._may_send = _code(may_send, r, s, 0)
@@ -179,7 +179,7 @@ class ReferenceSpray:
     def _change(self, alarm: Any) -> None:
         change: FabricChange = alarm.value
         for link in change.broken.tolist():
-            self.queues[link].break_down()
+            self.queues[link].fail()
         for link, ratio, room, low, high in np.column_stack([change.other, *change.lines]).tolist():
             self.queues[link].go_at(ratio, room, low, high)
         self.switches.room[change.other] = change.lines.room
@@ -198,26 +198,26 @@ class ReferenceSpray:
 
     def forward(self, packet: Packet, switch: int) -> None:
         """Put a packet that is at a switch into the queue of an output."""
-        given, target = self.given, packet.target.switch
+        session, target = self.session, packet.target.switch
         if switch == target:
             self.last[packet.target.index].accept(packet)
             return
-        if given.at_switch == BY_HASH:
+        if session.at_switch == BY_HASH:
             port = self._spray_port(
-                self.routes, given.routes, self.moved, self.salts, packet.way, packet.hop, switch, target, packet.key,
+                self.routes, session.routes, self.moved, self.salts, packet.way, packet.hop, switch, target, packet.key,
                 packet.entropy,
             )  # fmt: skip
         else:
             data = packet.size if packet.is_data else 0
             port = self._chosen_port(
-                self.routes, given.routes, self.moved, self.salts, self.switches, given.topology.out_start, switch,
+                self.routes, session.routes, self.moved, self.salts, self.switches, session.topology.out_start, switch,
                 target, packet.hop, packet.key, packet.entropy, data, self.clock.now,
             )  # fmt: skip
-        self.queues[int(given.topology.out_start[switch]) + port].accept(packet)
+        self.queues[int(session.topology.out_start[switch]) + port].accept(packet)
 
     def note_queue(self, number: int, low: int, high: int) -> None:
         """Keep what switches that choose themselves look at."""
-        if self.given.at_switch != BY_HASH:
+        if self.session.at_switch != BY_HASH:
             self.switches.low[number], self.switches.high[number] = low, high
 
     # senders
@@ -232,9 +232,9 @@ class ReferenceSpray:
         packet = self._packet(DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, wanted
         self._watch(flow)
-        if flow in self.messages and number == self.given.flows.packets[flow] - 1 and not flags & IS_AGAIN:
+        if flow in self.messages and number == self.session.flows.packets[flow] - 1 and not flags & IS_AGAIN:
             assert self.ranks is not None
-            self.ranks.left(self.messages[flow], self.clock.now + 1)
+            self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
         return packet
 
     def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> Packet:
@@ -258,7 +258,7 @@ class ReferenceSpray:
 
     def post(self, message: Message) -> None:
         """Let the flow begin that a message is."""
-        program, ranks = self.given.program, self.ranks
+        program, ranks = self.session.program, self.ranks
         assert program is not None and ranks is not None
         of = {messages.RTS: program.request, messages.CTS: program.consent}.get(ranks.stage[message.send], program.data)
         flow = int(of[message.send])
@@ -409,21 +409,21 @@ class ReferenceSpray:
         if until > self.clock.now:
             self.clock.run(int(until))
         if self.ranks is not None and not self.rules.answers:
-            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.CUT] for link in self.links))
+            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.TRIMMED] for link in self.links))
 
     def counters(self) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
-        return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
+        return Counters(self.clock.now, flow_table(self.session, self.senders, self.receivers), links)
 
     def ended(self) -> bool:
-        return are_finished(self.given, self.senders, self.receivers)
+        return are_finished(self.session, self.senders, self.receivers)
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 
     def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
-        return program_status(self.given, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
+        return program_status(self.session, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
 
     def execution(self) -> Execution:
         assert self.ranks is not None

@@ -25,7 +25,7 @@ DATA, ACK, NACK, PULL, RTS = range(5)
 class Network(Protocol):
     """What links need of the network that they are in."""
 
-    given: SpraySession
+    session: SpraySession
     clock: Clock
     precedence: Callable[[int, int, int], int]
 
@@ -63,7 +63,7 @@ class Packet:
     last_hop: bool = False
     way: int = 0
     hop: int = 0
-    lost: bool = False
+    dropped: bool = False
     expected: int = 0
     received: int = 0
     start: int = 0
@@ -85,7 +85,7 @@ class Link:
     def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
         self.network, self.number, self.end = network, number, end
         self.clock = network.clock
-        self.delay, self.ratio = int(network.given.delay[number]), int(network.given.ratio[number])
+        self.delay, self.ratio = int(network.session.delay[number]), int(network.session.ratio[number])
         self.counts = [0] * base.LINK_COUNTS
         self.serving: Packet | None = None
         self.ends = 0
@@ -110,12 +110,12 @@ class Link:
         self.has_left(packet)
         self.flying.append(packet)
         arrives = self.clock.now + self.delay
-        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.given.seed, arrives, self.number))
+        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.session.seed, arrives, self.number))
         Alarm(self.clock, arrives, turn, self._arrive, packet)
         self.go_on()
 
     def _arrive(self, alarm: Any) -> None:
-        if not alarm.value.lost:
+        if not alarm.value.dropped:
             self.flying.popleft()
             self.end(alarm.value)
 
@@ -132,24 +132,24 @@ class Queue(Link):
 
     def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
         super().__init__(network, number, end)
-        given = network.given
-        self.low_room, self.high_room = int(given.room[number]), 2 * int(given.room[number])
-        self.low_mark, self.high_mark = int(given.low[number]), int(given.high[number])
-        self.is_last = number >= given.topology.channels + given.topology.hosts
+        session = network.session
+        self.low_room, self.high_room = int(session.room[number]), 2 * int(session.room[number])
+        self.low_mark, self.high_mark = int(session.low[number]), int(session.high[number])
+        self.is_last = number >= session.topology.channels + session.topology.hosts
         self.data: deque[Packet] = deque()
         self.control: deque[Packet] = deque()
         self.low = self.high = 0
         self.full = self.drawn = self.turn = 0
         self.works = True
 
-    def break_down(self) -> None:
+    def fail(self) -> None:
         """Break the link: what is on it is lost, and it takes nothing from then on."""
         if self.serving is not None:
             self.counts[base.BUSY] -= self.ends - self.clock.now
             self.flying.append(self.serving)
         for some in (self.flying, self.data, self.control):
             for packet in some:
-                packet.lost = True
+                packet.dropped = True
             self.counts[base.DROPS] += len(some)
             some.clear()
         self.serving, self.ends, self.works = None, self.clock.now, False
@@ -189,7 +189,7 @@ class Queue(Link):
         victim = None
         if self.low + packet.size > self.low_room:
             victim = packet
-            heads = evicts(self.network.given.seed, self.number, self.full)
+            heads = evicts(self.network.session.seed, self.number, self.full)
             self.full += 1
             if heads and self.data:
                 victim = self.data.pop()
@@ -203,18 +203,18 @@ class Queue(Link):
             self._cut(victim)
 
     def _cut(self, victim: Packet) -> None:
-        rules = self.network.given.rules
+        rules = self.network.session.rules
         if not rules.trims:
             self.counts[base.DROPS] += 1
             return
-        self.counts[base.CUT] += 1
+        self.counts[base.TRIMMED] += 1
         victim.size, victim.trimmed, victim.last_hop = rules.control, True, self.is_last
         self._accept_control(victim)
 
     def _hold(self, data: int, control: int) -> None:
         self.low += data
         self.high += control
-        self.counts[base.MOST] = max(self.counts[base.MOST], self.low)
+        self.counts[base.MAX_QUEUE_BYTES] = max(self.counts[base.MAX_QUEUE_BYTES], self.low)
         self.network.note_queue(self.number, self.low, self.high)
 
     def has_left(self, packet: Packet) -> None:
@@ -223,7 +223,7 @@ class Queue(Link):
             return
         self._hold(-packet.size, 0)
         marked = is_marked(
-            self.network.given.seed, self.number, self.drawn, self.low, self.low_mark, self.high_mark
+            self.network.session.seed, self.number, self.drawn, self.low, self.low_mark, self.high_mark
         )  # fmt: skip
         self.drawn += self.low_mark < self.low <= self.high_mark
         if marked and not packet.marked:
@@ -232,7 +232,7 @@ class Queue(Link):
 
     def go_on(self) -> None:
         control = bool(self.control)
-        if self.network.given.rules.weighted and self.control and self.data:
+        if self.network.session.rules.weighted and self.control and self.data:
             control = self.turn != 0
             self.turn = next_turn(self.turn)
         if control:
@@ -245,7 +245,7 @@ class Host(Link):
     """A host: its server, the connections that wait for it, and what takes in packets."""
 
     def __init__(self, network: Network, index: int):
-        topology = network.given.topology
+        topology = network.session.topology
         self.switch = int(topology.host_switch[index])
         super().__init__(network, topology.channels + index, lambda packet: network.enter(packet, self.switch))
         self.index = index

@@ -174,7 +174,7 @@ class Switch(Allocator):
 
     def think_again(self, alarm: Any) -> None:
         """Decide once more on the way of the packet that an alarm brings, as the tick begins in which it is read."""
-        if not alarm.value.lost and self.network.think_again(alarm.value, self.index, self.clock.now - 1):
+        if not alarm.value.dropped and self.network.think_again(alarm.value, self.index, self.clock.now - 1):
             alarm.value.outlets = self.outlets(alarm.value)
 
     def forget(self) -> None:
@@ -307,7 +307,7 @@ class VctChanges(DrainingChanges):
     def _lose_first(self, vc: InputVC) -> None:
         packet = vc.queue.popleft()
         vc.credits += packet.flits
-        self.network.lose(packet)
+        self.network.drop(packet)
 
 
 class VctNetwork(Network[Vct]):

@@ -187,7 +187,7 @@ class InputVC:
 
     def follow(self, alarm: Any) -> None:
         """Take in a flit that is not a head, which an alarm brings as its value, unless its packet was lost."""
-        if not alarm.value.packet.lost:
+        if not alarm.value.packet.dropped:
             self._put(alarm.value)
 
     def _put(self, flit: Flit) -> None:
@@ -447,7 +447,7 @@ class WormholeChanges(DrainingChanges):
             if host.flit is not None and host.flit.packet in packets:
                 host.flit = None
         for packet in packets:
-            self.network.lose(packet)
+            self.network.drop(packet)
 
 
 class WormholeNetwork(Network[Wormhole]):

@@ -30,9 +30,9 @@ FLOW_COUNTS = 11
 # Columns of Counters.link.
 ACCEPTED = 0  # packets of any kind that the link took for good, trimmed ones included
 DROPS = 1  # packets of any kind
-CUT = 2  # packets that were trimmed
+TRIMMED = 2  # packets that were trimmed
 MARKED = 3  # packets that were marked
-MOST = 4  # largest amount of data in the queue, bytes
+MAX_QUEUE_BYTES = 4  # largest amount of data in the queue, bytes
 BUSY = 5  # ticks for which the link was sending, services that go on counted whole
 LINK_COUNTS = 6
 
@@ -60,7 +60,7 @@ class Trace(NamedTuple):
 class SprayRun(Protocol):
     """One simulation of sprayed packets under way; given: the session that is simulated."""
 
-    given: SpraySession
+    session: SpraySession
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""

@@ -120,7 +120,7 @@ class CompiledDatagrams:
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False):
-        self.given = session
+        self.session = session
         session = with_feeders(session)
         self._talk: Any = make_talk(session)
         self._constants, self._state = build(session, trace, self._talk)
@@ -143,7 +143,7 @@ class CompiledDatagrams:
     def _apply(self, change: Change) -> None:
         for link in change.broken.tolist():
             break_link(self._constants, self._state, link, change.tick)
-        self._state.link["limit"][change.mended] = self.given.queues.queue_bytes
+        self._state.link["limit"][change.mended] = self.session.queues.queue_bytes
         for link, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
             change_rate(self._constants, self._state, link, ratio, change.tick)
         if len(change.moved):
@@ -196,7 +196,7 @@ class CompiledDatagrams:
     def program_status(self) -> ProgramStatus:
         state = self._state
         return program_status(
-            self.given, state.senders, state.subflow["received"], state.left, self.in_flight(), self._tick,
+            self.session, state.senders, state.subflow["received"], state.left, self.in_flight(), self._tick,
             has_events(self._talk.ranks),
         )  # fmt: skip
 

@@ -181,7 +181,7 @@ class CompiledSpray:
     """
 
     def __init__(self, session: SpraySession, trace: bool = False):
-        self.given = session
+        self.session = session
         self._talk: Any = make_talk(session)
         self._constants, self._state, self._ways = build(session, trace, self._talk)
         self._changes = list(session.changes)
@@ -222,26 +222,26 @@ class CompiledSpray:
                 if self._state.wants[flag]:
                     self._state = grow(self._state)
                     self._state.wants[flag] = 0
-        if self._talk is not None and not self.given.rules.answers:
+        if self._talk is not None and not self.session.rules.answers:
             check_lossless(int(self._state.lost.sum()))
 
     def counters(self) -> Counters:
         state = self._state
-        flows = flow_table(self.given, state.senders, state.receivers)
+        flows = flow_table(self.session, state.senders, state.receivers)
         link = state.link
         links = [link[:, TAKEN], *state.lost.T, link[:, MARKED], link[:, MOST], link[:, BUSY]]
         return Counters(self._tick, flows, np.stack(links, axis=1))
 
     def ended(self) -> bool:
         state = self._state
-        return are_finished(self.given, state.senders, state.receivers)
+        return are_finished(self.session, state.senders, state.receivers)
 
     def done(self) -> bool:
         return is_done(self._talk.ranks)
 
     def program_status(self) -> ProgramStatus:
         state = self._state
-        return program_status(self.given, state.senders, state.receivers, self._tick, has_events(self._talk.ranks))
+        return program_status(self.session, state.senders, state.receivers, self._tick, has_events(self._talk.ranks))
 
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)
