@@ -37,7 +37,7 @@ def kept(whole: Topology, built: Routes, left: Left, routes: Routes) -> Routes:
     return replace(moved, ports=ports)
 
 
-def steady(built: PathTable, now: PathTable) -> PathTable:
+def round_rate(built: PathTable, now: PathTable) -> PathTable:
     """The paths ``now``, in an order in which draws that gave one of them among those ``built`` give it still.
 
     A draw keeps its path as far as the path's weight allows; what other draws gave is dealt out to the paths that lack

@@ -10,7 +10,7 @@ from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
-from flitlab.models.timeline.rerouted import kept, steady, with_shares
+from flitlab.models.timeline.rerouted import kept, round_rate, with_shares
 from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
 from flitlab.models.transport.session import check_hop, ratios
 
@@ -91,7 +91,7 @@ class _Paths:
         assert self._first is not None and routes.paths is not None
         if routes is self._whole:
             return self._last._replace(pair_start=self.built.pair_start)
-        self._last = _behind(self._last, steady(self._first, routes.paths), len(self._last.path_start) - 1)
+        self._last = _behind(self._last, round_rate(self._first, routes.paths), len(self._last.path_start) - 1)
         return self._last
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs several threads can share, each with a region of the network, and why the others have one thread."""
+"""Which runs can be partitioned over several threads, and why the others are single-threaded."""
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
@@ -8,27 +8,26 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 
 MIN_PARALLEL_WORK = 256
-"""Switches times ticks from one meeting of threads to the next from which on several threads are used."""
+"""The least switches times lookahead ticks for which several threads are used."""
 
 
 def single_thread_reason(scenario: Scenario[Vct]) -> str:
-    """Say why one thread simulates a run of virtual cut-through, '' if several can share it."""
+    """Return why a run of virtual cut-through is single-threaded, '' if it can be partitioned."""
     if scenario.timeline is not None:
-        return "a network that changes during a run is simulated by one thread"
+        return "a run with a timeline is single-threaded"
     if scenario.routes.select == UGAL_GLOBAL:
-        return "ugal with mode global, where every packet looks at the queues of the whole network, runs on one thread"
+        return "ugal with mode global reads the queues of the whole network, so a run is single-threaded"
     switches, ticks = scenario.topology.switches, lookahead(scenario)
     if switches * ticks < MIN_PARALLEL_WORK:
         few = f"{ticks} tick" + "s" * (ticks != 1)
-        return f"{switches} switches that affect each other within {few} are too few for more than one thread"
+        return f"{switches} switches with a lookahead of {few} are too few for more than one thread"
     return ""
 
 
 def lookahead(scenario: Scenario[Vct]) -> int:
-    """Ticks in which nothing that one switch does reaches another: neither a packet nor a credit for its buffer.
+    """Return the lookahead in ticks: no packet or credit of a switch reaches another switch sooner.
 
-    Packets and credits take the delay of their channels besides. Of a program, neither does word of a delivery reach a
-    send that waits for it.
+    The delays of channels are included. For a program, neither does a delivery reach a send that waits for it.
     """
     model, topology, last = scenario.switching, scenario.topology, _shortest_packet(scenario) - 1
     channel = model.switch + model.link + model.header + _minimum(topology.delay)
@@ -39,7 +38,7 @@ def lookahead(scenario: Scenario[Vct]) -> int:
 
 
 def _minimum(ticks: Ints) -> int:
-    """The least of some delays, int64; 0 where there are none."""
+    """The least of some delays, int64 [n], in ticks; 0 for none."""
     return int(ticks.min()) if len(ticks) else 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines of flitlab's own disciplines."""
+"""The engines of flitlab's own switching modes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,10 @@ from flitlab.sim.engines.table import Engines, Start, runs
 
 
 def _vct_kernel_key(scenario: Scenario[Vct]) -> tuple[bool, bool]:
-    """Which loop of virtual cut-through runs a scenario: whether heads choose together, and whether ways compete."""
+    """Return which kernels of virtual cut-through a scenario needs.
+
+    The first flag: heads of a switch are arbitrated together. The second: routes are chosen by congestion.
+    """
     from flitlab.sim.engines.compiled.ugal import by_congestion
 
     select = scenario.routes.select
@@ -32,7 +35,7 @@ def _vct_kernel_key(scenario: Scenario[Vct]) -> tuple[bool, bool]:
 
 @runs(Vct, single_thread_reason, _vct_kernel_key)
 def vct() -> Engines:
-    """The engines of virtual cut-through, and what follows a packet in them."""
+    """Return the engines of virtual cut-through, and the watches of single packets."""
     from flitlab.sim.engines.compiled import vct as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.vct import VctNetwork
@@ -49,7 +52,7 @@ def vct() -> Engines:
 
 @runs(Wormhole)
 def wormhole() -> Engines:
-    """The engines of wormhole switching, and what follows a packet in them."""
+    """Return the engines of wormhole switching, and the watches of single packets."""
     from flitlab.sim.engines.compiled import wormhole as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.wormhole import WormholeNetwork
@@ -66,7 +69,7 @@ def wormhole() -> Engines:
 
 @runs(Deflection)
 def deflection() -> Engines:
-    """The engines of hot-potato switching, and what follows a packet in them."""
+    """Return the engines of deflection routing, and the watches of single packets."""
     from flitlab.sim.engines.compiled import deflection as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.deflection import DeflectionNetwork
@@ -83,7 +86,7 @@ def deflection() -> Engines:
 
 @runs(Ideal)
 def ideal() -> Engines:
-    """The engines of ideal switches, whose packets wait in one place a switch and are not followed."""
+    """Return the engines of ideal switches, whose packets cannot be followed."""
     from flitlab.sim.engines.compiled import ideal as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.ideal import IdealNetwork
@@ -97,7 +100,9 @@ def ideal() -> Engines:
 
 
 def _network_start(plain: Start, timeline_run: Callable[[], Callable[..., Any]]) -> Start:
-    """The start of runs of packets on a network that stays as it is, or of those that ``timeline_run`` loads."""
+    """Return the function that starts a run on a static network, or with a timeline the run that ``timeline_run``
+    loads.
+    """
 
     def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
         run = plain if scenario.timeline is None else timeline_run()
@@ -108,7 +113,7 @@ def _network_start(plain: Start, timeline_run: Callable[[], Callable[..., Any]])
 
 @runs(Flow)
 def flow() -> Engines:
-    """The engines of mode flow, which know no packets to be logged or followed; programs have no load."""
+    """Return the engines of mode flow, which has neither packets to log or follow nor a load."""
     from flitlab.sim.engines.compiled.flow import FlowRun
     from flitlab.sim.engines.reference.flow import FlowNetwork
 
@@ -116,7 +121,7 @@ def flow() -> Engines:
 
 
 def _program_start(run: Callable[..., ApplicationRun]) -> Start:
-    """The start of runs that take neither a load nor a log."""
+    """Return the function that starts a run without load and log."""
 
     def start(
         scenario: Scenario[Flow, Workload], load: float, seed: int, log: bool = False, **options: Any
@@ -128,7 +133,7 @@ def _program_start(run: Callable[..., ApplicationRun]) -> Start:
 
 @runs(Datagram)
 def datagram() -> Engines:
-    """The engines of datagrams, which run sessions: flows, or the connections of a program."""
+    """Return the engines of mode datagram, which run sessions: flows, or the connections of a program."""
     from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
     from flitlab.sim.engines.datagram.both import BothDatagrams
     from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
@@ -138,7 +143,7 @@ def datagram() -> Engines:
 
 @runs(Spray)
 def spray() -> Engines:
-    """The engines of sprayed packets, which run sessions of flows."""
+    """Return the engines of mode spray, which run sessions of flows."""
     from flitlab.sim.engines.compiled.spray import CompiledSpray
     from flitlab.sim.engines.reference.spray import ReferenceSpray
     from flitlab.sim.engines.spray.both import BothSprays
@@ -147,7 +152,7 @@ def spray() -> Engines:
 
 
 def _session_start(run: Callable[..., Any]) -> Start:
-    """The start of runs that take a session."""
+    """Return the function that starts a run of a session."""
 
     def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
         changes = () if scenario.timeline is None else (scenario.timeline,)

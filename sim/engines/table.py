@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which code runs a discipline, in either engine: one entry for each, by its mode."""
+"""The registry of engines by switching mode."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from flitlab.models.switching.discipline import Discipline
 
 
 class Start(Protocol):
-    """Starts a run of a scenario at tick 0. log: keeps a record of every packet, for comparisons.
+    """Starts a run of a scenario at tick 0. log: whether to log every packet, for comparisons.
 
     The run is a :class:`~flitlab.sim.engines.base.Run`; of a program an
-    :class:`~flitlab.sim.engines.base.ApplicationRun`; of flows, and of programs where these are flows, too, a
+    :class:`~flitlab.sim.engines.base.ApplicationRun`; of flows, and of programs over flows, a
     :class:`~flitlab.sim.engines.datagram.base.DatagramRun`.
     """
 
     def __call__(self, scenario: Scenario[Any, Any], load: float, seed: int, log: bool = False) -> Any:
-        """Start a run. Raises ``ValueError`` for a scenario that the discipline cannot run."""
+        """Start a run. Raises ``ValueError`` for a scenario that the switching mode cannot run."""
 
 
 @dataclass(frozen=True)
 class Engines:
-    """What runs a discipline.
+    """The engines of a switching mode.
 
-    both: compares two runs of it, None: they are compared as those of packets and programs are. watches: by engine,
-    what makes a run that looks at one packet; empty where nothing does. A watch is called with (scenario, load, seed,
-    id of the packet) and is a :class:`~flitlab.sim.engines.trace.base.Watch`.
+    both: compares two runs; None: the comparison of packets and programs. watches: by engine, the class or function of
+    runs that follow one packet, called with (scenario, load, seed, packet id), which returns a
+    :class:`~flitlab.sim.engines.trace.base.PacketWatch`; empty where packets cannot be followed.
     """
 
     reference: Start
@@ -37,22 +37,25 @@ class Engines:
     watches: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def start(self, engine: str) -> Start:
-        """What starts a run in the engine ``reference`` or ``compiled``. Raises ``KeyError`` for another."""
+        """Return the function that starts a run in engine ``reference`` or ``compiled``.
+
+        Raises ``KeyError`` for another.
+        """
         return {"reference": self.reference, "compiled": self.compiled}[engine]
 
 
 _loaders: dict[str, Callable[[], Engines]] = {}
 
 _timeline_modes: list[str] = []
-"""Modes in which networks can change during a run."""
+"""Modes whose network can change during a run."""
 
 SingleThreadReason = Callable[[Scenario[Any, Any]], str]
-"""Says why one thread simulates a run of a scenario, '' if several can share it."""
+"""Returns why a run of a scenario is single-threaded, '' if it can be partitioned."""
 
 _single_thread_reasons: dict[str, SingleThreadReason] = {}
 
 Kernels = Callable[[Scenario[Any, Any]], Hashable]
-"""Tells scenarios of one mode apart that need kernels of their own."""
+"""Returns a key of the kernels that a scenario of a mode needs."""
 
 _kernels: dict[str, Kernels] = {}
 
@@ -62,11 +65,23 @@ def runs(
     single_thread_reason: SingleThreadReason | None = None,
     kernels: Kernels | None = None,
 ) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
-    """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
+    """Register the decorated function as the loader of the :class:`Engines` of a switching mode.
 
-    It can import compilers that only a run needs. alone: where it says '' the compiled engine's start takes
-    ``threads``; without it, every run has one thread. kernels: equal for scenarios that the same kernels run; without
-    it, one set of kernels runs all. Raises ``ValueError`` for a discipline that has some already.
+    The loader is called when the first run begins, so it can import compilers that only a run needs.
+
+    Parameters
+    ----------
+    switching_mode : type of Discipline
+        The switching mode.
+    single_thread_reason : callable, optional
+        Returns '' for scenarios whose run takes ``threads`` in the compiled engine; by default none does.
+    kernels : callable, optional
+        Returns equal keys for scenarios that share kernels; by default all do.
+
+    Returns
+    -------
+    callable
+        The decorator. It raises ``ValueError`` for a mode that another module has registered.
     """
 
     def register(loader: Callable[[], Engines]) -> Callable[[], Engines]:
@@ -84,7 +99,7 @@ def runs(
 
 
 def _single_threaded(scenario: Scenario) -> str:
-    return f"mode {scenario.switching.mode} runs on one thread"
+    return f"mode {scenario.switching.mode} is single-threaded"
 
 
 def _same_kernels(scenario: Scenario) -> Hashable:
@@ -92,22 +107,22 @@ def _same_kernels(scenario: Scenario) -> Hashable:
 
 
 def kernel_key(scenario: Scenario[Any, Any]) -> tuple[str, Hashable]:
-    """Tell by which kernels the compiled engine runs a scenario: equal for those that it runs by the same."""
+    """Return the key of the kernels that run a scenario in the compiled engine: equal keys share kernels."""
     check_has_engine(scenario.switching)
     mode = scenario.switching.mode
     return mode, _kernels[mode](scenario)
 
 
 def single_thread_reason(engine: str, scenario: Scenario[Any, Any]) -> str:
-    """Say why one thread simulates a run of a scenario in an engine, '' if several can share it."""
+    """Return why a run of a scenario is single-threaded in an engine, '' if it can be partitioned."""
     if engine != "compiled":
-        return f"engine {engine} runs on one thread"
+        return f"engine {engine} is single-threaded"
     check_has_engine(scenario.switching)
     return _single_thread_reasons[scenario.switching.mode](scenario)
 
 
 def check_has_engine(switching_mode: Discipline) -> None:
-    """Raise ``ValueError`` where nothing runs a discipline; what does is not loaded for that."""
+    """Raise ``ValueError`` for a switching mode without an engine. The engine itself is not loaded."""
     mode = switching_mode.mode
     if mode not in _loaders:
         closest_match = near(mode, list(_loaders))
@@ -117,16 +132,16 @@ def check_has_engine(switching_mode: Discipline) -> None:
 
 
 def timeline_modes() -> list[str]:
-    """List the modes in which networks can change during a run, sorted."""
+    """Return the modes whose network can change during a run, sorted."""
     return sorted(_timeline_modes)
 
 
 def engines_of(switching_mode: Discipline) -> Engines:
-    """What runs a discipline. Raises ``ValueError`` where nothing does."""
+    """Return the engines of a switching mode. Raises ``ValueError`` if there are none."""
     check_has_engine(switching_mode)
     return _loaders[switching_mode.mode]()
 
 
 def engines_by_mode() -> dict[str, Engines]:
-    """What runs each discipline, by its mode."""
+    """Return the engines of every switching mode."""
     return {mode: loader() for mode, loader in _loaders.items()}

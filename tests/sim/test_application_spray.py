@@ -132,9 +132,9 @@ def test_nothing_happens_in_an_hour_of_calculation():
 def test_a_loss_that_nobody_repairs_is_reported():
     work = program([[send(2, 400_000)], [send(2, 400_000)], [receive(0, 400_000), receive(1, 400_000)]])
     case = scenario(line(1, hosts=3), work, kind="none", fabric=Fabric(queue_bytes=20_000))
-    with pytest.raises(MessageDropped, match=r"^packets of messages were dropped, and transport none sends none"):
+    with pytest.raises(MessageDropped, match=r"^packets of messages were dropped, and transport none retransmits none"):
         run_through(case)
-    with pytest.raises(UnfinishedError, match=r"sends none again.*; waiting: operation 0 of rank"):
+    with pytest.raises(UnfinishedError, match=r"retransmits none.*; waiting: operation 0 of rank"):
         measure_program(start("reference", case), case, 1.0, Ending())
 
 

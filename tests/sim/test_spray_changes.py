@@ -19,7 +19,7 @@ from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.ports import make_salts, spray_port
 from flitlab.models.timeline.epochs import make_timeline
 from flitlab.models.timeline.events import Event
-from flitlab.models.timeline.rerouted import steady
+from flitlab.models.timeline.rerouted import round_rate
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import with_changes
@@ -250,7 +250,7 @@ def test_draws_keep_their_paths_as_far_as_weights_allow(seed):
     rng = np.random.default_rng(seed)
     pairs = 3
     built, now = table_of(rng, pairs), table_of(rng, pairs)
-    found = steady(built, now)
+    found = round_rate(built, now)
     for pair in range(pairs):
         (was_end, was), (now_end, new), (end, path) = (intervals(table, pair) for table in (built, now, found))
         want, had = (

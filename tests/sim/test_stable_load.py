@@ -51,7 +51,7 @@ def test_all_that_is_created_for_a_channel_has_crossed_it_or_has_it_ahead(routin
         for sequence, (_, to, flits) in coming:
             packet = drawn.packet(host, sequence, to, flits)
             np.add.at(
-                created, list(drawn._route(packet, packet.way, packet.origin, 0)), flits
+                created, list(drawn._route_channels(packet, packet.route, packet.origin, 0)), flits
             )  # a channel may be on it twice
     for one in (case, ideal(case)):
         under_way = start("compiled", one, load, 3)

@@ -91,11 +91,11 @@ def test_threads_that_fail_are_called_off(monkeypatch):
 @pytest.mark.parametrize(
     "given, why",
     [
-        ({"mode": "wormhole"}, "mode wormhole runs on one thread"),
-        ({"routing": {"kind": "deflection"}}, "mode deflection runs on one thread"),
+        ({"mode": "wormhole"}, "mode wormhole is single-threaded"),
+        ({"routing": {"kind": "deflection"}}, "mode deflection is single-threaded"),
         ({"routing": {"kind": "ugal", "mode": "global"}}, "ugal with mode global"),
-        ({"header": 0, "switch": 1, "link": 2}, "64 switches that affect each other within 3 ticks are too few"),
-        ({"source": Source(flits=(1, 4)), "credit": 1}, "within 1 tick are too few"),
+        ({"header": 0, "switch": 1, "link": 2}, "64 switches with a lookahead of 3 ticks are too few"),
+        ({"source": Source(flits=(1, 4)), "credit": 1}, "a lookahead of 1 tick are too few"),
         ({"header": 0, "switch": 1, "link": 3}, ""),
         ({"switch": 4, "link": 8, "credit": 1}, ""),
     ],
@@ -135,7 +135,7 @@ def test_any_number_of_threads_gives_the_same_results(config, capsys):
     assert results("one") == results("three") and len(results("one")) == 6
     assert capsys.readouterr().err.splitlines() == [
         "--threads 3: with --jobs 1 that is more threads than the 2 processors here",
-        "--threads 3: mode deflection runs on one thread (1 of 3 scenarios)",
+        "--threads 3: mode deflection is single-threaded (1 of 3 scenarios)",
     ]
 
 

@@ -12,7 +12,7 @@ from flitlab.models.switching.changing import Change
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 
-FOR_EVER = LONGEST_RUN
+NEVER_FREE = LONGEST_RUN
 """The tick from which an output is free that does not work."""
 
 
@@ -25,7 +25,7 @@ class Changes:
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
         self.network, self.clock = network, network.clock
-        self._coming = deque(changes)
+        self._pending = deque(changes)
         self._begun = -1
         self._free_at: dict[int, int] = {}  # of channels that do not work, when their outputs would be
         self._works = [True] * network.scenario.topology.channels
@@ -39,13 +39,13 @@ class Changes:
         if self._begun == now:
             return
         self._begun = now
-        if self._coming and self._coming[0].step.tick == now:
-            change = self._coming.popleft()
-            self._happen(change)
+        if self._pending and self._pending[0].step.tick == now:
+            change = self._pending.popleft()
+            self._apply(change)
             if change.step.routes is not None:
-                self._learn(change)
+                self._apply_routes(change)
 
-    def _happen(self, change: Change) -> None:
+    def _apply(self, change: Change) -> None:
         """Links and switches fail and return."""
         before, self._works = self._works, change.step.works.tolist()
         for channel, (worked, works) in enumerate(zip(before, self._works, strict=True)):
@@ -55,41 +55,41 @@ class Changes:
                 self._fail(channel)
         for switch, works in zip(self.network.switches, change.step.switches.tolist(), strict=True):
             if self._switches[switch.index] and not works:
-                self._empty(switch)
+                self._drop_all(switch)
             self._switches[switch.index] = works
 
     def _fail(self, channel: int) -> None:
         """A channel stops working: its output is never free."""
         output, _ = self.network.outputs[channel]
-        self._free_at[channel], output.free_at = output.free_at, FOR_EVER
+        self._free_at[channel], output.free_at = output.free_at, NEVER_FREE
         for packet in [one for one in self.network.sent() if one.on is output]:
-            self._lose_on_link(packet)
+            self._drop_on_link(packet)
 
     def _restore(self, channel: int) -> None:
         """A channel works again: its output is free when it would have been."""
         output, switch = self.network.outputs[channel]
         output.free_at = self._free_at.pop(channel)
-        switch.wake(max(self.clock.now, output.free_at))
+        switch.schedule_at(max(self.clock.now, output.free_at))
 
-    def _lose_on_link(self, packet: Packet) -> None:
+    def _drop_on_link(self, packet: Packet) -> None:
         """A packet is lost whose head is on a link that fails."""
         self.network.drop(packet)
 
-    def _empty(self, switch: Any) -> None:
+    def _drop_all(self, switch: Any) -> None:
         """All is lost that is in a switch."""
         raise NotImplementedError
 
-    def _learn(self, change: Change) -> None:
+    def _apply_routes(self, change: Change) -> None:
         """The routing learns of what is left."""
         raise NotImplementedError
 
-    def _lead_anew(self) -> None:
+    def _redraw_routes(self) -> None:
         """The packets that wait at hosts draw their ways among the routes that there are now."""
         network, hosts = self.network, self.network.scenario.topology.hosts
         for packet in (packet for host in network.hosts for packet in host.waiting):
-            packet.way = 0
+            packet.route = 0
             if network.routes.form in (PATHS, VIA, POLARIZED):
-                packet.way = choose_way(
+                packet.route = choose_way(
                     network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
                     packet.origin, packet.target,
                 )  # fmt: skip
@@ -104,39 +104,39 @@ class DrainingChanges(Changes):
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
         super().__init__(network, changes)
-        self._learned: Change | None = None
+        self._pending_routes: Change | None = None
 
     @property
     def draining(self) -> bool:
         """Whether hosts may not begin to send a packet."""
-        return self._learned is not None
+        return self._pending_routes is not None
 
     def _begin(self, _: Any) -> None:
-        now, before = self.clock.now, self._begun
+        now, previous = self.clock.now, self._begun
         super()._begin(_)
-        if before == now or self._learned is None:
+        if previous == now or self._pending_routes is None:
             return
-        self._lose_waiting()
+        self._drop_waiting()
         if self.network.is_empty():
-            self._follow(self._learned)
+            self._install_routes(self._pending_routes)
         else:
             Alarm(self.clock, now + 1, CHANGES, self._begin)
 
-    def _learn(self, change: Change) -> None:
-        self._learned = change
+    def _apply_routes(self, change: Change) -> None:
+        self._pending_routes = change
 
-    def _lose_waiting(self) -> None:
+    def _drop_waiting(self) -> None:
         """Packets are lost that have asked for an output that does not work; those behind them come to the front."""
         raise NotImplementedError
 
-    def _follow(self, change: Change) -> None:
+    def _install_routes(self, change: Change) -> None:
         """Hosts send again, by other routes."""
         network = self.network
         assert change.step.routes is not None
         network.policy = change.policy
         network.routes = change.step.routes.tables(network.scenario.topology, change.policy)
-        network.resorts = last_resorts(network.routes, change.policy)
-        self._learned = None
-        self._lead_anew()
+        network.reserved_vcs = last_resorts(network.routes, change.policy)
+        self._pending_routes = None
+        self._redraw_routes()
         for host in network.hosts:
-            host.wake(self.clock.now)
+            host.schedule_at(self.clock.now)

@@ -100,13 +100,13 @@ class Allocator:
         self.clock = clock
         self._alarms: set[int] = set()
 
-    def wake(self, tick: int) -> None:
+    def schedule_at(self, tick: int) -> None:
         """Have :meth:`allocate` called at a tick, the present or a later one; at most one alarm is kept for each."""
         if tick not in self._alarms:
             self._alarms.add(tick)
-            Alarm(self.clock, tick, self.phase, self._ring, tick)
+            Alarm(self.clock, tick, self.phase, self._expire, tick)
 
-    def _ring(self, alarm: Any) -> None:
+    def _expire(self, alarm: Any) -> None:
         now = alarm.value
         self._alarms.remove(now)
         self.allocate(now)

@@ -57,7 +57,7 @@ TIMERS, LAST = FIRST + (1 << 63), EventPriority(FIRST + (1 << 64))
 
 
 @dataclass(slots=True, eq=False)
-class Packet:
+class DatagramPacket:
     """A packet on its way; ``hop`` counts the links of ``path`` behind it. lost: it was on a link that broke.
 
     sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: when the data left.
@@ -68,8 +68,8 @@ class Packet:
     sequence: int
     size: int
     stamp: int
-    path: list["Link"]
-    arrive: Callable[["Packet"], None]
+    path: list["DatagramLink"]
+    arrive: Callable[["DatagramPacket"], None]
     is_data: bool = False
     is_syn: bool = False
     marked: bool = False
@@ -77,7 +77,7 @@ class Packet:
     dropped: bool = False
 
 
-class Link:
+class DatagramLink:
     """A queue and the link behind it.
 
     leaving: (tick, packet) of those in the queue, of whose bytes ``occupied`` is the sum; brought up to date when a
@@ -102,7 +102,7 @@ class Link:
                 0,
             )
         self.current_limit = self.queue_limit
-        self.queued_packets: deque[tuple[int, Packet]] = deque()
+        self.queued_packets: deque[tuple[int, DatagramPacket]] = deque()
         self.occupied = 0
         self.free_at = 0
         self.decisions = 0
@@ -110,7 +110,7 @@ class Link:
         self.busy = 0
         self._service: dict[int, int] = {}
 
-    def accept(self, packet: Packet) -> None:
+    def accept(self, packet: DatagramPacket) -> None:
         """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
         now, counts = self.clock.now, self.counts
         self._remove_departed()
@@ -133,7 +133,7 @@ class Link:
         counts[base.MAX_QUEUE_BYTES] = max(counts[base.MAX_QUEUE_BYTES], occupied)
         self._send(packet, departs)
 
-    def _send(self, packet: Packet, departs: int) -> None:
+    def _send(self, packet: DatagramPacket, departs: int) -> None:
         """Put a packet at the end of the queue, from which it departs at a tick."""
         self.queued_packets.append((departs, packet))
         arrives = departs + self.delay
@@ -144,7 +144,7 @@ class Link:
         while self.queued_packets and self.queued_packets[0][0] <= self.clock.now:
             self.occupied -= self.queued_packets.popleft()[1].size
 
-    def _drop(self, packet: Packet) -> None:
+    def _drop(self, packet: DatagramPacket) -> None:
         self.counts[base.DROPS] += 1
         if packet.is_data:
             packet.subflow.counts[base.DROPPED] += 1
@@ -200,7 +200,7 @@ class Link:
             packet.arrive(packet)
 
 
-class Flow:
+class DatagramFlow:
     """A flow: what its subflows share.
 
     packets: 0 for a flow without end. first, last: its subflows are first .. last - 1. left: packets that have not been
@@ -223,7 +223,7 @@ class Flow:
             self.finished = now
 
 
-class Connection(Flow):
+class Connection(DatagramFlow):
     """A flow that carries the messages of a program one behind the other.
 
     messages: those of which some packets have not been sent. number: packets sent so far, each counted once; they are
@@ -263,7 +263,7 @@ class Connection(Flow):
             self.next_number += 1
 
 
-class Host:
+class ProgramHost:
     """A host that runs a program; connections: to other hosts, by their number, each with its subflows."""
 
     def __init__(self) -> None:
@@ -286,7 +286,7 @@ class Subflow:
     :class:`~flitlab.models.transport.newreno.Senders`.
     """
 
-    def __init__(self, network: "ReferenceDatagrams", index: int, flow: Flow):
+    def __init__(self, network: "ReferenceDatagrams", index: int, flow: DatagramFlow):
         self.network = network
         self.clock = network.clock
         self.index = index
@@ -335,7 +335,7 @@ class Subflow:
                 if seq[STATE] <= OPENING:
                     self.counts[base.TIMEOUTS] += int(seq[STATE] == OPENING)
                     open_up(rules, senders, i, now)
-                    self.path[0].accept(Packet(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
+                    self.path[0].accept(DatagramPacket(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
                 elif seq[UNA] == seq[NEXT]:
                     seq[DEADLINE] = NEVER
                     return
@@ -364,7 +364,7 @@ class Subflow:
     def _emit(self, sequence: int) -> None:
         self.counts[base.SENT] += 1
         size = self.network.extended_session.queues.packet_bytes
-        packet = Packet(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
+        packet = DatagramPacket(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
         self.path[0].accept(packet)
 
     def _send_on(self) -> None:
@@ -381,7 +381,7 @@ class Subflow:
             self._emit(int(seq[NEXT]))
             seq[NEXT] += 1
 
-    def receive_ack(self, ack: Packet) -> None:
+    def receive_ack(self, ack: DatagramPacket) -> None:
         """Let the sender take in an acknowledgement, and send what it then may."""
         rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
         state = self.seq[STATE]
@@ -401,14 +401,14 @@ class Subflow:
 
     # the receiver
 
-    def receive(self, packet: Packet) -> None:
+    def receive(self, packet: DatagramPacket) -> None:
         """Let the receiver take in a packet and, where there is a transport, answer it."""
         if packet.is_data:
             self._take(packet.sequence)
         session = self.network.extended_session
         if session.transport.law is None:
             return
-        ack = Packet(
+        ack = DatagramPacket(
             self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.receive_ack, is_syn=packet.is_syn,
             marked=packet.marked,
         )  # fmt: skip
@@ -468,12 +468,12 @@ class ReferenceDatagrams:
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
-        self.links = [Link(self, number) for number in range(len(session.delay))]
+        self.links = [DatagramLink(self, number) for number in range(len(session.delay))]
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         self.ranks = None if session.program is None else self._program(session.program)
         bounds = session.first.tolist()
         self.flows = [
-            Flow(packets, first, last) if self.ranks is None else Connection(first, last, self.ranks)
+            DatagramFlow(packets, first, last) if self.ranks is None else Connection(first, last, self.ranks)
             for packets, first, last in zip(session.flows.packets.tolist(), bounds[:-1], bounds[1:], strict=True)
         ]
         self.subflows = [Subflow(self, i, flow) for flow in self.flows for i in range(flow.first, flow.last)]
@@ -487,7 +487,7 @@ class ReferenceDatagrams:
             self.clock.process(subflow.watch(first) if session.transport.law else subflow.pace(first))
 
     def _program(self, program: Connections) -> Ranks:
-        self.hosts = [Host() for _ in range(self.extended_session.topology.hosts)]
+        self.hosts = [ProgramHost() for _ in range(self.extended_session.topology.hosts)]
         return Ranks(self.clock, program.workload, self.hosts, LAST)
 
     def _connect(self) -> None:
@@ -512,7 +512,7 @@ class ReferenceDatagrams:
             if change.back is not None:
                 self.subflows[index].back = self.route(change.back, slot)
 
-    def route(self, paths: Paths, index: int) -> list[Link]:
+    def route(self, paths: Paths, index: int) -> list[DatagramLink]:
         """The links of path ``index`` of some paths, in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 
@@ -546,10 +546,10 @@ class ReferenceDatagrams:
             count[packet.subflow.index] += packet.is_data
         return count
 
-    def packets_in_flight(self) -> list[Packet]:
+    def packets_in_flight(self) -> list[DatagramPacket]:
         """All packets in queues and on links."""
         values = (event._value for _, _, _, event in self.clock._queue)
-        return [packet for packet in values if isinstance(packet, Packet) and not packet.dropped]
+        return [packet for packet in values if isinstance(packet, DatagramPacket) and not packet.dropped]
 
     def trace(self) -> Trace:
         if self._trace is None:

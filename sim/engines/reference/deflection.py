@@ -31,16 +31,16 @@ from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
 
 
-class Host(network.Host):
+class DeflectionHost(network.Host):
     """A host whose switch decides when it sends."""
 
-    switch: "Switch"
+    switch: "DeflectionSwitch"
 
-    def notice(self, now: int) -> None:
-        self.switch.wake(max(now, self.free_at))
+    def schedule_send(self, now: int) -> None:
+        self.switch.schedule_at(max(now, self.free_at))
 
 
-class Switch(Allocator):
+class DeflectionSwitch(Allocator):
     """A pool of packets, outputs, and the hosts that the switch admits.
 
     outputs: network channels in channel order. ejection: by host. hosts: the next to start a packet first.
@@ -54,7 +54,7 @@ class Switch(Allocator):
         self.index = index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
-        self.hosts: deque[Host] = deque()
+        self.hosts: deque[DeflectionHost] = deque()
         self.resident = 0
         self.inbound = 0
         self.waiting: list[Packet] = []
@@ -74,10 +74,10 @@ class Switch(Allocator):
             net.scenario.events,
         )
 
-    def wake(self, tick: int) -> None:
+    def schedule_at(self, tick: int) -> None:
         """Have :meth:`allocate` called at a tick or, slotted, at the next multiple of the packet length L."""
         slot = self.network.slot
-        super().wake(-(-tick // slot) * slot)
+        super().schedule_at(-(-tick // slot) * slot)
 
     def arrive(self, packet: Packet) -> None:
         """Take in a packet whose head arrives."""
@@ -87,9 +87,9 @@ class Switch(Allocator):
         self.network.ledger.occupy(self.resident)
         assert self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
         self._expected.append(packet)
-        self.wake(packet.arrived + self.network.times.header)
+        self.schedule_at(packet.arrived + self.network.times.header)
         if self.waiting:
-            self.wake(packet.arrived)  # one more resident may force another out
+            self.schedule_at(packet.arrived)  # one more resident may force another out
 
     def allocate(self, now: int) -> None:
         """Grant outputs to packets in order of rank, deflect those that are too many, and let hosts send."""
@@ -97,12 +97,12 @@ class Switch(Allocator):
         while self._expected and self._expected[0].arrived + header <= now:
             insort(self.waiting, self._expected.popleft())
         free = sum(1 << port for port, output in enumerate(self.outputs) if output.free_at <= now)
-        free = self._grant_wanted(now, free)
+        free = self._grant_minimal(now, free)
         self._deflect(now, free)
         self._admit(now)
         held = [o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now]
         if self.waiting and held:
-            self.wake(min(held))
+            self.schedule_at(min(held))
 
     def drop(self, lost: Callable[[Packet], bool]) -> None:
         """Lose those of the packets in the pool of which a function says so."""
@@ -111,25 +111,25 @@ class Switch(Allocator):
             self.resident -= 1
             self.network.drop(packet)
 
-    def _grant_wanted(self, now: int, free: int) -> int:
+    def _grant_minimal(self, now: int, free: int) -> int:
         """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
-        left = []
+        blocked = []
         for packet in self.waiting:
             if packet.target == self.index:
                 output = self.ejection[packet.destination]
                 if output.free_at > now:
-                    left.append(packet)
+                    blocked.append(packet)
                     continue
             else:
-                wanted = free & int(self.network.ports[packet.target, self.index])
-                if not wanted:
-                    left.append(packet)
+                minimal = free & int(self.network.ports[packet.target, self.index])
+                if not minimal:
+                    blocked.append(packet)
                     continue
-                port = self._pick(wanted, packet)
+                port = self._pick(minimal, packet)
                 free &= ~(1 << port)
                 output = self.outputs[port]
             self._carry(output, packet, now)
-        self.waiting = left
+        self.waiting = blocked
         return free
 
     def _deflect(self, now: int, free: int) -> None:
@@ -148,7 +148,7 @@ class Switch(Allocator):
 
     def _carry(self, output: Output, packet: Packet, now: int) -> None:
         self.resident -= 1
-        output.carry(self.network, packet, now, output.place)
+        output.carry(self.network, packet, now, output.switch)
 
     def _admit(self, now: int) -> None:
         """Hosts start packets while there is room; the one after the last to start comes first."""
@@ -161,28 +161,28 @@ class Switch(Allocator):
                 while self.hosts[-1] is not host:
                     self.hosts.rotate(-1)
             if host.waiting and host.free_at > now:
-                self.wake(host.free_at)
+                self.schedule_at(host.free_at)
 
 
 class DeflectionChanges(Changes):
     """What happens to a network of hot-potato switches; network: a :class:`DeflectionNetwork`."""
 
-    def _empty(self, switch: Switch) -> None:
+    def _drop_all(self, switch: DeflectionSwitch) -> None:
         switch.drop(lambda packet: True)
 
-    def _learn(self, change: Change) -> None:
+    def _apply_routes(self, change: Change) -> None:
         """Packets follow the new next hops at once; those that are where none leads from are lost."""
         network, routes = self.network, change.step.routes
         assert routes is not None
         network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
         for packet in [packet for packet in network.sent() if packet.on is not None]:
-            if self._is_stranded(packet, packet.on.place):
+            if self._is_stranded(packet, packet.on.switch):
                 network.drop(packet)
         for switch in network.switches:
             switch.drop(lambda packet, switch=switch: self._is_stranded(packet, switch))
-            switch.wake(self.clock.now)
+            switch.schedule_at(self.clock.now)
 
-    def _is_stranded(self, packet: Packet, switch: Switch) -> bool:
+    def _is_stranded(self, packet: Packet, switch: DeflectionSwitch) -> bool:
         """Whether no next hop leads a packet from a switch to its target."""
         return bool(is_stranded(self.network.routes, switch.index, packet.target))
 
@@ -201,8 +201,8 @@ class DeflectionNetwork(Network[Deflection]):
         self.slot = self.flits if times.slotted else 1
         self.ports = scenario.routes.ports
 
-        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
-        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [DeflectionSwitch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [DeflectionHost(self, h) for h in range(topology.hosts)]
         ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
             output = Output(times.switch + times.link + extra, channel, switches[head])

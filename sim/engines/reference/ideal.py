@@ -22,16 +22,16 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.changing import Change
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import FOR_EVER, Changes
+from flitlab.sim.engines.reference.changes import NEVER_FREE, Changes
 from flitlab.sim.engines.reference.clock import ARRIVALS, SENDING, Allocator
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 
 
-class Input:
+class IdealInput:
     """An input port of a switch; port: its number among all. channel: that ends here, None if it is a host's."""
 
-    def __init__(self, switch: "Switch", port: int, channel: int | None = None):
+    def __init__(self, switch: "IdealSwitch", port: int, channel: int | None = None):
         self.switch = switch
         self.port = port
         self.channel = channel
@@ -41,13 +41,13 @@ class Input:
         self.switch.expect(packet, self)
 
 
-class Output:
+class IdealOutput:
     """An output of a switch and its queue. end: the input that it leads to, None for a host's ejection channel.
 
     delay: ticks from the start of a packet to its head at the end. free_at: tick from which it is free.
     """
 
-    def __init__(self, delay: int, end: Input | None = None):
+    def __init__(self, delay: int, end: IdealInput | None = None):
         self.delay = delay
         self.end = end
         self.queue: deque[Packet] = deque()
@@ -70,29 +70,29 @@ class Output:
             packet.moved.set(now + self.delay, ARRIVALS, self.end)
 
 
-class Host(network.Host, Allocator):
+class IdealHost(network.Host, Allocator):
     """Sends its oldest packet whenever its channel is free."""
 
     phase = SENDING
     waiting: deque[Packet]
-    entry: Input
+    entry: IdealInput
 
     def __init__(self, net: "IdealNetwork", index: int):
         network.Host.__init__(self, net, index)
         Allocator.__init__(self, net.clock)
 
-    def notice(self, now: int) -> None:
-        self.wake(max(now, self.free_at))
+    def schedule_send(self, now: int) -> None:
+        self.schedule_at(max(now, self.free_at))
 
     def allocate(self, now: int) -> None:
         """Send the oldest packet if the channel is free."""
         if self.waiting and self.free_at <= now:
             self.send(now, self.entry)
             if self.waiting:
-                self.wake(self.free_at)
+                self.schedule_at(self.free_at)
 
 
-class Switch(Allocator):
+class IdealSwitch(Allocator):
     """The outputs of a switch. outputs: network channels in channel order. ejection: by host.
 
     expected: a heap, by the tick in which the header has been read, of (tick, port, packet, input).
@@ -102,15 +102,15 @@ class Switch(Allocator):
         super().__init__(net.clock)
         self.network = net
         self.index = index
-        self.outputs: list[Output] = []
-        self.ejection: dict[int, Output] = {}
-        self.expected: list[tuple[int, int, Packet, Input]] = []
+        self.outputs: list[IdealOutput] = []
+        self.ejection: dict[int, IdealOutput] = {}
+        self.expected: list[tuple[int, int, Packet, IdealInput]] = []
 
-    def expect(self, packet: Packet, entry: Input) -> None:
+    def expect(self, packet: Packet, entry: IdealInput) -> None:
         """Read the header of a packet that has come in at an input."""
         ready = packet.arrived + self.network.times.header
         heappush(self.expected, (ready, entry.port, packet, entry))
-        self.wake(ready)
+        self.schedule_at(ready)
 
     def allocate(self, now: int) -> None:
         """Queue the packets whose header has been read, and start what can be sent."""
@@ -119,9 +119,9 @@ class Switch(Allocator):
         for output in [*self.outputs, *self.ejection.values()]:
             output.serve(now)
             if output.queue:
-                self.wake(output.free_at)
+                self.schedule_at(output.free_at)
 
-    def _join(self, packet: Packet, entry: Input, now: int) -> None:
+    def _join(self, packet: Packet, entry: IdealInput, now: int) -> None:
         """Put a packet that has come in at an input into the queue of its output."""
         ledger = self.network.ledger
         if entry.channel is not None:
@@ -145,7 +145,7 @@ class Switch(Allocator):
             return drawn
         return int(drawn_tie(port_set(port for port in ports if cost[port] == least), word))
 
-    def _cost(self, packet: Packet, output: Output, now: int) -> int:
+    def _cost(self, packet: Packet, output: IdealOutput, now: int) -> int:
         """Flits that an output has still to send, and those of a polarized packet's detour."""
         assert output.end is not None and output.end.channel is not None  # packets choose between switches only
         return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
@@ -154,7 +154,7 @@ class Switch(Allocator):
 class IdealChanges(Changes):
     """What happens to a network of ideal switches; network: an :class:`IdealNetwork`."""
 
-    def _empty(self, switch: Switch) -> None:
+    def _drop_all(self, switch: IdealSwitch) -> None:
         for _, _, packet, _ in switch.expected:
             self.network.drop(packet)
         switch.expected = []
@@ -162,7 +162,7 @@ class IdealChanges(Changes):
             while output.queue:
                 self.network.drop(output.queue.popleft())
 
-    def _learn(self, change: Change) -> None:
+    def _apply_routes(self, change: Change) -> None:
         """Packets follow the new routes at once; those that are where no new route leads from are lost.
 
         Those on their way to an intermediate switch go to their target, and those on whole paths keep theirs. What
@@ -173,8 +173,8 @@ class IdealChanges(Changes):
         network.routes = discipline.tables_after(network.routes, topology, change.step.routes)
         if network.routes.form == VIA:
             for packet in network.sent():
-                packet.way = int(MINIMALLY)
-        self._lead_anew()
+                packet.route = int(MINIMALLY)
+        self._redraw_routes()
         for packet in network.sent():
             if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):
                 network.drop(packet)
@@ -183,13 +183,13 @@ class IdealChanges(Changes):
                 switch.expected.remove(one)
                 network.drop(one[2])
             heapify(switch.expected)
-        again = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output, switch)]
-        for switch, packet in again:
+        requeued = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output, switch)]
+        for switch, packet in requeued:
             switch.queue(packet, now)
         for switch in network.switches:
-            switch.wake(now)
+            switch.schedule_at(now)
 
-    def _leaving(self, output: Output, switch: Switch) -> list[Packet]:
+    def _leaving(self, output: IdealOutput, switch: IdealSwitch) -> list[Packet]:
         """The packets that no longer wait for an output of a switch, and are not lost."""
         waiting, leaving = list(output.queue), []
         output.queue.clear()
@@ -197,13 +197,13 @@ class IdealChanges(Changes):
             assert output.end is not None
             if self._is_stranded(packet, switch):
                 self.network.drop(packet)
-            elif output.free_at < FOR_EVER and not self._is_stranded(packet, output.end.switch):
+            elif output.free_at < NEVER_FREE and not self._is_stranded(packet, output.end.switch):
                 output.queue.append(packet)
             else:
                 leaving.append(packet)
         return leaving
 
-    def _is_stranded(self, packet: Packet, switch: Switch) -> bool:
+    def _is_stranded(self, packet: Packet, switch: IdealSwitch) -> bool:
         """Whether no route leads a packet from a switch to its target."""
         return bool(is_stranded(self.network.routes, switch.index, packet.target))
 
@@ -215,17 +215,17 @@ class IdealNetwork(Network[Ideal]):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.routes = times.tables(topology, scenario.routes)
-        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
-        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [IdealSwitch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [IdealHost(self, h) for h in range(topology.hosts)]
         numbering = make_ports(topology)
         ends = zip(topology.src.tolist(), topology.dst.tolist(), topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
             number = numbering.out_base[tail] + len(switches[tail].outputs)
-            end = Input(switches[head], int(numbering.out_input[number]), channel)
-            switches[tail].outputs.append(Output(times.switch + times.link + extra, end))
+            end = IdealInput(switches[head], int(numbering.out_input[number]), channel)
+            switches[tail].outputs.append(IdealOutput(times.switch + times.link + extra, end))
         for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
-            host.entry = Input(switches[place], int(numbering.inject[host.index]))
-            switches[place].ejection[host.index] = Output(self.ejection(host.index))
+            host.entry = IdealInput(switches[place], int(numbering.inject[host.index]))
+            switches[place].ejection[host.index] = IdealOutput(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.changes = IdealChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)

@@ -93,7 +93,7 @@ class Host:
         self.sequence = 0
         self.free_at = 0
 
-    def notice(self, now: int) -> None:
+    def schedule_send(self, now: int) -> None:
         """Wake whoever decides when the packet is sent that waits since tick ``now``."""
         raise NotImplementedError
 
@@ -105,8 +105,8 @@ class Host:
             packet = self.network.packet(self.index, sequence, to, flits)
             self.waiting.append(packet)
             ledger.create(packet)
-            clock.process(self.network.life(packet))
-            self.notice(tick)
+            clock.process(self.network.packet_process(packet))
+            self.schedule_send(tick)
 
     def join(self, message: Message) -> None:
         """Put a message of a program into the source queue."""
@@ -114,10 +114,10 @@ class Host:
         network.ledger.join(self.index, message.unsent, message.flits)
         self.messages.append(message)
         if len(self.messages) == 1:
-            self._cut()
-            self.notice(network.clock.now)
+            self._make_packet()
+            self.schedule_send(network.clock.now)
 
-    def _cut(self) -> None:
+    def _make_packet(self) -> None:
         """Cut the next packet from the first message."""
         network, message = self.network, self.messages[0]
         flits = network.program.flits(message.size, message.unsent)
@@ -125,13 +125,13 @@ class Host:
         packet.created, packet.message = message.joined, message
         self.sequence += 1
         self.waiting.append(packet)
-        network.clock.process(network.life(packet))
+        network.clock.process(network.packet_process(packet))
 
     def leave(self, now: int) -> Packet:
         """Take the oldest packet out of the source queue; the message that it is of goes to the end."""
         packet = self.waiting.popleft()
         packet.sent = now
-        self.network.settle(packet, now)
+        self.network.decide_route(packet, now)
         self.network.ledger.send(packet)
         if packet.message is not None:
             message = self.messages.popleft()
@@ -139,15 +139,15 @@ class Host:
             if message.unsent:
                 self.messages.append(message)
             if self.messages:
-                self._cut()
+                self._make_packet()
         return packet
 
-    def send(self, now: int, place: Any) -> None:
-        """Start the oldest packet: its head is at ``place``, an input VC or a switch, after the injection delay."""
+    def send(self, now: int, receiver: Any) -> None:
+        """Start the oldest packet: its head is at ``switch``, an input VC or a switch, after the injection delay."""
         packet = self.leave(now)
         self.free_at = now + packet.flits
-        self.network.tail_left(packet, self.free_at)
-        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, place)
+        self.network.tail_leaves(packet, self.free_at)
+        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, receiver)
 
 
 class Output:
@@ -157,15 +157,15 @@ class Output:
     place: the switch it leads to (deflection); vcs: the input VCs it leads to (virtual cut-through).
     """
 
-    def __init__(self, delay: int, channel: int | None = None, place: Any = None):
+    def __init__(self, delay: int, channel: int | None = None, switch: Any = None):
         self.delay = delay
         self.channel = channel
-        self.place = place
+        self.switch = switch
         self.vcs: list[Any] = []
         self.free_at = 0
 
-    def carry(self, network: "Network[Any]", packet: Packet, now: int, place: Any) -> None:
-        """Send a packet that is granted: it holds the output for all its flits and is on its way to ``place``.
+    def carry(self, network: "Network[Any]", packet: Packet, now: int, receiver: Any) -> None:
+        """Send a packet that is granted: it holds the output for all its flits and is on its way to ``switch``.
 
         place: an input VC or a switch; it means nothing at an ejection channel.
         """
@@ -176,7 +176,7 @@ class Output:
         else:
             packet.hop += 1
             packet.on = self
-            packet.moved.set(now + self.delay, ARRIVALS, place)
+            packet.moved.set(now + self.delay, ARRIVALS, receiver)
 
 
 class Network(Generic[D]):
@@ -199,13 +199,13 @@ class Network(Generic[D]):
         load = 0.0 if isinstance(scenario.work, Workload) else load
         self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
         self._packets = make_packets(traffic, source.flits, source.shares)
-        self._place = scenario.topology.host_switch.tolist()
+        self._host_switch = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
-        self.resorts = last_resorts(self.routes, self.policy)
+        self.reserved_vcs = last_resorts(self.routes, self.policy)
         self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
 
@@ -241,70 +241,72 @@ class Network(Generic[D]):
 
         source, destination: hosts. sequence: how many packets the source created before.
         """
-        place = self._place
+        host_switch = self._host_switch
         packet = Packet(
-            sequence * len(place) + source, sequence, source, destination,
-            place[source], place[destination], flits, self.clock.now, Signal(self.clock),
+            sequence * len(host_switch) + source, sequence, source, destination,
+            host_switch[source], host_switch[destination], flits, self.clock.now, Signal(self.clock),
         )  # fmt: skip
         if self.routes.form in (PATHS, VIA, POLARIZED):
-            packet.way = choose_way(
-                self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
+            packet.route = choose_way(
+                self.routes, self.seed, source, destination, len(host_switch), sequence, packet.origin, packet.target
             )
         self._undelivered.add(packet)
         return packet
 
-    def settle(self, packet: Packet, now: int) -> None:
+    def decide_route(self, packet: Packet, now: int) -> None:
         """Decide the way of a packet that its host starts now, where that depends on what is queued.
 
         Under ugal whether it goes over an intermediate switch, under LEAST_QUEUED which of the paths drawn it takes.
         """
         if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE):
-            self._choose(packet, packet.way, packet.origin, now)
+            self._choose_route(packet, packet.route, packet.origin, now)
         elif self.routes.rule == LEAST_QUEUED and packet.origin != packet.target:
-            for turn in range(1, self.routes.draws):
+            for attempt in range(1, self.routes.draws):
                 drawn = another_path(
-                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, turn
+                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, attempt
                 )
-                first, second = (self._queued(packet, way, packet.origin, now) for way in (packet.way, drawn))
-                packet.way = lesser_path(self.routes, packet.way, drawn, first, second, packet.flits)
+                first, second = (
+                    self._queue_estimate(packet, route, packet.origin, now) for route in (packet.route, drawn)
+                )
+                packet.route = lesser_path(self.routes, packet.route, drawn, first, second, packet.flits)
 
-    def think_again(self, packet: Packet, here: int, now: int) -> bool:
-        """Decide the way of a packet at switch ``here`` once more, by what is queued at the end of tick ``now``.
+    def reroute(self, packet: Packet, switch: int, now: int) -> bool:
+        """Decide the way of a packet at switch ``switch`` once more, by what is queued at the end of tick ``now``.
 
         Whether that was to be decided.
         """
         r = self.routes
-        if not thinks_again(r, packet.way, packet.hop, packet.origin, here, packet.target):
+        if not thinks_again(r, packet.route, packet.hop, packet.origin, switch, packet.target):
             return False
-        via = way_from(r, self.seed, packet.source, len(self._place), packet.sequence, here, packet.hop)
-        self._choose(packet, via, here, now)
+        via = way_from(r, self.seed, packet.source, len(self._host_switch), packet.sequence, switch, packet.hop)
+        self._choose_route(packet, via, switch, now)
         return True
 
-    def _choose(self, packet: Packet, via: int, here: int, now: int) -> None:
-        """Let a packet at switch ``here`` go minimally or by the way ``via``."""
-        minimal, other = (self._queued(packet, way, here, now) for way in (int(MINIMALLY), via))
-        packet.way = better_way(self.routes, via, here, packet.target, minimal, other)
+    def _choose_route(self, packet: Packet, via: int, switch: int, now: int) -> None:
+        """Let a packet at switch ``switch`` go minimally or by the way ``via``."""
+        minimal, other = (self._queue_estimate(packet, route, switch, now) for route in (int(MINIMALLY), via))
+        packet.route = better_way(self.routes, via, switch, packet.target, minimal, other)
 
-    def _queued(self, packet: Packet, way: int, here: int, now: int) -> int:
+    def _queue_estimate(self, packet: Packet, route: int, switch: int, now: int) -> int:
         """Flits queued for the next channel of a packet at a switch by a way, or (UGAL_GLOBAL) for all of them."""
-        channels = self._route(packet, way, here, packet.hop)
+        channels = self._route_channels(packet, route, switch, packet.hop)
         if self.routes.rule != UGAL_GLOBAL:
             channels = islice(channels, 1)
         return sum(self.queue(channel, now) for channel in channels)
 
-    def _route(self, packet: Packet, way: int, here: int, hop: int) -> Iterator[int]:
+    def _route_channels(self, packet: Packet, route: int, switch: int, hop: int) -> Iterator[int]:
         """The channels between switches that a packet takes by a way, where that is not adaptive.
 
         here, hop: the switch that they are counted from, and how many it has taken to come there.
         """
-        while not at_target(self.routes, way, hop, here, packet.target):
+        while not at_target(self.routes, route, hop, switch, packet.target):
             port = next_port(
-                self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
-                packet.sequence, hop,
+                self.routes, route, self.seed, switch, packet.target, packet.source, packet.destination,
+                len(self._host_switch), packet.sequence, hop,
             )  # fmt: skip
-            channel = self._out_start[here] + port
+            channel = self._out_start[switch] + port
             yield channel
-            here, hop = self._dst[channel], hop + 1
+            switch, hop = self._dst[channel], hop + 1
 
     def queue(self, channel: int, now: int) -> int:
         """Flits in the buffers whose front packet waits for a network channel, and of credit in use on it.
@@ -328,29 +330,29 @@ class Network(Generic[D]):
         self._undelivered.remove(packet)
         self.ledger.drop(packet)
 
-    def tail_left(self, packet: Packet, tick: int) -> None:
+    def tail_leaves(self, packet: Packet, tick: int) -> None:
         """Note that the tail of a packet leaves its host by a tick, which may end the send that it is of."""
         if packet.message is not None and packet.message.unsent == 0:
             self.program.tail_sent(packet.message, tick)
 
-    def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
-        """The ports and VCs that a packet may take at switch ``here``: (port, first VC, one past the last).
+    def choices(self, packet: Packet, switch: int) -> list[tuple[int, int, int]]:
+        """The ports and VCs that a packet may take at switch ``switch``: (port, first VC, one past the last).
 
         Empty if it leaves the network there.
         """
-        return [(port, *self._vcs(packet, here, port)) for port in self.allowed_ports(packet, here)]
+        return [(port, *self._vcs(packet, switch, port)) for port in self.allowed_ports(packet, switch)]
 
-    def allowed_ports(self, packet: Packet, here: int) -> list[int]:
-        """The ports that a packet may take at switch ``here``, ascending; none if it leaves the network there."""
-        r, way, hop = self.routes, packet.way, packet.hop
-        if at_target(r, way, hop, here, packet.target):
+    def allowed_ports(self, packet: Packet, switch: int) -> list[int]:
+        """The ports that a packet may take at switch ``switch``, ascending; none if it leaves the network there."""
+        r, route, hop = self.routes, packet.route, packet.hop
+        if at_target(r, route, hop, switch, packet.target):
             return []
         if r.rule == ADAPTIVE:
-            allowed = int(usable_ports(r, way, hop, here, packet.target))
+            allowed = int(usable_ports(r, route, hop, switch, packet.target))
             return [port for port in range(allowed.bit_length()) if allowed >> port & 1]
         return [
             next_port(
-                r, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
+                r, route, self.seed, switch, packet.target, packet.source, packet.destination, len(self._host_switch),
                 packet.sequence, hop,
             )
         ]  # fmt: skip
@@ -359,36 +361,36 @@ class Network(Generic[D]):
         """The draw that belongs to the decision of a packet at the switch where it is."""
         return int(route_word(self.seed, packet.source, packet.sequence, packet.hop))
 
-    def detour(self, packet: Packet, here: int, channel: int) -> int:
+    def detour(self, packet: Packet, switch: int, channel: int) -> int:
         """Flits by which a packet puts a channel back that gains less than others; 0 where it is not polarized."""
         if self.routes.form != POLARIZED:
             return 0
-        return int(detour(self.routes, packet.origin, packet.target, here, self._dst[channel], packet.flits))
+        return int(detour(self.routes, packet.origin, packet.target, switch, self._dst[channel], packet.flits))
 
     def enter(self, packet: Packet, vc: int) -> None:
         """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""
         packet.vc = vc
         if self.policy == ESCAPE and vc == ESCAPE_VC:
-            packet.way = int(ON_ESCAPE)
+            packet.route = int(ON_ESCAPE)
 
-    def _vcs(self, packet: Packet, here: int, port: int) -> tuple[int, int]:
+    def _vcs(self, packet: Packet, switch: int, port: int) -> tuple[int, int]:
         """First VC that a packet may take at a port, and one past the last."""
-        channel = self._out_start[here] + port
+        channel = self._out_start[switch] + port
         first, end = allowed_vcs(
-            self.routes, packet.way, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin, packet.target,
-            channel, here, port, packet.vc,
+            self.routes, packet.route, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin,
+            packet.target, channel, switch, port, packet.vc,
         )  # fmt: skip
         return first, end
 
-    def life(self, packet: Packet) -> Generator[Signal, Any, None]:
+    def packet_process(self, packet: Packet) -> Generator[Signal, Any, None]:
         """The process that a packet is: from place to place as it is sent and granted, to its destination."""
-        while (place := (yield packet.moved)) is not None:
+        while (receiver := (yield packet.moved)) is not None:
             if packet.dropped:
                 return
             packet.on = None
             packet.moved = Signal(self.clock)
             packet.arrived = self.clock.now
-            place.arrive(packet)
+            receiver.arrive(packet)
         self.ledger.deliver(packet, self.clock.now)
         self._undelivered.remove(packet)
         if packet.message is not None:
@@ -413,19 +415,23 @@ class Network(Generic[D]):
     def snapshot(self) -> Snapshot:
         """All counters now."""
         counted = self.ledger.snapshot(self.clock.now, self.clock.events)
-        return replace(counted, outstanding=self._owed()) if can_count_outstanding(counted.scalars) else counted
+        return (
+            replace(counted, outstanding=self._count_outstanding())
+            if can_count_outstanding(counted.scalars)
+            else counted
+        )
 
-    def _owed(self) -> Outstanding | None:
+    def _count_outstanding(self) -> Outstanding | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
         changes = self.scenario.timeline is not None
         if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
-        owed = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))
+        outstanding = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:
-            for place, channel in enumerate(self._route(packet, packet.way, packet.origin, 0)):
-                owed.on_route[channel] += packet.flits
-                owed.ungranted[channel] += packet.flits * (place >= packet.hop)
-        return owed
+            for hop, channel in enumerate(self._route_channels(packet, packet.route, packet.origin, 0)):
+                outstanding.on_route[channel] += packet.flits
+                outstanding.ungranted[channel] += packet.flits * (hop >= packet.hop)
+        return outstanding
 
     def done(self) -> bool:
         """Whether every operation of the program is done; only if the scenario has a workload."""

@@ -37,7 +37,7 @@ class Packet:
     sent: int = -1
     hop: int = 0
     deflections: int = 0
-    way: int = 0
+    route: int = 0
     arrived: int = -1
     outlets: list[Any] = field(default_factory=list)
     vc: int = -1

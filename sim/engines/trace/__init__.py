@@ -5,10 +5,10 @@ from typing import Any
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.start import packet_watch
-from flitlab.sim.engines.trace.base import Life, Watch, follow
+from flitlab.sim.engines.trace.base import PacketHistory, PacketWatch, follow
 
 
-def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> Watch:
+def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> PacketWatch:
     """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet.
 
     Raises ``ValueError`` for a discipline whose packets are not followed so, and for a network that changes, whose
@@ -16,13 +16,13 @@ def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity
     """
     if scenario.timeline is not None:
         raise ValueError("timeline: single packets are followed only in networks that stay as they are")
-    seen: Watch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
+    seen: PacketWatch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 
 
 def trace(
     engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int, until: int | None = None
-) -> Life:
+) -> PacketHistory:
     """What happens to a packet before tick ``until``, at most to its delivery.
 
     until: by default 100,000 ticks after its creation. Raises ``ValueError`` if the packet is not created by then.

@@ -14,7 +14,7 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.names import host_names
 
-PATIENCE = 100_000
+FOLLOWED_TICKS = 100_000
 """Ticks for which a packet is followed after its creation."""
 
 LATEST_CREATION = 10_000_000
@@ -62,7 +62,7 @@ class Visit:
 
 
 @dataclass
-class Life:
+class PacketHistory:
     """What happened to a packet before tick ``until``. source, destination: hosts. deadlocked: it never moves again."""
 
     identity: int
@@ -83,37 +83,37 @@ class Life:
 
     def events(self, header: int) -> list[Event]:
         """All that happened to the packet, by tick. header: the header delay in ticks, which is no waiting."""
-        found = [Event(self.created, "created", host=self.source)]
+        events = [Event(self.created, "created", host=self.source)]
         if self.sent is not None:
             waited = self.sent - self.created
-            found.append(Event(self.sent, "sent", host=self.source, vc=self.visits[0].vc, waited=waited))
+            events.append(Event(self.sent, "sent", host=self.source, vc=self.visits[0].vc, waited=waited))
         for i, visit in enumerate(self.visits):
-            found += _events_of(visit, self.visits[i + 1] if i < self.hops else None, header)
+            events += _events_of(visit, self.visits[i + 1] if i < self.hops else None, header)
         if self.delivered is not None:
-            found.append(Event(self.delivered, "delivered", host=self.destination))
-        return sorted((event for event in found if event.tick < self.until), key=lambda event: event.tick)
+            events.append(Event(self.delivered, "delivered", host=self.destination))
+        return sorted((event for event in events if event.tick < self.until), key=lambda event: event.tick)
 
 
 def _events_of(visit: Visit, following: Visit | None, header: int) -> list[Event]:
-    here = visit.switch
-    found = []
+    switch = visit.switch
+    events = []
     if visit.arrived is not None:
-        found.append(Event(visit.arrived, "arrived", switch=here, channel=visit.channel, vc=visit.vc))
+        events.append(Event(visit.arrived, "arrived", switch=switch, channel=visit.channel, vc=visit.vc))
         if visit.eligible is not None:
             waited = visit.eligible - visit.arrived - header
-            found.append(Event(visit.eligible, "eligible", switch=here, waited=waited))
+            events.append(Event(visit.eligible, "eligible", switch=switch, waited=waited))
     if following is None:
         to = channel = vc = None
     else:
         to, channel, vc = following.switch, following.channel, following.vc
     if visit.allocated is not None:
-        found.append(Event(visit.allocated, "allocated", switch=here, to=to, channel=channel, vc=vc))
+        events.append(Event(visit.allocated, "allocated", switch=switch, to=to, channel=channel, vc=vc))
     if visit.granted is not None and visit.eligible is not None:
         name = "deflected" if visit.deflected else "granted"
-        found.append(Event(visit.granted, name, None, here, to, channel, vc, visit.granted - visit.eligible))
+        events.append(Event(visit.granted, name, None, switch, to, channel, vc, visit.granted - visit.eligible))
     if visit.tail is not None:
-        found.append(Event(visit.tail, "tail", switch=here))
-    return found
+        events.append(Event(visit.tail, "tail", switch=switch))
+    return events
 
 
 class ClosedForm(NamedTuple):
@@ -127,12 +127,12 @@ class ClosedForm(NamedTuple):
     flits: int
 
 
-def zero_load(life: Life, scenario: Scenario[Buffered]) -> ClosedForm:
+def zero_load(life: PacketHistory, scenario: Scenario[Buffered]) -> ClosedForm:
     """The closed form for a delivered packet (INTERFACE.md, Time; links: their extra delays included)."""
     model, through = scenario.switching, len(life.visits)
     links = sum(
-        (there.arrived or 0) - (here.granted or 0) - model.switch
-        for here, there in zip(life.visits, life.visits[1:], strict=False)
+        (following.arrived or 0) - (visit.granted or 0) - model.switch
+        for visit, following in zip(life.visits, life.visits[1:], strict=False)
     )
     access = scenario.topology.access_delay
     injection, ejection = (int(access[host]) for host in (life.source, life.destination))
@@ -155,7 +155,7 @@ class Waiting(NamedTuple):
     tail: int
 
 
-def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
+def waiting(life: PacketHistory, scenario: Scenario[Buffered]) -> Waiting:
     """The ticks that a delivered packet waited, by what for; with :func:`zero_load` they add up to its latency."""
     events = life.events(scenario.switching.header)
     names = ("sent", "eligible", "granted", "deflected")
@@ -164,7 +164,7 @@ def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
     return Waiting(source, behind, granted + deflected, (tail or 0) - (head or 0) - life.flits + 1)
 
 
-class Sight(NamedTuple):
+class PacketState(NamedTuple):
     """A packet that has been sent, as it is at the end of a tick.
 
     hop: channels between switches that its head has been granted. place: the input VC, in the numbering of
@@ -185,7 +185,7 @@ class Sight(NamedTuple):
     deflections: int = 0
 
 
-class Watch(Protocol):
+class PacketWatch(Protocol):
     """A simulation under way that shows one packet after every tick."""
 
     def advance(self, until: int) -> None:
@@ -194,20 +194,20 @@ class Watch(Protocol):
     def deadlocked(self) -> bool:
         """Whether some packet in the network can never move again."""
 
-    def look(self, now: int) -> Sight | None:
+    def observe(self, now: int) -> PacketState | None:
         """The packet after tick ``now``, the last simulated; None before it is sent. To be asked after every tick."""
 
 
 class Recorder:
     """Puts what is seen of a packet after every tick together into its life."""
 
-    def __init__(self, scenario: Scenario[Buffered], life: Life):
+    def __init__(self, scenario: Scenario[Buffered], life: PacketHistory):
         self.life = life
         self._scenario = scenario
         self._ports = make_ports(scenario.topology)
         self._deflections = 0
 
-    def add(self, sight: Sight, now: int) -> None:
+    def add(self, sight: PacketState, now: int) -> None:
         """Take in what is seen of the packet after tick ``now``."""
         life = self.life
         if not life.visits:
@@ -259,7 +259,9 @@ class Recorder:
         return channels[0] if len(channels) == 1 else None
 
 
-def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int) -> Life:
+def packet_at_creation(
+    scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int
+) -> PacketHistory:
     """A packet at its creation, found without a simulation.
 
     Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
@@ -283,20 +285,25 @@ def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, l
                 f"which by then creates {earlier}"
             )
     to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, counter)
-    return Life(identity, host, int(to), int(flits), tick, latest)
+    return PacketHistory(identity, host, int(to), int(flits), tick, latest)
 
 
 def follow(
-    start: Callable[[], Watch], scenario: Scenario[Buffered], load: float, seed: int, identity: int, until: int | None
-) -> Life:
+    start: Callable[[], PacketWatch],
+    scenario: Scenario[Buffered],
+    load: float,
+    seed: int,
+    identity: int,
+    until: int | None,
+) -> PacketHistory:
     """The packet's life in the run that ``start`` gives (see :func:`flitlab.sim.engines.trace.trace`)."""
-    life = birth(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
-    life.until = life.created + PATIENCE if until is None else until
+    life = packet_at_creation(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
+    life.until = life.created + FOLLOWED_TICKS if until is None else until
     run, recorder = start(), Recorder(scenario, life)
     run.advance(life.created)
     for now in range(life.created, life.until):
         run.advance(now + 1)
-        sight = run.look(now)
+        sight = run.observe(now)
         if sight is not None:
             recorder.add(sight, now)
         if life.delivered is not None:

@@ -16,7 +16,7 @@ from flitlab.sim.engines.compiled.due import due_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole import state as wormhole
-from flitlab.sim.engines.trace.base import Sight
+from flitlab.sim.engines.trace.base import PacketState
 
 
 class CompiledWatch(CompiledRun):
@@ -41,7 +41,7 @@ class CompiledWatch(CompiledRun):
         self.due = -1
         self._logged = 0
 
-    def look(self, now: int) -> Sight | None:
+    def observe(self, now: int) -> PacketState | None:
         if self.record < 0:
             if self._state.host[self.source]["sequence"] <= self.sequence:
                 return None
@@ -55,24 +55,24 @@ class CompiledWatch(CompiledRun):
             self.place = self.next_place()
             self.due = self.arrival(now)
         here = self.due <= now
-        sight = Sight(
+        sight = PacketState(
             hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflected"))
         )
-        return self.sight(sight._replace(ejecting=sight.done), now, here)
+        return self.state_of(sight._replace(ejecting=sight.done), now, here)
 
     def _find(self, now: int) -> int:
         """The record of the packet, which has been sent in this tick."""
         record = self._state.pool.packet
-        wanted = {"source": self.source, "sequence": self.sequence, "sent": now}
+        fields = {"source": self.source, "sequence": self.sequence, "sent": now}
         fits = record["flits"] > 0
-        for name, value in wanted.items():
+        for name, value in fields.items():
             fits &= record[name] == value
         return int(np.flatnonzero(fits)[0])
 
     def _delivered(self) -> bool:
-        first, tally = self._logged, self._state.tally
-        self._logged = int(tally.scalars[DELIVERED_PACKETS])
-        return bool((tally.log[first : self._logged, 0] == self.identity).any())
+        first, counters = self._logged, self._state.tally
+        self._logged = int(counters.scalars[DELIVERED_PACKETS])
+        return bool((counters.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: str) -> np.uint32:
         """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
@@ -102,7 +102,7 @@ class CompiledWatch(CompiledRun):
         """The tick at which the packet's head is at the place that it goes to, asked after tick ``now``."""
         raise NotImplementedError
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         """Complete a sight, in which ``ejecting`` is set if the packet is delivered; here: its head has arrived."""
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class VctWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         return self.slot(now) - self.header
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         if sight.done or now < self.due + self.header:
             return sight
         front = self._state.vc[self.place]["front"]
@@ -158,7 +158,7 @@ class WormholeWatch(CompiledWatch):
         queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
         return now + int(self._state.queue["delay"][queue])
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         vc = self.place
         if here and not self.ejecting and not self._holds_head():
             self.ejecting = True
@@ -207,7 +207,7 @@ class DeflectionWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         return self.slot(now)
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         if sight.done or not here:
             return sight
         switch = self._state.place[self.place]

@@ -12,8 +12,8 @@ from flitlab.models.arrays import Floats
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.sim.engines.trace.base import Life
-from flitlab.sim.engines.trace.film import film
+from flitlab.sim.engines.trace.all_packets import record_all_packets
+from flitlab.sim.engines.trace.base import PacketHistory
 from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network.places import PLACES, suitable
 
@@ -31,7 +31,7 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
     ``OSError`` where the page cannot be written.
     """
     _refuse_large(scenario, load, ticks)
-    lives = film(*scenario.at(load), seed, ticks)
+    lives = record_all_packets(*scenario.at(load), seed, ticks)
     title = f"{label}, load {load:g}, seed {seed}"
     document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in lives]}
     facts = [
@@ -79,7 +79,7 @@ def _map(topology: Topology) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _packet(life: Life) -> list[Any]:
+def _packet(life: PacketHistory) -> list[Any]:
     """[id, source, destination, flits, created, sent, delivered, deadlocked, visits], ticks or null.
 
     A visit: [switch, channel it came by, head arrived, eligible, granted, tail left, deflected].

@@ -55,18 +55,18 @@ from flitlab.sim.engines.compiled.ranks import (
     turn,
 )
 from flitlab.sim.engines.flow.model import (
-    DEAD,
+    FAILED_CAPACITY,
     RESOLUTION,
     Flowing,
-    NetworkStep,
-    comes_more,
-    find_way,
+    FlowStep,
+    clear_channel_shares,
+    compute_channel_shares,
     flits_in,
-    leave_way,
+    has_later_step,
+    make_channel_shares,
     make_network,
     make_steps,
-    make_way,
-    steady,
+    round_rate,
 )
 
 NEVER = 1 << 62
@@ -84,7 +84,7 @@ def _begin(network, way, ranks, host, state, send, now):
     """
     source, destination, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
     stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
-    count, latency = find_way(network, way, source, destination, send, stage, packets)
+    count, latency = compute_channel_shares(network, way, source, destination, send, stage, packets)
     lack = lacking(state, way, count)
     if lack == ENOUGH:
         message = new_message(state)
@@ -100,7 +100,7 @@ def _begin(network, way, ranks, host, state, send, now):
         join(state, message, way, count)
         set_out(state, message, network.link[np.int64(network.channels + source)])
         state.totals[UNDER_WAY] += 1
-    leave_way(way, count)
+    clear_channel_shares(way, count)
     return lack
 
 
@@ -108,7 +108,7 @@ def _begin(network, way, ranks, host, state, send, now):
 def _is_cut(state, message):
     """Tell whether a message takes a channel that does not work."""
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
-        if state.level[state.entry_channel[entry], CAPACITY] == DEAD:
+        if state.level[state.entry_channel[entry], CAPACITY] == FAILED_CAPACITY:
             return True
     return False
 
@@ -122,7 +122,7 @@ def _lead_anew(network, way, ranks, host, state, message, now):
     send = state.message[message, SEND]
     source, destination = host[sender(ranks, send)], host[receiver(ranks, send)]
     stage, packets = np.int64(ranks.stage[send]), packets_of(size(ranks, send), network.packet_bytes)
-    count, latency = find_way(network, way, source, destination, send, stage, packets)
+    count, latency = compute_channel_shares(network, way, source, destination, send, stage, packets)
     lack = lacking(state, way, count)
     if lack == ENOUGH:
         flits = state.amounts[message, FLITS]
@@ -141,7 +141,7 @@ def _lead_anew(network, way, ranks, host, state, message, now):
         state.rate[message] = 0.0
         join(state, message, way, count)
         set_out(state, message, network.link[np.int64(network.channels + source)])
-    leave_way(way, count)
+    clear_channel_shares(way, count)
     return lack
 
 
@@ -192,7 +192,7 @@ def _deliver(ranks, state, message, now):
 @inner
 def _change_rate(state, message, now):
     """Let a message go at its fair share from now on."""
-    rate = steady(state.rate[message])
+    rate = round_rate(state.rate[message])
     if rate == state.amounts[message, GOING]:
         return
     state.amounts[message, LEFT] -= state.amounts[message, GOING] * (now - state.message[message, SINCE])
@@ -292,7 +292,7 @@ class FlowRun:
         self._steps = make_steps(scenario, self._network)
         self._met = 0  # steps
         self._program, self._messages = workload.program, workload.messages
-        self._way = make_way(self._network, scenario.topology.switches)
+        self._way = make_channel_shares(self._network, scenario.topology.switches)
         self._ranks = make_ranks(workload, RESOLUTION)
         self._host = workload.host
         self._state = make_state(self._network)
@@ -312,7 +312,7 @@ class FlowRun:
         while lack := _advance(self._network, self._way, self._ranks, self._host, self._state, until):
             self._state = grown(self._state, lack)
 
-    def _happen(self, step: NetworkStep) -> None:
+    def _happen(self, step: FlowStep) -> None:
         """Give channels the capacities that they have from now on, and messages the ways that the routing learns."""
         self._network = self._network._replace(capacity=step.capacity, routes=step.routes or self._network.routes)
         loose = loose_of(step.capacity, self._network.channels)
@@ -329,7 +329,7 @@ class FlowRun:
         totals, state = self._state.totals, self._state
         under_way = int(totals[UNDER_WAY])
         stalled = int(((state.message[:, COUNT] > 0) & (state.amounts[:, GOING] == 0.0)).sum())
-        coming = under_way > stalled or has_events(self._ranks) or comes_more(self._steps, self._now)
+        coming = under_way > stalled or has_events(self._ranks) or has_later_step(self._steps, self._now)
         return ProgramStatus(int(totals[INSTANTS]), 0, under_way, coming, stalled)
 
     def execution(self) -> Execution:

@@ -10,7 +10,7 @@ from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, make_tournament
 from flitlab.sim.engines.compiled.lanes import LANES, RATES
 from flitlab.sim.engines.compiled.memory import aligned
-from flitlab.sim.engines.flow.model import Network
+from flitlab.sim.engines.flow.model import FlowConstants
 
 # Fields of a message under way, in ``message`` (int64) and, from GOING to FLITS, in ``amounts`` (float64), which are
 # the same memory: whatever one looks at together is in one cache line. BLOCK, COUNT: its entries, none once it has left
@@ -100,7 +100,7 @@ def loose_of(capacity: Floats, channels: int) -> Floats:
     return loose
 
 
-def make_state(network: Network) -> FlowState:
+def make_state(network: FlowConstants) -> FlowState:
     """Make a state with nothing under way."""
     channels = len(network.capacity)
     level = aligned(channels, _CHANNEL, np.float64)
