@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the datagram discipline counts, in either engine."""
+"""The counters of a run of the switching mode datagram, in either engine."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -34,7 +34,7 @@ LINK_COUNTS = 5
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a run for everything up to, not including, ``tick``.
+    """The counters of a run up to, not including, ``tick``.
 
     subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows],
     the tick at which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
@@ -48,7 +48,7 @@ class Counters:
 
 
 class Trace(NamedTuple):
-    """Every data packet that reached its receiver, in order: int64 [packets] each."""
+    """Every data packet received, in order: int64 [packets] each."""
 
     tick: Ints
     subflow: Ints
@@ -56,7 +56,7 @@ class Trace(NamedTuple):
 
 
 class DatagramRun(Protocol):
-    """One simulation of datagrams under way; given: the session that is simulated."""
+    """A simulation of datagrams; session: the simulated session."""
 
     session: Session
 
@@ -64,46 +64,61 @@ class DatagramRun(Protocol):
         """Simulate ticks up to, not including, ``until``."""
 
     def counters(self) -> Counters:
-        """All counters now, copied."""
+        """All counters, copied."""
 
     def in_flight(self) -> Ints:
         """Data packets of each subflow in queues and on links, int64 [subflows]."""
 
     def trace(self) -> Trace:
-        """The packets received so far; only if the run was started with ``trace=True``."""
+        """The packets received so far. Raises ``ValueError`` unless the run was started with ``trace=True``."""
 
 
 class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
-    """One simulation of a program over datagrams under way.
+    """A simulation of a program over datagrams.
 
     carried: ticks for which each channel has been sending, int64 [channels].
     """
 
 
 def check_lossless(dropped: Ints) -> None:
-    """Raise :class:`~flitlab.sim.engines.base.MessageLost` if a packet of a program without a transport was dropped.
+    """Raise :class:`~flitlab.sim.engines.base.MessageDropped` if a packet of a program without a transport was dropped.
 
-    dropped: packets of each subflow.
+    dropped: int64 [subflows], dropped packets.
     """
     if dropped.any():
         raise MessageDropped
 
 
 MAX_TIMEOUTS = 10
-"""Retransmissions of a packet, after twice the time each, without which no program over a transport counts as stalled.
-"""
+"""Consecutive timeouts of a packet, each twice as long, after which a program over a transport counts as stalled."""
 
 
 def program_status(
     session: Session, senders: Senders, received: Ints, unsent: Ints, in_flight: Ints, now: int, event_pending: bool
 ) -> ProgramStatus:
-    """What a program over datagrams still has before it at tick ``now``.
+    """Return the outstanding work of a program over datagrams at tick ``now``.
 
-    Packets that were dropped are at their hosts until they are sent again.
+    Dropped packets are at their hosts until they are retransmitted.
 
-    Parameters: senders, of all subflows. received, in_flight: int64 [subflows], distinct data packets at the receiver,
-    and copies of any in the network. left: int64 [connections], packets that were never sent. coming: whether an
-    operation goes on.
+    Parameters
+    ----------
+    session : Session
+        The simulated session.
+    senders : Senders
+        Of all subflows.
+    received, in_flight : int64 [subflows]
+        Distinct data packets at the receiver, and copies of any in the network.
+    unsent : int64 [connections]
+        Packets that were never sent.
+    now : int
+        Tick.
+    event_pending : bool
+        Whether an operation has a scheduled event.
+
+    Returns
+    -------
+    ProgramStatus
+        See there.
     """
     missing = senders.seq[:, HIGH] - received
     packets_in_flight = int(in_flight.sum())
@@ -126,9 +141,9 @@ def program_status(
 
 
 def _timeouts(senders: Senders, retrying: Bools, min_rto: float) -> int:
-    """Ticks in which every one of some senders times out so often in a row, or once more where it has already.
+    """Ticks in which each retrying sender times out ``MAX_TIMEOUTS`` times in a row, or once more after that.
 
-    some: bool [subflows].
+    retrying: bool [subflows].
     """
     first = np.maximum(senders.rtt + 4.0 * senders.win[:, MDEV], min_rto)
     longest = np.maximum(first * 2.0**MAX_TIMEOUTS, senders.win[:, RTO] / 2.0)

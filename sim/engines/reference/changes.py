@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while packets are under way."""
+"""Links and switches that fail and return while packets are in flight."""
 
 from collections import deque
 from typing import Any
@@ -13,14 +13,14 @@ from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 
 NEVER_FREE = LONGEST_RUN
-"""The tick from which an output is free that does not work."""
+"""The tick from which the output of a failed channel is free."""
 
 
 class Changes:
-    """What happens to a network, and how its packets and hosts go on; a discipline says what becomes of its packets.
+    """The timeline of a network; each switching mode says what happens to its packets.
 
-    network: a :class:`~flitlab.sim.engines.reference.network.Network`, which has this, its ``switches``, its ``hosts``,
-    and as ``outputs`` those of channels between switches, each with its switch.
+    network: a :class:`~flitlab.sim.engines.reference.network.Network`, which refers to this object and has
+    ``switches``, ``hosts``, and as ``outputs`` those of channels between switches, each with its switch.
     """
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
@@ -34,7 +34,7 @@ class Changes:
             Alarm(self.clock, change.step.tick, CHANGES, self._begin)
 
     def _begin(self, _: Any) -> None:
-        """A tick begins in which something happens, or in which the network is to be looked at."""
+        """Start a tick with a change of the network, or one in which the network must be checked."""
         now = self.clock.now
         if self._begun == now:
             return
@@ -46,7 +46,7 @@ class Changes:
                 self._apply_routes(change)
 
     def _apply(self, change: Change) -> None:
-        """Links and switches fail and return."""
+        """Fail and restore links and switches."""
         before, self._works = self._works, change.step.works.tolist()
         for channel, (worked, works) in enumerate(zip(before, self._works, strict=True)):
             if works and not worked:
@@ -59,32 +59,32 @@ class Changes:
             self._switches[switch.index] = works
 
     def _fail(self, channel: int) -> None:
-        """A channel stops working: its output is never free."""
+        """Fail a channel: its output is never free."""
         output, _ = self.network.outputs[channel]
         self._free_at[channel], output.free_at = output.free_at, NEVER_FREE
         for packet in [one for one in self.network.sent() if one.on is output]:
             self._drop_on_link(packet)
 
     def _restore(self, channel: int) -> None:
-        """A channel works again: its output is free when it would have been."""
+        """Restore a channel: its output is free when it would have been."""
         output, switch = self.network.outputs[channel]
         output.free_at = self._free_at.pop(channel)
         switch.schedule_at(max(self.clock.now, output.free_at))
 
     def _drop_on_link(self, packet: Packet) -> None:
-        """A packet is lost whose head is on a link that fails."""
+        """Drop a packet whose head is on a link that fails."""
         self.network.drop(packet)
 
     def _drop_all(self, switch: Any) -> None:
-        """All is lost that is in a switch."""
+        """Drop all packets of a switch."""
         raise NotImplementedError
 
     def _apply_routes(self, change: Change) -> None:
-        """The routing learns of what is left."""
+        """Apply the updated routes."""
         raise NotImplementedError
 
     def _redraw_routes(self) -> None:
-        """The packets that wait at hosts draw their ways among the routes that there are now."""
+        """Draw new routes for the packets that wait at hosts."""
         network, hosts = self.network, self.network.scenario.topology.hosts
         for packet in (packet for host in network.hosts for packet in host.waiting):
             packet.route = 0
@@ -96,10 +96,10 @@ class Changes:
 
 
 class DrainingChanges(Changes):
-    """What happens to a network in which packets wait for each other, whose hosts wait before routes change.
+    """The timeline of a network whose packets wait for each other: hosts stop sending until it is empty, then routes
+    change.
 
-    They send by other routes once it is empty; a discipline says how what waits for an output that does not work is
-    lost meanwhile.
+    Each switching mode says how packets that wait for a failed output are dropped meanwhile.
     """
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
@@ -108,7 +108,7 @@ class DrainingChanges(Changes):
 
     @property
     def draining(self) -> bool:
-        """Whether hosts may not begin to send a packet."""
+        """Whether hosts may not start packets."""
         return self._pending_routes is not None
 
     def _begin(self, _: Any) -> None:
@@ -126,11 +126,11 @@ class DrainingChanges(Changes):
         self._pending_routes = change
 
     def _drop_waiting(self) -> None:
-        """Packets are lost that have asked for an output that does not work; those behind them come to the front."""
+        """Drop head packets that request a failed output."""
         raise NotImplementedError
 
     def _install_routes(self, change: Change) -> None:
-        """Hosts send again, by other routes."""
+        """Install the updated routes and let hosts send again."""
         network = self.network
         assert change.step.routes is not None
         network.policy = change.policy

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The datagram discipline: output queues that drop, and hosts that answer and send again.
+"""The switching mode datagram: output queues that drop, and hosts that acknowledge and retransmit.
 
-A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
-arrival at the next place: service and propagation are merged. In one tick come first packets that arrive at the end
-of a link, and acknowledgements that have met no queue, then timers, either in an order that is drawn for every tick
-(:func:`flitlab.models.rules.datagram.precedence`); last comes what a program does.
+A queue computes the departure of a packet when it accepts it, so a packet causes one event per hop, its arrival at the
+next queue: service and propagation are merged. In one tick come first packets that reach the end of a link, and
+acknowledgements without a queue, then timers, both in an order drawn for every tick
+(:func:`flitlab.models.rules.datagram.precedence`); programs come last.
 """
 
 from collections import deque
@@ -50,18 +50,18 @@ from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
-"""Priority of what happens to the network before any packet of the tick."""
+"""Priority of changes of the network, before all packets of the tick."""
 
 TIMERS, LAST = FIRST + (1 << 63), EventPriority(FIRST + (1 << 64))
-"""Above the priorities of all packets; and above those of all timers."""
+"""Priorities above all packets, and above all timers."""
 
 
 @dataclass(slots=True, eq=False)
 class DatagramPacket:
-    """A packet on its way; ``hop`` counts the links of ``path`` behind it. lost: it was on a link that broke.
+    """A packet in flight; ``hop`` counts the links of ``path`` behind it. dropped: it was on a link that failed.
 
-    sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: when the data left.
-    arrive: what happens at the end of the path.
+    sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: tick at which the data
+    left. arrive: called at the end of the path.
     """
 
     subflow: "Subflow"
@@ -80,8 +80,8 @@ class DatagramPacket:
 class DatagramLink:
     """A queue and the link behind it.
 
-    leaving: (tick, packet) of those in the queue, of whose bytes ``occupied`` is the sum; brought up to date when a
-    packet comes. free_at: when all of them will have left. busy: ticks it takes for all that it has accepted.
+    queued_packets: (tick of departure, packet), whose bytes add up to ``occupied``; updated when a packet arrives.
+    free_at: tick at which the queue is empty. busy: ticks of service of all accepted packets.
     """
 
     def __init__(self, network: "ReferenceDatagrams", number: int):
@@ -111,7 +111,7 @@ class DatagramLink:
         self._service: dict[int, int] = {}
 
     def accept(self, packet: DatagramPacket) -> None:
-        """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
+        """Queue a packet, or drop it if the queue is full or, near that, at random."""
         now, counts = self.clock.now, self.counts
         self._remove_departed()
         occupied = self.occupied + packet.size
@@ -134,13 +134,13 @@ class DatagramLink:
         self._send(packet, departs)
 
     def _send(self, packet: DatagramPacket, departs: int) -> None:
-        """Put a packet at the end of the queue, from which it departs at a tick."""
+        """Append a packet to the queue, which departs at a tick."""
         self.queued_packets.append((departs, packet))
         arrives = departs + self.delay
         Alarm(self.clock, arrives, self.network.packet_priority(arrives, self.number), self._pass_on, packet)
 
     def _remove_departed(self) -> None:
-        """Forget the packets that have left the queue by now."""
+        """Remove the packets that have departed by now."""
         while self.queued_packets and self.queued_packets[0][0] <= self.clock.now:
             self.occupied -= self.queued_packets.popleft()[1].size
 
@@ -150,7 +150,7 @@ class DatagramLink:
             packet.subflow.counts[base.DROPPED] += 1
 
     def fail(self) -> None:
-        """Break the link: what is on it is lost, and its queue takes nothing from then on."""
+        """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
         for packet in self.network.packets_in_flight():
             if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
                 packet.dropped = True
@@ -161,11 +161,11 @@ class DatagramLink:
         self.free_at = self.clock.now
 
     def repair(self) -> None:
-        """Let the link take packets again."""
+        """Let the link accept packets again."""
         self.current_limit = self.queue_limit
 
     def set_ratio(self, ratio: int) -> None:
-        """Take ``ratio`` for a byte from now on, also for those in the queue."""
+        """Set the service time ``ratio`` per byte from now on, queued packets included."""
         self._remove_departed()
         before, self.ratio, self._service = self.ratio, ratio, {}
         queued, self.queued_packets = self.queued_packets, deque()
@@ -201,10 +201,10 @@ class DatagramLink:
 
 
 class DatagramFlow:
-    """A flow: what its subflows share.
+    """A flow: the state that its subflows share.
 
-    packets: 0 for a flow without end. first, last: its subflows are first .. last - 1. left: packets that have not been
-    sent for the first time; missing: not received. finished: tick at which the receiver had all of them, -1 before.
+    packets: 0 for a long-lived flow. first, last: its subflows are first .. last - 1. unsent: packets not sent yet;
+    missing: packets not received yet. finished: tick at which the receiver had all of them, -1 before.
     """
 
     def __init__(self, packets: int, first: int, last: int):
@@ -217,18 +217,18 @@ class DatagramFlow:
         self.unsent -= 1
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
-        """Count a packet that the receiver gets at tick ``now`` and did not have; sequence: as in :meth:`take`."""
+        """Count a packet that the receiver gets for the first time at tick ``now``; sequence: as in :meth:`take`."""
         self.missing -= 1
         if self.missing == 0:
             self.finished = now
 
 
 class Connection(DatagramFlow):
-    """A flow that carries the messages of a program one behind the other.
+    """A flow that carries the messages of a program in order.
 
-    messages: those of which some packets have not been sent. number: packets sent so far, each counted once; they are
-    numbered so. sent: (subflow, sequence) -> number and message of every packet that the receiver lacks. received:
-    number -> message of packets that it has beyond the first one that it lacks, ``next_number``.
+    messages: those with unsent packets. number: packets sent so far, each counted once; it numbers them. sent:
+    (subflow, sequence) -> number and message of every packet that the receiver lacks. received: number -> message of
+    packets received out of order, beyond ``next_number``.
     """
 
     def __init__(self, first: int, last: int, ranks: Ranks):
@@ -241,7 +241,7 @@ class Connection(DatagramFlow):
         self.ranks = ranks
 
     def add(self, message: Message) -> None:
-        """Put a message behind those that the connection carries already."""
+        """Append a message to those of the connection."""
         self.messages.append(message)
         self.unsent += message.unsent
 
@@ -264,7 +264,7 @@ class Connection(DatagramFlow):
 
 
 class ProgramHost:
-    """A host that runs a program; connections: to other hosts, by their number, each with its subflows."""
+    """A host that runs a program; connections: by destination host, each with its subflows."""
 
     def __init__(self) -> None:
         self.connections: dict[int, tuple[Connection, list[Subflow]]] = {}
@@ -281,9 +281,9 @@ class ProgramHost:
 class Subflow:
     """A sender and its receiver.
 
-    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks. ahead:
-    those that it has beyond. is_pacing: whether a process sends at a constant rate. seq, win: the sender's fields, see
-    :class:`~flitlab.models.transport.newreno.Senders`.
+    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks.
+    out_of_order: packets received beyond it. is_pacing: whether a process sends at a constant rate. seq, win: the
+    sender's fields, see :class:`~flitlab.models.transport.newreno.Senders`.
     """
 
     def __init__(self, network: "ReferenceDatagrams", index: int, flow: DatagramFlow):
@@ -304,7 +304,7 @@ class Subflow:
     # the sender
 
     def pace(self, first: int) -> Generator[Alarm, Any, None]:
-        """The process of a sender at a constant rate, from a tick on until it has sent everything."""
+        """The process of a sender at a constant rate, from tick ``first`` until everything is sent."""
         gap = int(self.network.extended_session.gap[self.index])
         yield self._timer_at(first)
         while self._send_next():
@@ -321,10 +321,10 @@ class Subflow:
         return False
 
     def watch(self, first: int) -> Generator[Alarm, Any, None]:
-        """The process of a sender's timer: it opens the connection and looks whether a deadline has passed.
+        """The process of a sender's timer: it opens the connection and checks its deadline.
 
-        The first look is at a tick, the last when everything has been acknowledged. An acknowledgement may bring the
-        deadline forward, but not below the shortest timeout.
+        It checks first at tick ``first``, and last when everything is acknowledged. An acknowledgement may advance the
+        deadline, but not below the shortest timeout.
         """
         rules, senders, i = self.network.rules, self.network.senders, self.index
         seq, min_timeout = self.seq, ceil(rules.min_rto)
@@ -349,7 +349,7 @@ class Subflow:
         return Alarm(self.clock, tick, self.network.packet_priority(tick, self._number, TIMERS))
 
     def go_on(self) -> None:
-        """Let the sender send what has come to its flow after it had sent everything."""
+        """Resume a sender that had sent everything, with the packets that its flow has received since."""
         network, clock, seq = self.network, self.clock, self.seq
         if network.extended_session.transport.law is None:
             if not self.is_pacing:
@@ -368,7 +368,7 @@ class Subflow:
         self.path[0].accept(packet)
 
     def _send_on(self) -> None:
-        """Send what the window admits: again what has been sent before a timeout, then new data."""
+        """Send what the window admits: first retransmissions after a timeout, then new data."""
         seq, mss = self.seq, self.network.rules.mss
         while has_room(self.win[CWND], seq[UNA], seq[NEXT], mss):
             if seq[NEXT] < seq[HIGH]:
@@ -382,7 +382,7 @@ class Subflow:
             seq[NEXT] += 1
 
     def receive_ack(self, ack: DatagramPacket) -> None:
-        """Let the sender take in an acknowledgement, and send what it then may."""
+        """Process an acknowledgement, and send what the window admits."""
         rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
         state = self.seq[STATE]
         if ack.is_syn and state != OPENING:
@@ -402,7 +402,7 @@ class Subflow:
     # the receiver
 
     def receive(self, packet: DatagramPacket) -> None:
-        """Let the receiver take in a packet and, where there is a transport, answer it."""
+        """Receive a packet and, with a transport, acknowledge it."""
         if packet.is_data:
             self._take(packet.sequence)
         session = self.network.extended_session
@@ -430,7 +430,7 @@ class Subflow:
             self.flow.get(self.index, sequence, self.clock.now)
 
     def _hold(self, sequence: int) -> bool:
-        """Take in a packet; whether the receiver did not have it yet."""
+        """Store a packet; return whether it is new to the receiver."""
         if sequence < self.expected or sequence in self.out_of_order:
             return False
         self.out_of_order.add(sequence)
@@ -441,7 +441,9 @@ class Subflow:
 
 
 def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """A compiled function for arguments of these types: to look it up at every call would take longer than the call."""
+    """Return the machine code of a compiled function for arguments of these types: a look-up at every call would be
+    slower.
+    """
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
     code: Callable[..., Any] = function.overloads[signature].entry_point
@@ -449,10 +451,10 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceDatagrams:
-    """A simulation of datagrams under way in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
+    """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
 
-    shuffle: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
-    that every one that arrives is new.
+    shuffle: seed for the order of events that the model leaves open. never_retransmits: every received packet is new.
+    extended_session: the session with the queues of hosts as links.
     """
 
     latest = LATEST
@@ -491,7 +493,7 @@ class ReferenceDatagrams:
         return Ranks(self.clock, program.workload, self.hosts, LAST)
 
     def _connect(self) -> None:
-        """The connections of a program have been open since before the run."""
+        """Open the connections of a program, which exist since before the run."""
         ends = self.extended_session.flows
         for flow, source, destination in zip(self.flows, ends.source.tolist(), ends.destination.tolist(), strict=True):
             self.hosts[source].connections[destination] = flow, self.subflows[flow.first : flow.last]
@@ -513,15 +515,17 @@ class ReferenceDatagrams:
                 self.subflows[index].back = self.route(change.back, slot)
 
     def route(self, paths: Paths, index: int) -> list[DatagramLink]:
-        """The links of path ``index`` of some paths, in order."""
+        """The links of path ``index`` in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 
     def packet_priority(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
-        """The priority of a link's packet in a tick or, above the links' numbers, of a subflow's timer or answer."""
+        """The priority of a link's packet in a tick or, above the numbers of links, of a subflow's timer or
+        acknowledgement.
+        """
         return EventPriority(after + 1 + self._precedence(self.extended_session.seed, tick, number))
 
     def trace_packet(self, subflow: int, sequence: int) -> None:
-        """Put a data packet that reaches its receiver into the trace, if one is kept."""
+        """Append a received data packet to the trace, if one is kept."""
         if self._trace is not None:
             self._trace.append((self.clock.now, subflow, sequence))
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deflection (hot-potato): no credits and no feedback between switches; packets have one length L.
+"""Deflection (hot-potato) routing: no credits and no feedback between switches; packets have one length L.
 
 A switch holds packets in one pool. Per tick (slotted: at multiples of L), in the order of rank:
 
-1. an eligible packet takes its ejection channel if it is for a host here, else a minimal output, if free;
-2. while the switch holds more than ``hold_packets``, the lowest-ranked eligible packet takes any free
-   network output: it is deflected;
-3. its hosts, round robin, start packets while fewer than ``hold_packets`` are held or coming from hosts.
+1. an eligible packet takes its ejection channel if it is at its destination, else a free minimal output;
+2. while the switch holds more than ``hold_packets``, the lowest-ranked eligible packet takes any free network output:
+   it is deflected;
+3. hosts, in round robin, start packets while fewer than ``hold_packets`` are held or in flight from hosts.
 
-Nothing is dropped: of the packets that arrive in L ticks, all can leave in the next L, for a switch has as
-many network outputs as inputs.
+Nothing is dropped: all packets that arrive in L ticks can leave in the next L, since a switch has as many network
+outputs as inputs.
 """
 
 from bisect import insort
@@ -41,11 +41,11 @@ class DeflectionHost(network.Host):
 
 
 class DeflectionSwitch(Allocator):
-    """A pool of packets, outputs, and the hosts that the switch admits.
+    """A pool of packets, outputs, and the hosts of the switch.
 
-    outputs: network channels in channel order. ejection: by host. hosts: the next to start a packet first.
-    resident: packets in the pool, from the arrival of their head to their grant; waiting: those of them
-    that are eligible, by rank. inbound: packets on their way from a host.
+    outputs: network channels in channel order. ejection: by host. hosts: in order of priority. resident: packets in the
+    pool, from the arrival of their head to their grant; waiting: the eligible ones, by rank. inbound: packets in flight
+    from a host.
     """
 
     def __init__(self, net: "DeflectionNetwork", index: int):
@@ -62,7 +62,7 @@ class DeflectionSwitch(Allocator):
 
     @cached_property
     def bound(self) -> int:
-        """The number of packets that the switch never holds more than."""
+        """The largest number of packets that the switch can hold."""
         net, times = self.network, self.network.times
         return occupancy_bound(
             times.hold_packets,
@@ -75,12 +75,12 @@ class DeflectionSwitch(Allocator):
         )
 
     def schedule_at(self, tick: int) -> None:
-        """Have :meth:`allocate` called at a tick or, slotted, at the next multiple of the packet length L."""
+        """Schedule :meth:`allocate` at a tick or, slotted, at the next multiple of the packet length L."""
         slot = self.network.slot
         super().schedule_at(-(-tick // slot) * slot)
 
     def arrive(self, packet: Packet) -> None:
-        """Take in a packet whose head arrives."""
+        """Store a packet whose head arrives."""
         self.resident += 1
         if packet.hop == 0:
             self.inbound -= 1
@@ -92,7 +92,7 @@ class DeflectionSwitch(Allocator):
             self.schedule_at(packet.arrived)  # one more resident may force another out
 
     def allocate(self, now: int) -> None:
-        """Grant outputs to packets in order of rank, deflect those that are too many, and let hosts send."""
+        """Grant outputs to packets in order of rank, deflect excess packets, and let hosts send."""
         header = self.network.times.header
         while self._expected and self._expected[0].arrived + header <= now:
             insort(self.waiting, self._expected.popleft())
@@ -105,14 +105,16 @@ class DeflectionSwitch(Allocator):
             self.schedule_at(min(held))
 
     def drop(self, lost: Callable[[Packet], bool]) -> None:
-        """Lose those of the packets in the pool of which a function says so."""
+        """Drop the packets of the pool for which a function returns True."""
         for packet in [packet for packet in [*self._expected, *self.waiting] if lost(packet)]:
             (self.waiting if packet in self.waiting else self._expected).remove(packet)
             self.resident -= 1
             self.network.drop(packet)
 
     def _grant_minimal(self, now: int, free: int) -> int:
-        """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
+        """Grant every packet a free minimal output, where there is one; return the network outputs still free, a bit
+        mask.
+        """
         blocked = []
         for packet in self.waiting:
             if packet.target == self.index:
@@ -133,7 +135,7 @@ class DeflectionSwitch(Allocator):
         return free
 
     def _deflect(self, now: int, free: int) -> None:
-        """While too many packets are held, the last of them takes any free output."""
+        """Send excess packets, the lowest-ranked first, on any free output."""
         while self.resident > self.network.times.hold_packets and free and self.waiting:
             packet = self.waiting.pop()
             port = self._pick(free, packet)
@@ -151,7 +153,7 @@ class DeflectionSwitch(Allocator):
         output.carry(self.network, packet, now, output.switch)
 
     def _admit(self, now: int) -> None:
-        """Hosts start packets while there is room; the one after the last to start comes first."""
+        """Let hosts start packets while the pool has space, in round robin."""
         for host in list(self.hosts):
             if not host.waiting:
                 continue
@@ -165,13 +167,13 @@ class DeflectionSwitch(Allocator):
 
 
 class DeflectionChanges(Changes):
-    """What happens to a network of hot-potato switches; network: a :class:`DeflectionNetwork`."""
+    """The timeline of a network of deflection switches; network: a :class:`DeflectionNetwork`."""
 
     def _drop_all(self, switch: DeflectionSwitch) -> None:
         switch.drop(lambda packet: True)
 
     def _apply_routes(self, change: Change) -> None:
-        """Packets follow the new next hops at once; those that are where none leads from are lost."""
+        """Use the updated next hops at once; drop the packets that no next hop leads to their destination."""
         network, routes = self.network, change.step.routes
         assert routes is not None
         network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
@@ -183,12 +185,12 @@ class DeflectionChanges(Changes):
             switch.schedule_at(self.clock.now)
 
     def _is_stranded(self, packet: Packet, switch: DeflectionSwitch) -> bool:
-        """Whether no next hop leads a packet from a switch to its target."""
+        """Whether no next hop leads a packet from a switch to its destination."""
         return bool(is_stranded(self.network.routes, switch.index, packet.target))
 
 
 class DeflectionNetwork(Network[Deflection]):
-    """A run of hot-potato switching. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
+    """A run of deflection routing. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference engine of mode ``flow``: whenever a message comes or goes, the rates of all are found anew."""
+"""The reference engine of mode ``flow``: all rates are recomputed whenever a message starts or ends."""
 
 import math
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 @dataclass(eq=False)
 class FlowMessage:
-    """A message under way; times in ticks / ``RESOLUTION``.
+    """A message in flight; times in ticks / ``RESOLUTION``.
 
-    channel: int64, share: float64: what it takes of each channel for every flit. latency: from its leaving the source
-    to the delivery. left: what had not left the source at ``since``, flits times ``RESOLUTION``; since then it has gone
-    at ``rate``, 0 if it is stalled. flits: that go this way. ends: when nothing will be left, -1 while nobody knows.
+    channel: int64, share: float64 [channels used]: flits on each channel per flit. latency: from the end at the source
+    to the delivery. unsent: at time ``since``, flits times ``RESOLUTION``; it decreases at ``rate``, 0 if stalled.
+    flits: on these channels. source_end: when nothing will be unsent, -1 if unknown.
     """
 
     message: Message
@@ -51,20 +51,31 @@ class FlowMessage:
     source_end: int = -1
 
     def unsent_at(self, now: int) -> float:
-        """What has not left the source at a time, in flits times ``RESOLUTION``."""
+        """Unsent data at a time, flits times ``RESOLUTION``."""
         return self.unsent - self.rate * (now - self.since)
 
     def set_rate(self, rate: float, now: int) -> None:
-        """Go at another rate, in flits a tick, from ``now`` on."""
+        """Set the rate, in flits/tick, from ``now`` on."""
         self.unsent, self.since, self.rate = self.unsent_at(now), now, rate
         self.source_end = now + math.ceil(max(0.0, self.unsent) / rate) if rate else -1
 
 
 def fair_rates(capacity: Floats, flows: Sequence[FlowMessage]) -> Floats:
-    """Max-min fair rates, float64 [flows], in flits a tick.
+    """Max-min fair rates by progressive filling (Bertsekas and Gallager, Data Networks, 1992).
 
-    All rates rise together; those of flows over a channel that is full stop there.
-    capacity: float64 [channels], flits a tick.
+    All rates rise together; the rates of flows over a full channel are then fixed.
+
+    Parameters
+    ----------
+    capacity : float64 [channels]
+        Flits/tick.
+    flows : sequence of FlowMessage
+        With channels and shares.
+
+    Returns
+    -------
+    float64 [flows]
+        Flits/tick.
     """
     channel = np.concatenate([flow.channel for flow in flows])
     share = np.concatenate([flow.share for flow in flows])
@@ -81,9 +92,9 @@ def fair_rates(capacity: Floats, flows: Sequence[FlowMessage]) -> Floats:
 
 
 class FlowNetwork:
-    """A run of mode flow under way in SimPy (see :class:`flitlab.sim.engines.base.ApplicationRun`).
+    """A run of mode flow in SimPy (see :class:`flitlab.sim.engines.base.ApplicationRun`).
 
-    It stands for all hosts of the program, too. shuffle: a seed for the order of everything that the model leaves open.
+    It also stands for all hosts of the program. shuffle: seed for the order of events that the model leaves open.
     """
 
     latest = LATEST // RESOLUTION
@@ -133,11 +144,11 @@ class FlowNetwork:
         return progress
 
     def _sent(self, flow: FlowMessage) -> float:
-        """Flits of a message that have left the source on its present way."""
+        """Flits of a message that have left the source on its current channels."""
         return flow.flits - max(0.0, flow.unsent_at(self.clock.now)) / RESOLUTION
 
     def flowing(self) -> Flowing:
-        """The messages that have not left their sources, and how they share the channels."""
+        """The messages that have not left their sources, with their channels and shares."""
         flows = sorted(self.flows, key=lambda flow: flow.message.send)
         start = np.cumsum([0, *(len(flow.channel) for flow in flows)])
         channel = np.concatenate([np.zeros(0, np.int64), *(flow.channel for flow in flows)])
@@ -146,14 +157,14 @@ class FlowNetwork:
         return Flowing(send, np.array([flow.rate for flow in flows]), start, channel, share)
 
     def join(self, message: Message) -> None:
-        """Let a message begin to flow."""
+        """Start a message."""
         channel, share, latency = self._route_message(message)
         flits = float(message.flits)
         self.flows.append(FlowMessage(message, channel, share, latency, flits * RESOLUTION, self.clock.now, flits))
         self._schedule_update()
 
     def _route_message(self, message: Message) -> tuple[Ints, Floats, Int]:
-        """The channels of a message that begins to flow, its share of each, and its latency."""
+        """Channels, shares and latency of a message that starts."""
         shares, stage = self._channel_shares, self.ranks.stage[message.send]
         count, latency = compute_channel_shares(
             self.network, shares, message.source, message.destination, message.send, stage,
@@ -165,7 +176,7 @@ class FlowNetwork:
         return channel, share, latency
 
     def _apply_step(self, alarm: Any) -> None:
-        """Give channels the capacities that they have now, and messages the ways that the routing has learned."""
+        """Apply changed capacities, and reroute messages where the routing reacts."""
         step: FlowStep = alarm.value
         self.network = self.network._replace(capacity=step.capacity, routes=step.routes or self.network.routes)
         self._schedule_update()
@@ -178,12 +189,12 @@ class FlowNetwork:
                 flow.channel, flow.share, flow.latency = self._route_message(flow.message)
 
     def _count_progress(self, flow: FlowMessage, sent: float) -> None:
-        """Note that flits of a message have left the source for good on the way that it has now."""
+        """Count flits of a message that have left the source on its current channels for good."""
         if self.ranks.stage[flow.message.send] == DATA:
             self._progress[flow.message.send] += sent
 
     def _schedule_update(self) -> None:
-        """Have the rates found anew when all that comes and goes now has done so."""
+        """Schedule one update of the rates for all messages that start or end at this time."""
         if not self._changed:
             self._changed = True
             Alarm(self.clock, self.clock.now, ALLOCATION, self._update_rates)
@@ -200,7 +211,7 @@ class FlowNetwork:
                     Alarm(self.clock, flow.source_end, ARRIVALS, self._end, flow)
 
     def _end(self, alarm: Any) -> None:
-        """A message has left its source, unless its rate has changed since the alarm was set."""
+        """End a message at its source, unless its rate has changed since the alarm was set."""
         flow, now = alarm.value, self.clock.now
         if flow.source_end != now or flow not in self.flows:
             return

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ideal switch: a queue without limit for every output, and nothing else that a packet waits for.
+"""The ideal switch: an unlimited queue for every output, and no other contention.
 
-A packet joins the queue of its output as soon as its header has been read; those that do so in the same tick join in
-the order of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, each
-packet for as many ticks as it has flits. An adaptive packet takes its drawn output unless another is much better
-(``flitlab.models.rules.adaptive``); the cost of an output is the flits that it has still to send. A polarized packet
-takes the output of least cost, its detour included (ties are drawn). A channel counts a packet when its header has been
-read at the far end.
+A packet joins the queue of its output as soon as its header has been read; packets of the same tick join in the order
+of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, one tick per
+flit. An adaptive packet takes its drawn output unless another is much better (``flitlab.models.rules.adaptive``); the
+cost of an output is its unsent flits. A polarized packet takes the output of least cost, its detour included (ties are
+drawn). A channel counts a packet when its header has been read at the far end.
 """
 
 from collections import deque
@@ -29,7 +28,7 @@ from flitlab.sim.engines.reference.packet import Packet
 
 
 class IdealInput:
-    """An input port of a switch; port: its number among all. channel: that ends here, None if it is a host's."""
+    """An input port of a switch; port: its number in the network. channel: that ends here, None for a host's."""
 
     def __init__(self, switch: "IdealSwitch", port: int, channel: int | None = None):
         self.switch = switch
@@ -37,14 +36,14 @@ class IdealInput:
         self.channel = channel
 
     def arrive(self, packet: Packet) -> None:
-        """Take in a packet whose head arrives."""
+        """Receive a packet whose head arrives."""
         self.switch.expect(packet, self)
 
 
 class IdealOutput:
-    """An output of a switch and its queue. end: the input that it leads to, None for a host's ejection channel.
+    """An output of a switch and its queue. end: the downstream input, None for an ejection channel.
 
-    delay: ticks from the start of a packet to its head at the end. free_at: tick from which it is free.
+    delay: ticks from the start of a packet to the arrival of its head. free_at: tick from which it is free.
     """
 
     def __init__(self, delay: int, end: IdealInput | None = None):
@@ -54,11 +53,11 @@ class IdealOutput:
         self.free_at = 0
 
     def unsent(self, now: int) -> int:
-        """Flits that are still to be sent when nothing of tick ``now`` has been."""
+        """Flits still to be sent at the start of tick ``now``."""
         return max(self.free_at - now, 0) + sum(packet.flits for packet in self.queue)
 
     def serve(self, now: int) -> None:
-        """Start the first packet of the queue if there is one and nothing else is being sent."""
+        """Start the first packet of the queue if the output is free."""
         if not self.queue or self.free_at > now:
             return
         packet = self.queue.popleft()
@@ -71,7 +70,7 @@ class IdealOutput:
 
 
 class IdealHost(network.Host, Allocator):
-    """Sends its oldest packet whenever its channel is free."""
+    """Sends its oldest packet when its channel is free."""
 
     phase = SENDING
     waiting: deque[Packet]
@@ -95,7 +94,7 @@ class IdealHost(network.Host, Allocator):
 class IdealSwitch(Allocator):
     """The outputs of a switch. outputs: network channels in channel order. ejection: by host.
 
-    expected: a heap, by the tick in which the header has been read, of (tick, port, packet, input).
+    expected: a heap of (tick at which the header has been read, port, packet, input).
     """
 
     def __init__(self, net: "IdealNetwork", index: int):
@@ -107,13 +106,13 @@ class IdealSwitch(Allocator):
         self.expected: list[tuple[int, int, Packet, IdealInput]] = []
 
     def expect(self, packet: Packet, entry: IdealInput) -> None:
-        """Read the header of a packet that has come in at an input."""
+        """Read the header of a packet that has arrived at an input."""
         ready = packet.arrived + self.network.times.header
         heappush(self.expected, (ready, entry.port, packet, entry))
         self.schedule_at(ready)
 
     def allocate(self, now: int) -> None:
-        """Queue the packets whose header has been read, and start what can be sent."""
+        """Queue the packets whose header has been read, and start transmissions."""
         while self.expected and self.expected[0][0] <= now:
             self._join(*heappop(self.expected)[2:], now)
         for output in [*self.outputs, *self.ejection.values()]:
@@ -122,7 +121,7 @@ class IdealSwitch(Allocator):
                 self.schedule_at(output.free_at)
 
     def _join(self, packet: Packet, entry: IdealInput, now: int) -> None:
-        """Put a packet that has come in at an input into the queue of its output."""
+        """Put a packet from an input into the queue of its output."""
         ledger = self.network.ledger
         if entry.channel is not None:
             packet.hop += 1
@@ -137,7 +136,7 @@ class IdealSwitch(Allocator):
         output.queue.append(packet)
 
     def _choose(self, packet: Packet, ports: list[int], now: int) -> int:
-        """The port that a packet takes, of those that it may take."""
+        """The port that a packet takes, among those that it may take."""
         cost = {port: self._cost(packet, self.outputs[port], now) for port in ports}
         least, word = min(cost.values()), self.network.route_word(packet)
         drawn = int(drawn_channel(port_set(ports), word))
@@ -146,13 +145,13 @@ class IdealSwitch(Allocator):
         return int(drawn_tie(port_set(port for port in ports if cost[port] == least), word))
 
     def _cost(self, packet: Packet, output: IdealOutput, now: int) -> int:
-        """Flits that an output has still to send, and those of a polarized packet's detour."""
+        """Unsent flits of an output, plus the detour of a polarized packet."""
         assert output.end is not None and output.end.channel is not None  # packets choose between switches only
         return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
 
 
 class IdealChanges(Changes):
-    """What happens to a network of ideal switches; network: an :class:`IdealNetwork`."""
+    """The timeline of a network of ideal switches; network: an :class:`IdealNetwork`."""
 
     def _drop_all(self, switch: IdealSwitch) -> None:
         for _, _, packet, _ in switch.expected:
@@ -163,10 +162,10 @@ class IdealChanges(Changes):
                 self.network.drop(output.queue.popleft())
 
     def _apply_routes(self, change: Change) -> None:
-        """Packets follow the new routes at once; those that are where no new route leads from are lost.
+        """Use the updated routes at once; drop the packets that no route leads to their destination.
 
-        Those on their way to an intermediate switch go to their target, and those on whole paths keep theirs. What
-        waits for an output that does not work, or that leads to where it could get no further, chooses again.
+        Packets in flight to an intermediate switch go to their destination; packets on drawn paths keep them. Packets
+        that wait for a failed output, or for one that leads nowhere, choose again.
         """
         network, now = self.network, self.clock.now
         discipline, topology = network.scenario.switching, network.scenario.topology
@@ -190,7 +189,7 @@ class IdealChanges(Changes):
             switch.schedule_at(now)
 
     def _leaving(self, output: IdealOutput, switch: IdealSwitch) -> list[Packet]:
-        """The packets that no longer wait for an output of a switch, and are not lost."""
+        """Remove and return the packets that must choose another output; stranded ones are dropped."""
         waiting, leaving = list(output.queue), []
         output.queue.clear()
         for packet in waiting:
@@ -204,7 +203,7 @@ class IdealChanges(Changes):
         return leaving
 
     def _is_stranded(self, packet: Packet, switch: IdealSwitch) -> bool:
-        """Whether no route leads a packet from a switch to its target."""
+        """Whether no route leads a packet from a switch to its destination."""
         return bool(is_stranded(self.network.routes, switch.index, packet.target))
 
 

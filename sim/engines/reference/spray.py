@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spray discipline: switches that spread packets, and hosts that answer them, at the ends of queues that trim.
+"""The switching mode spray: switches that spread packets over queues that trim, and hosts with their transports.
 
-In one tick the network changes first, then services end, then packets come to the ends of links, in an order that is
-drawn for every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers ring.
+In one tick the network changes first, then services end, then packets reach the ends of links, in an order drawn for
+every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers expire.
 """
 
 from collections.abc import Callable
@@ -71,14 +71,14 @@ from flitlab.sim.engines.spray import base
 from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
 
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
-"""Priorities in a tick; above these stands a flow or host."""
+"""Priorities in a tick; above these comes the index of a flow or host."""
 
 _LAST = EventPriority(ARRIVALS + (1 << 64))
-"""After all of them a program has its turn."""
+"""The priority of programs, after all others."""
 
 
 def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """Machine code of a compiled function for arguments of these types, which is quicker to call."""
+    """Return the machine code of a compiled function for arguments of these types, which is faster to call."""
     if not hasattr(function, "overloads"):
         return function  # type: ignore[no-any-return]  # not compiled, as NUMBA_DISABLE_JIT asks
     signature = tuple(numba.typeof(argument) for argument in arguments)
@@ -88,7 +88,7 @@ def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceSpray:
-    """A simulation of sprayed packets under way in SimPy.
+    """A simulation of sprayed packets in SimPy.
 
     See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
     """
@@ -189,7 +189,7 @@ class ReferenceSpray:
     # switches
 
     def enter(self, packet: SprayPacket, switch: int) -> None:
-        """Let a packet come from its host to its first switch, where its way is fixed."""
+        """Receive a packet of a host at its first switch, where its route is fixed."""
         paths = self.transports[packet.flow].paths
         packet.route = self._way_of(
             self.routes, self.salts, paths, switch, packet.target.switch, packet.key, packet.entropy
@@ -197,7 +197,7 @@ class ReferenceSpray:
         self.forward(packet, switch)
 
     def forward(self, packet: SprayPacket, switch: int) -> None:
-        """Put a packet that is at a switch into the queue of an output."""
+        """Put a packet at a switch into the queue of an output."""
         session, target = self.session, packet.target.switch
         if switch == target:
             self.last[packet.target.index].accept(packet)
@@ -217,7 +217,7 @@ class ReferenceSpray:
         self.queues[int(session.topology.out_start[switch]) + port].accept(packet)
 
     def update_queue(self, number: int, low: int, high: int) -> None:
-        """Keep what switches that choose themselves look at."""
+        """Update the queue lengths that adaptive switches read."""
         if self.session.at_switch != BY_HASH:
             self.switches.low[number], self.switches.high[number] = low, high
 
@@ -228,7 +228,7 @@ class ReferenceSpray:
         return bool(self._can_send(self.transports[flow], self.senders, flow))
 
     def next_packet(self, flow: int, waiting: int) -> SprayPacket:
-        """The packet that a connection sends, which it may; waiting: connections at its host, itself included."""
+        """The next packet of a connection that may send; waiting: connections queued at its host, itself included."""
         number, size, flags, entropy, claimed = self._send(
             self.transports[flow], self.senders, flow, waiting, self.clock.now
         )
@@ -252,7 +252,7 @@ class ReferenceSpray:
             self._set_timer(self.clock.now + self.transports[flow].timeout, _TIMEOUT, flow, self._expire)
 
     def start(self, flow: int) -> None:
-        """Let a flow begin."""
+        """Start a flow."""
         self._begin_flow(self.senders, flow, self.clock.now)
         if self.transports[flow].credit == PACED:
             self._pace(flow)
@@ -260,7 +260,7 @@ class ReferenceSpray:
             self.hosts[self.source[flow]].enqueue_flow(flow)
 
     def post(self, message: Message) -> None:
-        """Let the flow begin that a message is."""
+        """Start the flow of a message."""
         program, ranks = self.session.program, self.ranks
         assert program is not None and ranks is not None
         of = {messages.RTS: program.request, messages.CTS: program.consent}.get(ranks.stage[message.send], program.data)
@@ -292,7 +292,7 @@ class ReferenceSpray:
             self._set_timer(max(tick, now + 1), _TIMEOUT, flow, self._expire)
 
     def _await_probe(self, flow: int) -> None:
-        """Look at the timer for probes of a sender, if it runs and nobody will."""
+        """Schedule the check of a sender's probe timer, if the timer runs and no check is scheduled."""
         if flow in self.probe_timers:
             return
         tick = self._probe_tick(self.transports[flow], self.senders, flow, self.clock.now)
@@ -312,7 +312,7 @@ class ReferenceSpray:
     # hosts
 
     def receive(self, packet: SprayPacket, host: SprayHost) -> None:
-        """Let a packet come to its host."""
+        """Receive a packet at its host."""
         self._handlers[packet.kind](self, packet, host)
 
     def _handle_data(self, packet: SprayPacket, host: SprayHost) -> None:
@@ -341,7 +341,7 @@ class ReferenceSpray:
             host.post(reply)
 
     def _acknowledge(self, kind: int, packet: SprayPacket, exact: bool) -> SprayPacket:
-        """An acknowledgement or its contrary, with what the receiver has by now."""
+        """An ACK or NACK with the state of the receiver."""
         g, flow = self.receivers, packet.flow
         reply = self._packet(kind, flow, packet.entropy)
         reply.number, reply.flags, reply.marked, reply.last_hop = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links of sprayed packets, with what stands before them: the queues of a switch's outputs, and hosts."""
+"""Links of sprayed packets, with the servers in front of them: output queues of switches, and hosts."""
 
 from collections import deque
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from flitlab.sim.engines.spray import base
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
-"""Priorities in a tick; above ARRIVALS stands the precedence of the link."""
+"""Priorities in a tick; above ARRIVALS comes the precedence of the link."""
 
 DATA, ACK, NACK, PULL, RTS = range(5)
 
 
 class SprayNetwork(Protocol):
-    """What links need of the network that they are in."""
+    """The interface of the network that links use."""
 
     session: SpraySession
     clock: Clock
@@ -42,11 +42,11 @@ class SprayNetwork(Protocol):
 
 @dataclass(slots=True, eq=False)
 class SprayPacket:
-    """A packet on its way.
+    """A packet.
 
-    kind: DATA ... key: of hashes. target: host that it goes to. number, flags: of data, and echoed; claim: the credit
-    that it asks for. marked, trimmed, last_hop: what became of it, and echoed. way: fixed at its first switch; hop:
-    channels between switches behind it. expected, received, start, bits: of an acknowledgement. granted: of a pull.
+    kind: DATA ... key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
+    requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
+    channels between switches taken. expected, received, start, bits: of an acknowledgement. granted: of a pull.
     """
 
     kind: int
@@ -72,14 +72,15 @@ class SprayPacket:
 
     @property
     def is_data(self) -> bool:
-        """Whether it is whole data."""
+        """Whether it is untrimmed data."""
         return self.kind == DATA and not self.trimmed
 
 
 class SprayLink:
     """A server and the link behind it.
 
-    end: what takes in packets there. ends: the tick at which the service does. flying: packets beyond the server.
+    end: receives packets at the end of the link. service_end: tick at which the current service ends. in_flight:
+    packets on the link.
     """
 
     def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None]):
@@ -92,7 +93,7 @@ class SprayLink:
         self.in_flight: deque[SprayPacket] = deque()
 
     def serve(self, packet: SprayPacket) -> None:
-        """Begin to send a packet."""
+        """Start to send a packet."""
         self.serving = packet
         ticks = service_ticks(self.ratio, packet.size)
         self.counts[base.BUSY] += ticks
@@ -120,15 +121,15 @@ class SprayLink:
             self.end(alarm.value)
 
     def has_left(self, packet: SprayPacket) -> None:
-        """Do what is done at the end of a service."""
+        """Update the state at the end of a service."""
 
     def serve_next(self) -> None:
-        """Begin the next service, if something waits."""
+        """Start the next service, if a packet waits."""
         raise NotImplementedError
 
 
 class SprayQueue(SprayLink):
-    """An output of a switch: control before data, or both in weighted turns."""
+    """An output of a switch: control before data, or both in weighted round robin."""
 
     def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None]):
         super().__init__(network, number, end)
@@ -143,7 +144,7 @@ class SprayQueue(SprayLink):
         self.works = True
 
     def fail(self) -> None:
-        """Break the link: what is on it is lost, and it takes nothing from then on."""
+        """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
         if self.serving is not None:
             self.counts[base.BUSY] -= self.service_end - self.clock.now
             self.in_flight.append(self.serving)
@@ -156,7 +157,9 @@ class SprayQueue(SprayLink):
         self._update_occupancy(-self.low, -self.high)
 
     def set_rate(self, ratio: int, queue_limit: int, low: int, high: int) -> None:
-        """Let the link, which works from now on, take ``ratio`` for a byte, also of the packet that it is sending."""
+        """Set the service time ``ratio`` per byte of a working link, the packet in service included; limits in
+        bytes.
+        """
         before, self.ratio, self.works = self.ratio, ratio, True
         self.low_limit, self.high_limit, self.low_mark, self.high_mark = queue_limit, 2 * queue_limit, low, high
         if self.serving is not None:
@@ -166,7 +169,7 @@ class SprayQueue(SprayLink):
             self._leave_at(ends)
 
     def accept(self, packet: SprayPacket) -> None:
-        """Take a packet into the queue, or trim or drop one where it is full; lose it if the link does not work."""
+        """Queue a packet; trim or drop one if the queue is full; drop it if the link has failed."""
         if not self.works:
             self.counts[base.DROPS] += 1
             return
@@ -242,7 +245,7 @@ class SprayQueue(SprayLink):
 
 
 class SprayHost(SprayLink):
-    """A host: its server, the connections that wait for it, and what takes in packets."""
+    """A host: its server, the connections that wait for it, and the receiver of packets."""
 
     def __init__(self, network: SprayNetwork, index: int):
         topology = network.session.topology
@@ -254,7 +257,7 @@ class SprayHost(SprayLink):
         self.round_robin = 0
 
     def enqueue_flow(self, flow: int) -> None:
-        """Let a connection wait for its turn, if it may send."""
+        """Queue a connection for sending, if it may send."""
         if flow not in self.waiting and self.network.may_send(flow):
             self.waiting.append(flow)
         if self.serving is None:
@@ -265,7 +268,7 @@ class SprayHost(SprayLink):
         self.network.post(message)
 
     def post(self, packet: SprayPacket) -> None:
-        """Send a packet without data."""
+        """Send a control packet."""
         self.control.append(packet)
         if self.serving is None:
             self.serve_next()

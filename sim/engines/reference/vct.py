@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual cut-through: credits in flits, and a grant needs room for the whole packet.
+"""Virtual cut-through: credits in flits, and a grant needs buffer space for the whole packet.
 
-Per tick and switch, the packets at the front of their input VC that are eligible are visited once,
-oldest eligibility first (ties: lowest input port, then VC), or, with the allocator ``oldest``,
-the packet created first (ties: as before). One is granted if its input and an
-output it may take are free and a VC there has room for all of it; it then holds input and output
-for as many ticks as it has flits, and its VC's credits return when its tail has left. They are usable after the credit
-delay and the delay of the channel over which they return.
+Per tick and switch, eligible head packets of input VCs are visited once, the oldest eligibility first (ties: lowest
+input port, then VC), or, with the allocator ``oldest``, the oldest packet first (ties: as before). A packet is granted
+if its input and an output that it may take are free and a VC there has buffer space for all its flits. It then holds
+input and output for one tick per flit. The credits of its VC return when its tail has left; the sender can use them
+after the credit delay and the delay of the channel over which they return.
 """
 
 from collections import deque
@@ -34,7 +33,7 @@ _credits = attrgetter("credits")
 
 
 class Reader:
-    """What reads an input port, one packet at a time; ``free_at``: tick from which it is free.
+    """The read port of an input port: one packet at a time; ``free_at``: tick from which it is free.
 
     The VCs of a port share one (``shared_input``) or have one each.
     """
@@ -44,13 +43,12 @@ class Reader:
 
 
 class VctInputVC:
-    """The buffer of one virtual channel of an input port, and the credits for it.
+    """The buffer of a virtual channel of an input port, and its credits.
 
-    index: in the numbering of ``flitlab.models.rules.ports``. sender: the switch or host that sends into it.
-    queue: packets whose head has arrived and that are not granted yet; its first is at the front.
-    credits: flits of room that the sender knows of; returning: flits of credits on their way to it. credit: ticks that
-    they take.
-    left: tick at which the last packet granted has left. age: of the front packet, its age key.
+    index: in the numbering of ``flitlab.models.rules.ports``. sender: the upstream switch or host. queue: packets whose
+    head has arrived and that are not granted; the first is the head packet. credits: free flits known to the sender.
+    returning: flits of credits in flight to it. credit: delay of credits in ticks. tail_left_at: tick at which the tail
+    of the last granted packet has left. age: age key of the head packet.
     """
 
     def __init__(self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
@@ -66,19 +64,19 @@ class VctInputVC:
         self.age = 0
 
     def arrive(self, packet: Packet) -> None:
-        """Take in a packet whose head arrives."""
+        """Store a packet whose head arrives."""
         packet.outlets = self.switch.outlets(packet)
         self.queue.append(packet)
         if len(self.queue) == 1:
             self.switch.expect(self)
 
     def read(self, now: int) -> int:
-        """Flits of the packets here whose header has been read."""
+        """Return the flits of stored packets whose header has been read."""
         header = self.switch.network.times.header
         return sum(packet.flits for packet in self.queue if packet.arrived + header <= now)
 
     def leave(self, now: int) -> None:
-        """Take out the front packet, which is granted: its credits return once its tail has left."""
+        """Remove the granted head packet: its credits return once its tail has left."""
         flits = self.queue.popleft().flits
         self.tail_left_at = self.reader.free_at = now + flits
         self.returning += flits
@@ -87,7 +85,7 @@ class VctInputVC:
             self.switch.expect(self)
 
     def restore(self, alarm: Any) -> None:
-        """Take back the credits, in flits, that an alarm brings as its value."""
+        """Return credits, in flits, to the sender; the alarm carries them as its value."""
         flits = alarm.value
         self.credits += flits
         self.returning -= flits
@@ -96,7 +94,7 @@ class VctInputVC:
 
 
 class Sink:
-    """The destination host in the place of an input VC: it always has room."""
+    """The destination host in place of an input VC: it has unlimited buffer space."""
 
     credits = inf
 
@@ -108,13 +106,13 @@ VcScore = Callable[[Any], int]  # of an input VC, or a sink
 
 
 def select_vc(vcs: Sequence[VcOrSink], flits: int, vc_score: VcScore) -> VcOrSink | None:
-    """The VC that appeals most (ties: the lowest) if a packet of so many flits fits into it, else None."""
+    """Return the VC with the highest score (ties: the lowest) if it has ``flits`` free flits, else None."""
     best = vcs[0] if len(vcs) == 1 else max(vcs, key=vc_score)
     return best if best.credits >= flits else None
 
 
 class VctHost(network.Host, Allocator):
-    """Sends its oldest packet whenever its channel is free and an injection VC has room for all of it."""
+    """Sends its oldest packet when its channel is free and an injection VC has buffer space for the whole packet."""
 
     phase = SENDING
     waiting: deque[Packet]
@@ -129,7 +127,7 @@ class VctHost(network.Host, Allocator):
         self.schedule_at(max(now, self.free_at))
 
     def allocate(self, now: int) -> None:
-        """Send the oldest packet if the channel is free and there is room for it."""
+        """Send the oldest packet if the channel is free and a VC has buffer space for it."""
         if not self.waiting or self.free_at > now or self.network.changes.draining:
             return
         flits = self.waiting[0].flits
@@ -144,8 +142,8 @@ class VctHost(network.Host, Allocator):
 class VctSwitch(Allocator):
     """Input VCs, outputs, and the arbitration between them.
 
-    outputs: network channels in channel order. ejection: by host. input_vcs: in their order.
-    waiting: input VCs whose front packet is eligible, in the order in which they are visited.
+    outputs: network channels in channel order. ejection: by host. input_vcs: in order of index. waiting: input VCs with
+    an eligible head packet, in the order in which they are visited.
     """
 
     def __init__(self, net: "VctNetwork", index: int):
@@ -159,7 +157,7 @@ class VctSwitch(Allocator):
         self._expected: list[tuple[int, int, VctInputVC]] = []  # heap: age key, tick of eligibility
 
     def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[VcOrSink]]]:
-        """The outputs that a packet may take here, each with the VCs that it may take there."""
+        """The outputs that a packet may take at this switch, each with the VCs that it may take there."""
         choices = self.network.choices(packet, self.index)
         if not choices:
             return [(self.ejection[packet.destination], _SINK)]
@@ -173,23 +171,23 @@ class VctSwitch(Allocator):
         ]
 
     def reroute(self, alarm: Any) -> None:
-        """Decide once more on the way of the packet that an alarm brings, as the tick begins in which it is read."""
+        """Re-route the packet that an alarm carries, at the start of the tick in which its header is read."""
         if not alarm.value.dropped and self.network.reroute(alarm.value, self.index, self.clock.now - 1):
             alarm.value.outlets = self.outlets(alarm.value)
 
     def clear(self) -> None:
-        """Expect nothing any more of what was in the buffers."""
+        """Forget all requests: the buffers have been emptied."""
         self.waiting, self._expected = [], []
 
     def expect(self, vc: VctInputVC) -> None:
-        """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
+        """Schedule the arbitration of the head packet of an input VC from the tick at which it is eligible."""
         eligible = max(vc.queue[0].arrived + self.network.times.header, vc.tail_left_at)
         vc.age = age_key(eligible, vc.index)
         heappush(self._expected, (vc.age, eligible, vc))
         self.schedule_at(eligible)
 
     def allocate(self, now: int) -> None:
-        """Visit the packets that are eligible at tick ``now``, oldest first, and grant what can be granted."""
+        """Visit the packets that are eligible at tick ``now``, oldest first, and grant where possible."""
         # those that become eligible now have waited less than all that wait: appending keeps the order of age
         while self._expected and self._expected[0][1] <= now:
             self.waiting.append(heappop(self._expected)[2])
@@ -200,7 +198,7 @@ class VctSwitch(Allocator):
             self.schedule_at(now + 1)  # what an output costs changes with every grant
 
     def _grant(self, vc: VctInputVC, now: int) -> bool:
-        """Grant the front packet of an input VC if possible."""
+        """Grant the head packet of an input VC if possible; return whether it is granted."""
         if vc.reader.free_at > now:
             self.schedule_at(vc.reader.free_at)
             return False
@@ -229,10 +227,10 @@ class VctSwitch(Allocator):
         return True
 
     def _choose(self, vc: VctInputVC, offers: dict[Output, VcOrSink], vc_score: VcScore, now: int) -> Output | None:
-        """The output that the packet at the front of an input VC takes (see ``flitlab.models.rules.adaptive``).
+        """The output that the head packet of an input VC takes (see ``flitlab.models.rules.adaptive``).
 
-        offers: for each output that is free, the VC in which there is room for it. appeal: how much the packet prefers
-        a VC. Returns None if there is no such output, or while the packet waits for its drawn channel.
+        offers: for each free output, the VC with buffer space for the packet. vc_score: the packet's score of a VC.
+        Returns None if there is no such output, or while the packet waits for its drawn channel.
         """
         packet: Packet = vc.queue[0]
         if not offers or self.network.polarized:
@@ -253,12 +251,12 @@ class VctSwitch(Allocator):
         return self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
 
     def _cost(self, output: Output, score: int) -> int:
-        """The cost of an output to a packet; worth: appeal of the VC that it would take."""
+        """The cost of an output to a packet; score: that of the VC that it would take."""
         used = sum(vc.size - vc.credits for vc in output.vcs)
         return int(channel_cost(used, self.network.reserved_vcs > 0 and is_last_resort(score)))
 
     def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[VcOrSink]]:
-        """The output of least cost to a polarized packet (ties are drawn), of those that it may take."""
+        """The output of least cost to a polarized packet (ties are drawn) among those that it may take."""
         outlets: list[tuple[Output, Sequence[VcOrSink]]] = packet.outlets
         if len(outlets) == 1:
             return outlets[0]
@@ -275,7 +273,7 @@ class VctSwitch(Allocator):
 
 
 class VctChanges(DrainingChanges):
-    """What happens to a network of virtual cut-through; network: a :class:`VctNetwork`."""
+    """The timeline of a network of virtual cut-through; network: a :class:`VctNetwork`."""
 
     def _fail(self, channel: int) -> None:
         super()._fail(channel)
@@ -342,7 +340,7 @@ class VctNetwork(Network[Vct]):
         self.start(hosts)
 
     def vc_score_of(self, packet: Packet) -> VcScore:
-        """A function that says how much a packet prefers an input VC: the greater the better."""
+        """Return the function that scores input VCs for a packet; the highest score is preferred."""
         vcs, reserved = self.times.vcs, self.reserved_vcs
         return lambda vc: int(appeal(reserved, vc.index % vcs, vc.credits, packet.flits))
 
@@ -353,7 +351,7 @@ class VctNetwork(Network[Vct]):
         return waiting + in_flight
 
     def _input_port(self, switch: VctSwitch, port: int, sender: Allocator, credit: int) -> list[VctInputVC]:
-        """The VCs of an input port, whose credits take so many ticks."""
+        """The VCs of an input port, with the credit delay in ticks."""
         times, reader = self.times, Reader()
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
@@ -365,10 +363,10 @@ class VctNetwork(Network[Vct]):
         return vcs
 
     def deadlocked(self) -> bool:
-        """Whether some packet at the front of an input VC can never be granted.
+        """Whether some head packet can never be granted.
 
-        A front packet can move (one day) if some VC that it may take has room, has credits coming,
-        or holds or awaits a packet that can itself move; the rest is the deadlock.
+        A head packet can move eventually if some VC that it may take has buffer space, has credits in flight, or holds
+        or awaits a packet that can itself move. The remaining packets are deadlocked.
         """
 
         def waits(vc: VctInputVC) -> bool:

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit asks for the crossbar.
+"""Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit requests the crossbar.
 
-Per tick and switch, both steps seeing it as the tick began:
+Per tick and switch, both steps on the state at the start of the tick:
 
-1. *VC allocation.* An input VC whose front packet has no VC of an output yet asks for all those that the packet may
-   take and nobody holds; credits do not matter. Output VCs offer themselves to input VCs, and these accept
-   (``islip``). If routing is adaptive, input VCs are visited instead, oldest T first (ties: lowest input port, then
-   VC). A packet chooses among the channels that have a free VC with a credit (``flitlab.models.rules.adaptive``), and
-   takes the one with most credits there (ties: the lowest). With an escape VC, that comes last, and the others need
-   credits for the whole packet.
-2. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front flit is
-   there, may be switched, and the VC has a credit. Outputs offer themselves to inputs, and these accept, likewise; an
-   input that sends then chooses among its VCs that ask for that output.
+1. *VC allocation.* An input VC whose head packet holds no output VC requests all free VCs that the packet may take,
+   regardless of credits. Output VCs offer themselves to input VCs, which accept (``islip``). Under adaptive routing,
+   input VCs are visited instead, oldest T first (ties: lowest input port, then VC). A packet chooses among the channels
+   that have a free VC with a credit (``flitlab.models.rules.adaptive``), and there takes the VC with most credits
+   (ties:
+   the lowest). An escape VC is used last, and the others then need credits for the whole packet.
+2. *Switch allocation.* An input VC requests the output of its head packet's VC if its front flit has arrived, may be
+   switched, and the VC has a credit. Outputs offer themselves to inputs, which accept, likewise; an input that sends
+   then chooses among its VCs that request that output.
 
-A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
-T + header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail gives its VC back when
-it is granted, for the next tick.
+A head requests from T = max(its arrival, the tick after the grant of the tail before it). It is switched from T +
+header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
+granted, for the next tick.
 
-A link that fails *cuts* every packet that has flits on it or holds a VC of it; a switch that fails, those that have
-flits in it. As that tick begins all flits of a packet that is cut vanish, wherever they are, the rest of it is not
-sent, the VCs that it holds are free, and senders have the credits back for what its flits took of buffers or were on
-their way to. Credits that are on their way arrive. The packet that comes to the front where one was cut may ask for a
+A failed link drops every packet that has flits on it or holds a VC of it; a failed switch drops those with flits in it.
+At the start of that tick all flits of a dropped packet vanish, the rest of it is not sent, its VCs are free, and
+senders have the credits for its flits back. Credits in flight arrive. The packet that becomes head packet may request a
 VC in the same tick.
 """
 
@@ -46,7 +45,7 @@ UNLIMITED_CREDITS = 1 << 30
 
 
 class Flit(NamedTuple):
-    """A flit of a packet; number: its place in it, 0 for the head."""
+    """A flit of a packet; number: its index in the packet, 0 for the head flit."""
 
     packet: Packet
     number: int
@@ -61,21 +60,21 @@ class Flit(NamedTuple):
 
 
 class RoundRobin:
-    """Rotating priority: whoever was served last comes last."""
+    """A round-robin arbiter: the requester served last has the lowest priority."""
 
     def __init__(self) -> None:
         self.last_served = -1
 
     def select(self, indices: Iterable[int]) -> int:
-        """The place whose turn it is, of those at some places (at least one)."""
+        """Return the index with the highest priority among some indices (at least one)."""
         return min(indices, key=lambda place: (place <= self.last_served, place))
 
 
 class WormholeChannel:
-    """What flits travel on: an output of a switch, or the injection channel of a host.
+    """An output of a switch, or the injection channel of a host.
 
-    place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
-    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it. works: whether it does.
+    index: of the output in its switch. delay: ticks from the grant of a flit to its arrival. number: of a network
+    channel, else None. vcs: its output VCs. arbiter: among the inputs that request it. works: whether it is up.
     """
 
     def __init__(self, index: int, delay: int, number: int | None = None):
@@ -88,16 +87,16 @@ class WormholeChannel:
 
     @property
     def committed(self) -> int:
-        """Flits of credit in use, and those that the packets that hold its VCs have yet to send."""
+        """Flits of credit in use, plus unsent flits of packets that hold its VCs."""
         return sum(vc.unsent + vc.input_vc.size - vc.credits for vc in self.vcs if vc.input_vc is not None)
 
 
 class OutputVC:
-    """A virtual channel as seen by who sends on it.
+    """A virtual channel at its sender.
 
-    place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
-    the sender knows of. holder: the input VC whose packet has it. packet: which that is. turn: of the input VCs that
-    ask for it. flying: flits on their way to the buffer. unsent: flits of the packet that have not been sent.
+    index: in its switch. input_vc: the downstream buffer, None at a host. credits: free flits there known to the
+    sender. holder: the input VC whose packet holds it. packet: that packet. arbiter: among the input VCs that request
+    it. in_flight: flits on the channel. unsent: flits of the packet that have not been sent.
     """
 
     def __init__(
@@ -118,22 +117,22 @@ class OutputVC:
 
     @property
     def is_free(self) -> bool:
-        """Whether a packet may be given it."""
+        """Whether it can be allocated."""
         return self.holder is None and self.channel.works
 
     def allocate_to(self, holder: "WormholeInputVC") -> None:
-        """Give it to the packet at the front of an input VC."""
+        """Allocate it to the head packet of an input VC."""
         self.holder, self.packet = holder, holder.flits[0].packet
         self.unsent = self.packet.flits
 
     def release(self) -> None:
-        """Take it from the packet that has it."""
+        """Release it from its packet."""
         assert self.holder is not None
         self.holder.outlet = self.holder = self.packet = None
         self.unsent = 0
 
     def send(self, flit: Flit, now: int) -> None:
-        """Send a flit to the buffer, or the host, at the other end."""
+        """Send a flit to the downstream buffer or host."""
         arrival, packet = now + self.channel.delay, flit.packet
         self.unsent -= 1
         if self.input_vc is None:
@@ -149,9 +148,9 @@ class OutputVC:
 
 
 class CrossbarInput:
-    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of one.
+    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of a port.
 
-    turn: of the outputs that offer themselves to it. vc_turn: of its VCs.
+    arbiter: among the outputs that offer themselves. vc_arbiter: among its VCs.
     """
 
     def __init__(self, index: int):
@@ -161,11 +160,11 @@ class CrossbarInput:
 
 
 class WormholeInputVC:
-    """The buffer of one virtual channel of an input port.
+    """The buffer of a virtual channel of an input port.
 
-    place: in its switch. entry: the input of the crossbar that reads it. flits: what has arrived and has
-    not left. since: the tick from which the packet at the front may ask for a VC. outlets: what it may ask
-    for. outlet: what it has got. turn: of the output VCs that offer themselves to it. credit: ticks from a flit's grant
+    index: in its switch. crossbar_input: the input of the crossbar that reads it. flits: those that have arrived and
+    not left. front_since: tick from which the head packet may request a VC. outlets: the VCs that it may take. outlet:
+    the VC that it holds. arbiter: among the output VCs that offer themselves. credit: ticks from the grant of a flit
     until the sender may use its credit.
     """
 
@@ -184,11 +183,11 @@ class WormholeInputVC:
         self.arbiter = RoundRobin()
 
     def arrive(self, packet: Packet) -> None:
-        """Take in the head of a packet."""
+        """Store the head flit of a packet."""
         self._put(Flit(packet, 0))
 
     def follow(self, alarm: Any) -> None:
-        """Take in a flit that is not a head, which an alarm brings as its value, unless its packet was lost."""
+        """Store a body or tail flit, which the alarm carries as its value, unless its packet was dropped."""
         if not alarm.value.packet.dropped:
             self._put(alarm.value)
 
@@ -217,7 +216,7 @@ class WormholeInputVC:
         return not self.flits[0].is_head or now >= self.front_since + self.switch.network.times.header
 
     def leave(self, now: int) -> None:
-        """Send the front flit, which is granted at tick ``now``; a tail gives its VC back."""
+        """Send the front flit, which is granted at tick ``now``; a tail releases its VC."""
         net, outlet = self.switch.network, self.outlet
         assert outlet is not None
         flit = self.flits.popleft()
@@ -237,7 +236,7 @@ class WormholeInputVC:
                 self._update_front(now + 1)
 
     def drop(self, packets: set[Packet], now: int) -> None:
-        """Drop the flits of packets that are cut, here and on their way, and give the credits for them back."""
+        """Drop the flits of packets, stored and in flight, and return their credits."""
         arrived, in_flight = self.flits, self.upstream.in_flight
         self.flits = deque(flit for flit in arrived if flit.packet not in packets)
         self.upstream.in_flight = deque(flit for flit in in_flight if flit.packet not in packets)
@@ -246,15 +245,15 @@ class WormholeInputVC:
             self._update_front(now)
 
     def restore(self, _: Any) -> None:
-        """Give a credit back to where flits for this buffer are sent."""
+        """Return a credit to the sender."""
         self.upstream.credits += 1
         self.upstream.sender.schedule_at(self.switch.clock.now)
 
 
 class WormholeHost(network.Host, Allocator):
-    """Sends its packets one after another, a flit a tick, each on the next injection VC in turn that has credits.
+    """Sends its packets one after another, a flit per tick, each on the next injection VC in round robin with credits.
 
-    The packet being sent is ``flit.packet``, and ``flit`` goes next.
+    ``flit`` is the next flit to send, of the packet ``flit.packet``.
     """
 
     phase = SENDING
@@ -298,7 +297,7 @@ class WormholeHost(network.Host, Allocator):
 
 
 class Requester(Protocol):
-    """One side of a matching: something that has a place among its like and takes those of the other side in turn."""
+    """One side of a matching: an indexed entity that serves the other side in round robin."""
 
     index: int
     arbiter: RoundRobin
@@ -309,7 +308,10 @@ B = TypeVar("B", bound=Requester)
 
 
 def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
-    """Which input gets which output, of those that each asks for (see ``flitlab.models.rules.allocate``)."""
+    """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
+
+    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
+    """
     matched: dict[A, B] = {}
     for iteration in range(iterations):
         by_output: dict[B, dict[int, A]] = defaultdict(dict)
@@ -343,14 +345,14 @@ class WormholeSwitch(Allocator):
         self.input_vcs: list[WormholeInputVC] = []
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
-        """The output VCs that a packet may take here."""
+        """The output VCs that a packet may take at this switch."""
         choices = self.network.choices(packet, self.index)
         if not choices:
             return self.ejection[packet.destination].vcs
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
-        """Give VCs to packets that need one, and match inputs with outputs; both see the switch as the tick began."""
+        """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the tick."""
         allocated = self._allocate_vcs(now)
         if self.network.times.header > 0:
             self._allocate_switch(now)
@@ -392,7 +394,7 @@ class WormholeSwitch(Allocator):
         return allocated
 
     def _choose(self, outlets: list[OutputVC], packet: Packet) -> OutputVC | None:
-        """The VC that an adaptive packet takes (see ``flitlab.models.rules.adaptive``), None if it can have none.
+        """The VC that an adaptive packet takes (see ``flitlab.models.rules.adaptive``); None if it gets none.
 
         outlets: the VCs that it may take.
         """
@@ -418,7 +420,7 @@ class WormholeSwitch(Allocator):
 
 
 class WormholeChanges(DrainingChanges):
-    """What happens to a network of wormhole switches; network: a :class:`WormholeNetwork`."""
+    """The timeline of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
 
     def _fail(self, channel: int) -> None:
         output, _ = self.network.outputs[channel]
@@ -440,7 +442,7 @@ class WormholeChanges(DrainingChanges):
         )
 
     def _drop_packets(self, packets: set[Packet]) -> None:
-        """Packets are lost with all their flits, and the VCs and credits that they have are free again."""
+        """Drop packets with all their flits, and free their VCs and credits."""
         if not packets:
             return
         for switch in self.network.switches:
@@ -497,7 +499,7 @@ class WormholeNetwork(Network[Wormhole]):
         return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
 
     def _input_port(self, switch: WormholeSwitch, port: int, credit: int) -> list[WormholeInputVC]:
-        """The VCs of an input port, whose credits take so many ticks."""
+        """The VCs of an input port, with the credit delay in ticks."""
         times, crossbar_input = self.times, CrossbarInput(port)
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
@@ -508,17 +510,17 @@ class WormholeNetwork(Network[Wormhole]):
         return vcs
 
     def _output_vcs(self, sender: Allocator, channel: WormholeChannel, ends: Sequence[WormholeInputVC | None]) -> None:
-        """The VCs of a channel, one for each buffer at its end."""
+        """Create the VCs of a channel, one for each downstream buffer."""
         for i, end in enumerate(ends):
             credits = UNLIMITED_CREDITS if end is None else self.times.buffer_flits
             channel.vcs.append(OutputVC(sender, channel, channel.index * self.times.vcs + i, end, credits))
 
     def deadlocked(self) -> bool:
-        """Whether some flit at the front of an input VC can never be granted.
+        """Whether some front flit of an input VC can never be granted.
 
-        A front flit can move (one day) if the buffer at the end of its VC is not full, or itself can move a
-        flit; a packet that has no VC yet can if it may take one that is free or whose holder can move.
-        The rest is the deadlock.
+        A front flit can move eventually if the downstream buffer is not full or can itself move a flit. A packet
+        without a VC can move if it may take one that is free, or whose holder can move. The remaining flits are
+        deadlocked.
         """
         blocked = {vc for switch in self.switches for vc in switch.input_vcs if vc.flits}
 

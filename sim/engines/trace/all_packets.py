@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lives of all packets of a short run, for an animation."""
+"""The histories of all packets of a short run, for an animation."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from flitlab.sim.engines.trace.reference import ReferenceWatch, watched_run
 
 
 def record_all_packets(scenario: Scenario[Any], load: float, seed: int, ticks: int) -> list[PacketHistory]:
-    """What happens to every packet created before tick ``ticks``, up to that tick, in the reference engine.
+    """Return the history of every packet created before tick ``ticks``, up to that tick, in the reference engine.
 
-    Sorted by creation, then by id. Raises ``ValueError`` for a discipline whose packets are not followed so
+    Sorted by creation, then by id. Raises ``ValueError`` for a switching mode whose packets cannot be followed
     (datagram), and for a load that hosts cannot create.
     """
     kind: Any = packet_watch("reference", scenario.switching)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a packet's life is made of, and how it is put together from one look at the packet after every tick."""
+"""The history of a packet, built from its state after every tick."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,19 +18,19 @@ FOLLOWED_TICKS = 100_000
 """Ticks for which a packet is followed after its creation."""
 
 LATEST_CREATION = 10_000_000
-"""No packet created later is looked for."""
+"""The last tick at which the packet may be created."""
 
 _DEADLOCK_CHECK = 1 << 10
 
 
 class Event(NamedTuple):
-    """Something that happens to a packet; what does not apply is None.
+    """An event of a packet; fields that do not apply are None.
 
-    event: ``created``, ``sent``, ``arrived`` (head), ``eligible`` (from this tick on it may be granted),
-    ``allocated`` (wormhole: gets a VC of the next channel), ``granted`` or ``deflected`` (head), ``tail`` (leaves the
-    switch), ``delivered``. host, switch: where. to: switch that it is sent to; None: its host. channel, vc: that it
-    came by (``arrived``) or goes by; channel None: a host's, or one of several parallel ones under deflection.
-    waited: ticks of waiting that end here.
+    event: ``created``, ``sent``, ``arrived`` (head), ``eligible`` (may be granted from this tick on), ``allocated``
+    (wormhole: a VC of the next channel), ``granted`` or ``deflected`` (head), ``tail`` (leaves the switch),
+    ``delivered``. host, switch: where. to: next switch; None: its host. channel, vc: by which it came (``arrived``) or
+    leaves; channel None: a host's, or one of several parallel ones under deflection. waited: ticks of waiting that end
+    here.
     """
 
     tick: int
@@ -45,7 +45,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Visit:
-    """A packet at a switch: ticks at which its head arrived, may be granted, has a VC, is granted; its tail's grant.
+    """A packet at a switch: ticks at which its head arrived, is eligible, has a VC, is granted; and of its tail's
+    grant.
 
     channel, vc: by which it came.
     """
@@ -63,7 +64,7 @@ class Visit:
 
 @dataclass
 class PacketHistory:
-    """What happened to a packet before tick ``until``. source, destination: hosts. deadlocked: it never moves again."""
+    """The events of a packet before tick ``until``. source, destination: hosts. deadlocked: it cannot move again."""
 
     identity: int
     source: int
@@ -82,7 +83,7 @@ class PacketHistory:
         return max(0, len(self.visits) - 1)
 
     def events(self, header: int) -> list[Event]:
-        """All that happened to the packet, by tick. header: the header delay in ticks, which is no waiting."""
+        """All events of the packet, by tick. header: the header delay in ticks, which does not count as waiting."""
         events = [Event(self.created, "created", host=self.source)]
         if self.sent is not None:
             waited = self.sent - self.created
@@ -117,7 +118,7 @@ def _events_of(visit: Visit, following: Visit | None, header: int) -> list[Event
 
 
 class ClosedForm(NamedTuple):
-    """Ticks from creation to delivery in an empty network, along the way that the packet took, by what they are for."""
+    """The zero-load latency of a packet on the path that it took, in ticks by cause."""
 
     injection: int
     header: int
@@ -128,7 +129,7 @@ class ClosedForm(NamedTuple):
 
 
 def zero_load(life: PacketHistory, scenario: Scenario[Buffered]) -> ClosedForm:
-    """The closed form for a delivered packet (INTERFACE.md, Time; links: their extra delays included)."""
+    """Return the zero-load latency of a delivered packet by cause; links: their extra delays included."""
     model, through = scenario.switching, len(life.visits)
     links = sum(
         (following.arrived or 0) - (visit.granted or 0) - model.switch
@@ -143,9 +144,9 @@ def zero_load(life: PacketHistory, scenario: Scenario[Buffered]) -> ClosedForm:
 
 
 class Waiting(NamedTuple):
-    """Where a delivered packet spent more ticks than in an empty network.
+    """Ticks beyond the zero-load latency of a delivered packet, by cause.
 
-    source: in the queue of its host. behind: another packet of its VC. output: for an output, a VC or credits.
+    source: in the queue of its host. behind: behind another packet of its VC. output: for an output, a VC or credits.
     tail: flits that fell behind the head (wormhole).
     """
 
@@ -156,7 +157,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(life: PacketHistory, scenario: Scenario[Buffered]) -> Waiting:
-    """The ticks that a delivered packet waited, by what for; with :func:`zero_load` they add up to its latency."""
+    """Return the ticks that a delivered packet waited, by cause; with :func:`zero_load` they add up to its latency."""
     events = life.events(scenario.switching.header)
     names = ("sent", "eligible", "granted", "deflected")
     source, behind, granted, deflected = (sum(e.waited for e in events if e.event == name) for name in names)
@@ -165,13 +166,13 @@ def waiting(life: PacketHistory, scenario: Scenario[Buffered]) -> Waiting:
 
 
 class PacketState(NamedTuple):
-    """A packet that has been sent, as it is at the end of a tick.
+    """The state of a sent packet at the end of a tick.
 
     hop: channels between switches that its head has been granted. place: the input VC, in the numbering of
-    ``flitlab.models.rules.ports`` (deflection: the switch), that its head is in or on its way to. arrives: its head
-    came to a switch in this tick. eligible: tick from which its head may be granted where it is, if that is decided.
-    allocated: it holds a VC of the next channel (wormhole). ejecting: its head has been granted its host's channel.
-    tails: switches that its tail has left (wormhole). deflections: so far. done: it is delivered.
+    ``flitlab.models.rules.ports`` (deflection: the switch), that its head is in or in flight to. arrives: its head
+    arrived at a switch in this tick. eligible: tick from which its head may be granted there, if known. allocated: it
+    holds a VC of the next channel (wormhole). ejecting: its head has been granted the ejection channel. tails: switches
+    that its tail has left (wormhole). deflections: so far. done: it is delivered.
     """
 
     hop: int
@@ -186,20 +187,23 @@ class PacketState(NamedTuple):
 
 
 class PacketWatch(Protocol):
-    """A simulation under way that shows one packet after every tick."""
+    """A simulation that shows the state of one packet after every tick."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def deadlocked(self) -> bool:
-        """Whether some packet in the network can never move again."""
+        """Whether packets in the network wait for each other in a cycle."""
 
     def observe(self, now: int) -> PacketState | None:
-        """The packet after tick ``now``, the last simulated; None before it is sent. To be asked after every tick."""
+        """The packet after tick ``now``, the last simulated; None before it is sent.
+
+        Must be called after every tick.
+        """
 
 
 class Recorder:
-    """Puts what is seen of a packet after every tick together into its life."""
+    """Builds the history of a packet from its states after every tick."""
 
     def __init__(self, scenario: Scenario[Buffered], life: PacketHistory):
         self.life = life
@@ -208,7 +212,7 @@ class Recorder:
         self._deflections = 0
 
     def add(self, sight: PacketState, now: int) -> None:
-        """Take in what is seen of the packet after tick ``now``."""
+        """Add the state of the packet after tick ``now``."""
         life = self.life
         if not life.visits:
             life.sent = now
@@ -234,7 +238,7 @@ class Recorder:
             life.delivered = now
 
     def _grant(self, visit: Visit, now: int) -> None:
-        """What has not been seen before the grant fell into the tick of the grant."""
+        """Record a grant; what was not observed before it happened in the tick of the grant."""
         visit.granted = now
         visit.eligible = now if visit.eligible is None else visit.eligible
         if not isinstance(self._scenario.switching, Wormhole):
@@ -262,7 +266,7 @@ class Recorder:
 def packet_at_creation(
     scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int
 ) -> PacketHistory:
-    """A packet at its creation, found without a simulation.
+    """Return the history of a packet at its creation, which needs no simulation.
 
     Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
     """
@@ -296,7 +300,9 @@ def follow(
     identity: int,
     until: int | None,
 ) -> PacketHistory:
-    """The packet's life in the run that ``start`` gives (see :func:`flitlab.sim.engines.trace.trace`)."""
+    """Return the history of a packet in the run that ``start`` returns (see
+    :func:`flitlab.sim.engines.trace.trace`).
+    """
     life = packet_at_creation(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
     life.until = life.created + FOLLOWED_TICKS if until is None else until
     run, recorder = start(), Recorder(scenario, life)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching packets in the reference engine: they are objects, and the ledger hears of them."""
+"""Follows packets in the reference engine, where they are objects and the ledger sees them."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from flitlab.sim.engines.trace.base import PacketState
 
 
 class WatchingLedger(Ledger):
-    """A ledger that remembers one packet, or all (``identity`` None), from the creation on.
+    """A ledger that keeps one packet, or all (``identity`` None), from their creation on.
 
     known: packets by id. done: ids of those delivered.
     """
@@ -41,19 +41,17 @@ class WatchingLedger(Ledger):
 def watched_run(
     network: type[Network[Any]], scenario: Scenario[Buffered], load: float, seed: int, identity: int | None = None
 ) -> tuple[Network[Any], WatchingLedger]:
-    """A run at tick 0, and the ledger that remembers one of its packets, or all."""
+    """Return a run at tick 0, and the ledger that keeps one of its packets, or all."""
     run, ledger = network(scenario, load, seed), WatchingLedger(scenario, identity)
     run.ledger = ledger
     return run, ledger
 
 
 class ReferenceWatch:
-    """A run of the reference engine with an eye on one packet (see :class:`~flitlab.sim.engines.trace.base.Watch`).
+    """A run of the reference engine that follows one packet (see :class:`~flitlab.sim.engines.trace.base.PacketWatch`).
 
-    A discipline says what of its places to look at.
-
-    trail: the places (input VCs, or switches) that the packet's head has been sent to. under_way: a run that is
-    watched already, with its ledger.
+    trail: the input VCs, or switches, that the packet's head has been sent to. observed_run: a run that is followed
+    already, with its ledger.
     """
 
     network: ClassVar[type[Network[Any]]]
@@ -88,12 +86,12 @@ class ReferenceWatch:
         ))  # fmt: skip
 
     def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
-        """Complete a sight with what the discipline knows; moving: whether the packet's head is on its way."""
+        """Complete a state with what the switching mode knows; moving: whether the packet's head is in flight."""
         raise NotImplementedError
 
 
 class VctWatch(ReferenceWatch):
-    """An eye on a packet of virtual cut-through; its places are input VCs."""
+    """Follows a packet of virtual cut-through; its places are input VCs."""
 
     network = VctNetwork
 
@@ -106,7 +104,7 @@ class VctWatch(ReferenceWatch):
 
 
 class WormholeWatch(ReferenceWatch):
-    """An eye on a packet of wormhole switching; its places are input VCs."""
+    """Follows a packet of wormhole switching; its places are input VCs."""
 
     network = WormholeNetwork
 
@@ -129,7 +127,7 @@ class WormholeWatch(ReferenceWatch):
 
 
 class DeflectionWatch(ReferenceWatch):
-    """An eye on a packet of hot-potato switching; its places are switches."""
+    """Follows a packet of deflection routing; its places are switches."""
 
     network = DeflectionNetwork
 
