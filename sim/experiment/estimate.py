@@ -50,7 +50,7 @@ from flitlab.sim.config.study import Case, read
 from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.saturation import questions
-from flitlab.sim.measure.windows import longest_probe
+from flitlab.sim.measure.probe_windows import longest_probe
 
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -363,7 +363,7 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective
-    from flitlab.sim.measure.application import Ending
+    from flitlab.sim.measure.application import ProgramMeasure
     from flitlab.sim.measure.measure import measure
 
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
@@ -376,7 +376,7 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
         workload = Workload(builder.build(), np.arange(hosts), messages)
         delays: dict[str, Any] = scenario.switching.delays
         flows = Scenario(scenario.instance, Flow(**delays), workload)
-        return _timed(lambda: measure(name, flows, 1.0, 1, Ending()))
+        return _timed(lambda: measure(name, flows, 1.0, 1, ProgramMeasure()))
 
     start = run(0, "barrier")
     return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}

@@ -37,7 +37,7 @@ from flitlab.sim.experiment.saturation import (
 )
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from flitlab.sim.measure.columns.registry import added, foreign
+from flitlab.sim.measure.columns.registry import added, third_party_columns
 from flitlab.sim.measure.saturation import SEARCHED, limited, saturation
 from flitlab.sim.measure.status import Status
 
@@ -226,7 +226,7 @@ class PointRuns:
             return
         asked = self._added(point)
         # the same process may have loaded plugins of another study
-        others = foreign(point.scenario.counted) - asked.keys()
+        others = third_party_columns(point.scenario.counted) - asked.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
         record |= {"row": row, "detail": outcome.result.detail, **({"added": asked} if asked else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)

@@ -186,8 +186,8 @@ def solve_point(
     """
     from flitlab.sim.engines.base import EngineMismatch
     from flitlab.sim.measure import measure as door
-    from flitlab.sim.measure.ending import UnfinishedError
-    from flitlab.sim.measure.standstill import StandstillError
+    from flitlab.sim.measure.stall import StallError
+    from flitlab.sim.measure.unfinished import UnfinishedError
 
     try:
         scenario: Scenario = _scenario(file)
@@ -196,7 +196,7 @@ def solve_point(
         return Outcome(found)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
-    except (UnfinishedError, StandstillError) as error:
+    except (UnfinishedError, StallError) as error:
         return Outcome(problem=str(error))
     except BaseException as error:  # one failing point must not end the others; a stranger's may even exit
         return failure(error)

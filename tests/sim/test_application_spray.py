@@ -22,8 +22,8 @@ from flitlab.sim.engines.base import MessageDropped
 from flitlab.sim.engines.spray.base import COMPLETE, RECEIVED, TRIMMED
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.measure.application import Ending, measure_program
-from flitlab.sim.measure.ending import UnfinishedError
+from flitlab.sim.measure.application import ProgramMeasure, measure_program
+from flitlab.sim.measure.unfinished import UnfinishedError
 from tests.scenarios import build, line
 from tests.sim.test_application_datagram import calc, program, programs, receive, send
 from tests.sim.test_application_engines import DONE
@@ -135,7 +135,7 @@ def test_a_loss_that_nobody_repairs_is_reported():
     with pytest.raises(MessageDropped, match=r"^packets of messages were dropped, and transport none retransmits none"):
         run_through(case)
     with pytest.raises(UnfinishedError, match=r"retransmits none.*; waiting: operation 0 of rank"):
-        measure_program(start("reference", case), case, 1.0, Ending())
+        measure_program(start("reference", case), case, 1.0, ProgramMeasure())
 
 
 @pytest.mark.parametrize(

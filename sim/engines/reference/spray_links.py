@@ -42,7 +42,7 @@ class SprayNetwork(Protocol):
 
 @dataclass(slots=True, eq=False)
 class SprayPacket:
-    """A packet.
+    """A packet of the switching mode spray.
 
     kind: DATA ... key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
     requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
