@@ -15,7 +15,7 @@ from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
-from flitlab.sim.report.folder.budget import TABLES, Ladder, ladders_of_files
+from flitlab.sim.report.folder.budget import TABLES, LossBudget, loss_budgets_of_files
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     except StoreError as error:
         return refused(error, options.file, folder)
     draw(report)
-    found = ladders_of_files(report.tables)
+    found = loss_budgets_of_files(report.tables)
     if options.json:
         print_json(_document(report, found))
     else:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _document(report: Report, found: Sequence[Ladder]) -> dict[str, Any]:
+def _document(report: Report, found: Sequence[LossBudget]) -> dict[str, Any]:
     tables = {name: report.tables.get(f"{name}.csv", []) for name in TABLES}
     rungs = [row for row in tables["budget"] if row["kind"] != "omitted"]
     out = [{"scenario": one.scenario, "rung": rung, "why": why} for one in found for rung, why in one.left_out.items()]

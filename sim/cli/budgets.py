@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from flitlab.sim.cli.common import Column, number, print_table, say, shown_label
 from flitlab.sim.measure.rows import Row
-from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
+from flitlab.sim.report.folder.budget import CHANGES, HOSTS, LEVELS, LossBudget, is_insignificant, sentence, warning
 
 MEANING = (
     "between: the 95 % Student interval over seeds, with half of the bracket of either load at both ends; of "
@@ -14,16 +14,16 @@ MEANING = (
 """What is said of the intervals of parts and of gains."""
 
 
-def said(ladder: Ladder) -> str:
+def said(ladder: LossBudget) -> str:
     """What a budget says, in a sentence or two, with no blanks but plain ones."""
     return " ".join(filter(None, (sentence(ladder), warning(ladder)))).replace("\xa0", " ")
 
 
-def print_budgets(found: Sequence[Ladder]) -> None:
+def print_budgets(found: Sequence[LossBudget]) -> None:
     """Every budget as a table from the highest rung down, what changes would gain, and what it says."""
     for ladder in found:
-        parts = {row["to"]: row for row in ladder.parts}
-        print_table(f"{shown_label(ladder.scenario)}: where the throughput goes", _columns(parts), ladder.rungs)
+        parts = {row["to"]: row for row in ladder.losses}
+        print_table(f"{shown_label(ladder.scenario)}: where the throughput goes", _columns(parts), ladder.levels)
         if ladder.changes:
             print_table("  one change at a time (gains do not add up)", CHANGED, ladder.changes)
         if ladder.channels:
@@ -38,7 +38,7 @@ def _columns(parts: Mapping[str, Row]) -> list[Column]:
         return text[0], lambda row: text[1](parts[row["rung"]]) if row["rung"] in parts else ""
 
     return [
-        ("rung", lambda row: row["rung"]), ("", lambda row: RUNGS[row["rung"]]),
+        ("rung", lambda row: row["rung"]), ("", lambda row: LEVELS[row["rung"]]),
         ("load", lambda row: number(row["value"])), ("% of mcf", lambda row: _digit(row["percent"])),
         of_part(("lost", lambda row: _digit(row["percent"]))), of_part(("between", _ends)),
         of_part(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
@@ -50,7 +50,7 @@ def _digit(value: float | None) -> str:
 
 
 def _ends(row: Row) -> str:
-    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (may be none)" * may_be_none(row)
+    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (may be none)" * is_insignificant(row)
 
 
 CHANGED: list[Column] = [

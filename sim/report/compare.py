@@ -43,7 +43,7 @@ class Estimate:
     values: tuple[float, ...]
     resolution: float = 0.0
     note: str = ""
-    alone: float = math.nan
+    single_half: float = math.nan
 
     @property
     def mean(self) -> float:
@@ -53,7 +53,7 @@ class Estimate:
     @property
     def half(self) -> float:
         """Half-width of the 95 % interval (:func:`~flitlab.sim.measure.interval.mean_and_half`); NaN where unknown."""
-        return mean_and_half(self.values, self.alone, self.resolution)[1] if self.values else math.nan
+        return mean_and_half(self.values, self.single_half, self.resolution)[1] if self.values else math.nan
 
 
 def differ(a: Estimate, b: Estimate) -> bool | None:
@@ -126,15 +126,15 @@ class Comparison:
         }  # fmt: skip
 
     def _quantity(self, name: str, one: Estimate, other: Estimate | None) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "value": one.mean, "ci95": one.half, "unit": self.units[name], "replicates": len(one.values),
             "resolution": one.resolution, "at_load": self.at.get(name), "note": one.note,
         }  # fmt: skip
         if other is None or math.isnan(one.mean - other.mean):
-            return found | {"difference": None, "relative": None, "significant": None}
+            return entry | {"difference": None, "relative": None, "significant": None}
         significant = differ(one, other)
         difference = one.mean - other.mean
-        return found | {
+        return entry | {
             "difference": difference, "relative": difference / other.mean if other.mean else None,
             "significant": significant, "note": one.note or ("" if significant is not None else TOO_FEW),
         }  # fmt: skip
@@ -179,8 +179,8 @@ def compare(runs: Mapping[str, Run]) -> Comparison:
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """Draws every figure that the runs have into ``folder/<kind>.{png,svg}``; the files."""
-    found = ((kind, figure_of(comparison.run, kind)) for kind in KINDS)
-    return [path for kind, figure in found if figure for path in save(figure, folder / kind)]
+    drawn = ((kind, figure_of(comparison.run, kind)) for kind in KINDS)
+    return [path for kind, figure in drawn if figure for path in save(figure, folder / kind)]
 
 
 def _name(run: str, label: str, of: Run, several: bool) -> str:
@@ -232,31 +232,31 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
         named = {name: column for name, column in named.items() if any(row.get(column) for row in run.rows)}
         texts = {name: "" if name == "slowdown" else "of NIC rate" for name in named}
         of_flows = {
-            scenario: {name: _at(some, top, column) for name, column in named.items()}
+            scenario: {name: _at_load(some, top, column) for name, column in named.items()}
             for scenario, some in rows.items()
         }
         return dict.fromkeys(named, top), texts, of_flows
     low = min(shared, default=math.nan)
     texts = {"saturation": "load", "accepted_max": units.rate_name, "zero_load_latency": units.time_name}
-    found = {
+    estimates = {
         scenario: {
             "saturation": _saturation(some, run.limit(scenario)),
             "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
-            "zero_load_latency": _at(some, low, "latency_mean", units.time),
+            "zero_load_latency": _at_load(some, low, "latency_mean", units.time),
         }
         for scenario, some in rows.items()
     }
-    return {"zero_load_latency": low}, texts, found
+    return {"zero_load_latency": low}, texts, estimates
 
 
 def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
-    found = saturation(rows, limit)
-    if found is None:
+    point = saturation(rows, limit)
+    if point is None:
         return Estimate((), note="not measured")
-    brackets = list(found.seeds.values())
+    brackets = list(point.seeds.values())
     if any(math.isnan(one.value) for one in brackets):
         return Estimate((), note=f"not saturated at {min(one.lower for one in brackets):.4g}")
-    return Estimate(tuple(one.value for one in brackets), found.resolution)
+    return Estimate(tuple(one.value for one in brackets), point.resolution)
 
 
 def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
@@ -268,15 +268,15 @@ def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
     return Estimate(tuple(best.values()), note="" if best else "not measured")
 
 
-def _at(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:
+def _at_load(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:
     """A column at a load."""
     if math.isnan(where):
         return Estimate((), note="no load that all scenarios have")
     values = [number(row, column) * factor for row in rows if load(row) == where]
     known = tuple(value for value in values if math.isfinite(value))
-    alone = next((number(row, "latency_ci95") * factor for row in rows if load(row) == where), math.nan)
-    alone = alone if column == "latency_mean" else math.nan
-    return Estimate(known, note="" if known else "not measured", alone=alone)
+    single_half = next((number(row, "latency_ci95") * factor for row in rows if load(row) == where), math.nan)
+    single_half = single_half if column == "latency_mean" else math.nan
+    return Estimate(known, note="" if known else "not measured", single_half=single_half)
 
 
 def _ceilings(run: Run, scenario: str) -> dict[str, Ends]:

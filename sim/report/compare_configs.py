@@ -44,14 +44,14 @@ class Configuration:
         """
         document = read_resolved(read_file(folder / "config.resolved.yaml"))
         scenarios = [_independent(one) for one in scenarios_of(document, IGNORED)]
-        found = values_of(scenarios)
-        found["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])
-        differing = {key for key in found if len({one.get(key) for one in scenarios}) > 1}
+        values = values_of(scenarios)
+        values["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])
+        differing = {key for key in values if len({one.get(key) for one in scenarios}) > 1}
         described = [one for one in manifest.get("scenarios", ()) if isinstance(one, dict)]
         hashes = {part: frozenset(one[part]["hash"] for one in described if part in one) for part in PARTS}
         swept = frozenset({*differing, *manifest.get("columns", ())} - {"semantics_version"})
         sets = [one.removeprefix("--set ") for one in manifest.get("changes", ()) if one.startswith("--set ")]
-        return cls(found, swept, frozenset(one.partition("=")[0].strip() for one in sets), hashes)
+        return cls(values, swept, frozenset(one.partition("=")[0].strip() for one in sets), hashes)
 
 
 def _independent(scenario: dict[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.ceilings import Optimum
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html.network import inside
+from flitlab.sim.report.html.network import network_use
 from flitlab.sim.report.network.bottleneck import caption, numbered
 from tests.fluid.fluid_cases import INF, all_to_all, scenario
 
@@ -103,6 +103,6 @@ def test_the_report_shows_prices_only_of_channels_that_bind(tmp_path):
     for name, wanted, exact in (("rough", TEXT, False), ("both", text, True)):
         (tmp_path / f"{name}.yaml").write_text(wanted + "outputs: {figures: []}\n")
         assert main([str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name)]) == 0
-        found = inside(Run.read(tmp_path / name), tmp_path / name)
+        found = network_use(Run.read(tmp_path / name), tmp_path / name)
         assert [one.price is not None for one in found] == [exact, exact]
         assert all(one.optimum[one.price > 0].min() > FULL for one in found if one.price is not None)

@@ -375,7 +375,7 @@ def test_channels_of_a_single_switch_are_used_by_nothing(run):
     known = Run.read(run)
     switch = make("topology", kind="mesh", dims=[1], hosts_per_switch=2).build()
     state = network.State(np.zeros(0), replicates=1)
-    drawn = network.data(known, [network.Inside(known.scenarios[0], switch, {0.1: state})])
+    drawn = network.data(known, [network.NetworkUse(known.scenarios[0], switch, {0.1: state})])
     assert json.loads(json.dumps(drawn, allow_nan=False))["scenarios"][0]["states"][0]["mean"] == 0
 
 
@@ -423,7 +423,7 @@ def test_points_keep_what_went_on_inside(simulated):
 
 def test_inside_of_the_network(simulated):
     run = Run.read(simulated)
-    found = network.inside(run, simulated)
+    found = network.network_use(run, simulated)
     assert [sorted(one.states) for one in found] == [[0.1, 0.7]] * 2
     assert all(one.optimum.max() == pytest.approx(1, abs=1e-6) for one in found)
     document = network.data(run, found)
@@ -439,11 +439,11 @@ def test_inside_of_the_network(simulated):
 def test_loads_and_scenarios_beyond_the_limit_are_left_out(simulated, monkeypatch):
     run = Run.read(simulated)
     monkeypatch.setattr(network, "MOST_BYTES", 130)
-    document = network.data(run, network.inside(run, simulated))
+    document = network.data(run, network.network_use(run, simulated))
     assert [len(scenario["states"]) for scenario in document["scenarios"]] == [1, 1]
     assert "1 loads" in document["left_out"]
     monkeypatch.setattr(network, "MOST_BYTES", 70)
-    assert len(network.data(run, network.inside(run, simulated))["scenarios"]) == 1
+    assert len(network.data(run, network.network_use(run, simulated))["scenarios"]) == 1
 
 
 def test_page_of_a_run_that_was_killed_shows_its_points(simulated, tmp_path, capsys):

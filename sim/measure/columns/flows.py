@@ -56,8 +56,8 @@ for end, which in SIZES.items():
                summary="completion (ms)" * shown),
         Column("flows", f"fct_ms_p99{end}", f"Completion time that 99 % of {which} do not exceed.", "ms",
                "99 % completion time"),
-        Column("flows", f"slowdown_mean{end}", f"Mean slowdown of {which}.", "completion time / uncontended", "slowdown",
-               summary="slowdown" * shown),
+        Column("flows", f"slowdown_mean{end}", f"Mean slowdown of {which}.", "completion time / uncontended",
+               "slowdown", summary="slowdown" * shown),
         Column("flows", f"slowdown_p99{end}", f"Slowdown that 99 % of {which} do not exceed.",
                "completion time / uncontended", "99 % slowdown"),
     )  # fmt: skip

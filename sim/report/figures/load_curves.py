@@ -47,7 +47,7 @@ def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilin
     ax.set_xlim(0, 1.05 * max([measured, *(mark.upper * units.rate for mark in near)]) or None)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     ax.set_xlabel(units.axis(what))
-    if units.flit_ns and look.alone:
+    if units.flit_ns and look.is_single:
         there, back = partial(np.multiply, units.time), partial(np.multiply, units.rate)
         top = ax.secondary_xaxis("top", functions=(there, back))
         top.set_xlabel("flit/tick/host")

@@ -88,14 +88,14 @@ class Look:
         return self.names.labels if self.here is None else self.here
 
     @property
-    def alone(self) -> bool:
+    def is_single(self) -> bool:
         """Whether there are no other panels."""
         return self.whole is None
 
     def colour(self, scenarios: Sequence[str]) -> str:
         """Colour of something that belongs to these scenarios: theirs if it is only one of several."""
-        alone = len(scenarios) == 1 and len(self.shown) > 1
-        return self[scenarios[0]]["color"] if alone else NEUTRAL
+        single = len(scenarios) == 1 and len(self.shown) > 1
+        return self[scenarios[0]]["color"] if single else NEUTRAL
 
     def named(self, what: str, scenarios: Sequence[str]) -> str:
         """``what`` and the markers of the scenarios it belongs to, unless these are all."""
@@ -237,11 +237,11 @@ def draw_diagonal(ax: Axes, reach: float) -> None:
     )  # fmt: skip
 
 
-def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
+def finish(ax: Axes, handles: Sequence[Any], title: str, single: bool) -> None:
     """Adds the key, below axes that have their figure for themselves, and finds the place of every name."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    if alone:
+    if single:
         finish_panels(figure, [ax], handles, title)
         return
     renderer = _renderer(figure)
@@ -290,10 +290,10 @@ def break_labels(ax: Axes, renderer: RendererAgg) -> bool:
     frame, whole = ax.get_window_extent(renderer), figure.bbox
     for side, label in enumerate((ax.xaxis.label, ax.yaxis.label)):
         middle = (frame.min[side] + frame.max[side]) / 2
-        room = 2 * min(middle, whole.size[side] - middle)
+        available = 2 * min(middle, whole.size[side] - middle)
         text, length = label.get_text(), label.get_window_extent(renderer).size[side]
-        if length > room:
-            label.set_text(in_lines(text, math.ceil((text.count("\n") + 1) * length / room)))
+        if length > available:
+            label.set_text(in_lines(text, math.ceil((text.count("\n") + 1) * length / available)))
             broken = True
     return broken
 
@@ -344,8 +344,8 @@ def _marked(line: Line2D) -> Floats:
     """Places of the markers of a line."""
     if line.get_marker() in ("None", "none", "", None):
         return np.empty((0, 2))
-    found: Floats = line.get_transform().transform(np.asarray(line.get_xydata()))
-    return found
+    positions: Floats = line.get_transform().transform(np.asarray(line.get_xydata()))
+    return positions
 
 
 def _cost(

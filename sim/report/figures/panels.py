@@ -86,7 +86,7 @@ def layout(run: Run, beside: bool = True) -> Layout:
     draws = [key for key in swept if is_draw(key)]
     rest = [key for key in swept if key not in draws]
     apart = [key for key in rest if beside and key.partition(".")[0] in BESIDE]
-    while beside and (more := _too_many(keys, rest, apart)):
+    while beside and (more := _next_panel_key(keys, rest, apart)):
         apart = [key for key in rest if key in apart or key == more]
     within = [key for key in rest if key not in apart]
     places = {
@@ -103,7 +103,7 @@ def layout(run: Run, beside: bool = True) -> Layout:
 
 def _laid_out(run: Run, places: dict[str, _Place], across: int, beside: bool) -> Layout:
     curves = list(dict.fromkeys(place.curve for place in places.values()))
-    found = []
+    panels = []
     for name in dict.fromkeys(place.panel for place in places.values()):
         here = {scenario: place for scenario, place in places.items() if place.panel == name}
         own = list(dict.fromkeys(place.curve for place in here.values()))
@@ -111,12 +111,12 @@ def _laid_out(run: Run, places: dict[str, _Place], across: int, beside: bool) ->
         for i, part in enumerate(parts):
             title = f"{name} {i + 1}/{len(parts)}".strip() if len(parts) > 1 else name
             some = {scenario: place for scenario, place in here.items() if place.curve in part}
-            found.append(_panel(title, run, some))
+            panels.append(_panel(title, run, some))
             across = 0 if len(parts) > 1 else across
-    rest = f"the first {MOST_PANELS} of {len(found)} panels" if len(found) > MOST_PANELS else ""
+    rest = f"the first {MOST_PANELS} of {len(panels)} panels" if len(panels) > MOST_PANELS else ""
     alike = [(place.panel, place.curve) for place in places.values()]
     draws = max((alike.count(one) for one in set(alike)), default=1)
-    return Layout(found[:MOST_PANELS], curves, across, draws, rest)
+    return Layout(panels[:MOST_PANELS], curves, across, draws, rest)
 
 
 def _keys(run: Run) -> dict[str, dict[str, str]]:
@@ -135,13 +135,13 @@ def _keys(run: Run) -> dict[str, dict[str, str]]:
     }  # fmt: skip
 
 
-def _too_many(keys: dict[str, dict[str, str]], rest: Sequence[str], apart: Sequence[str]) -> str | None:
+def _next_panel_key(keys: dict[str, dict[str, str]], rest: Sequence[str], apart: Sequence[str]) -> str | None:
     """The key that has to make panels next, if a panel has too many curves and anything can."""
     within = [key for key in rest if key not in apart]
-    found: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    curves_by_panel: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for own in keys.values():
-        found.setdefault(_values(own, apart), set()).add(_values(own, within))
-    if len(within) < 2 or max(map(len, found.values()), default=0) <= MOST_CURVES:
+        curves_by_panel.setdefault(_values(own, apart), set()).add(_values(own, within))
+    if len(within) < 2 or max(map(len, curves_by_panel.values()), default=0) <= MOST_CURVES:
         return None
     return next((key for key in within if key.partition(".")[0] != LAST), within[0])
 

@@ -35,32 +35,32 @@ class ByProgram:
     run: Run
 
     @cached_property
-    def place_of(self) -> dict[str, tuple[str, str]]:
+    def program_of(self) -> dict[str, tuple[str, str]]:
         """Scenario -> (program, the rest of its keys)."""
         swept = [name for name in self.run.manifest.get("columns", ()) if any(row.get(name) for row in self.run.rows)]
         program = [name for name in swept if name.partition(".")[0] == "application"]
         rest = [name for name in swept if name not in program]
         if not program and len(rest) > 1 and rest[0] == "case":
             program, rest = rest[:1], rest[1:]
-        found = {}
+        keys_of = {}
         for row in self.run.rows:
             parts = [combined(names, [row.get(name) or "" for name in names]) for names in (program, rest)]
-            found[row.get("scenario") or ""] = (parts[0], parts[1])
-        return found
+            keys_of[row.get("scenario") or ""] = (parts[0], parts[1])
+        return keys_of
 
     @cached_property
     def programs(self) -> list[str]:
         """The programs of the run, in order of appearance."""
-        return list(dict.fromkeys(program for program, _ in self.place_of.values()))
+        return list(dict.fromkeys(program for program, _ in self.program_of.values()))
 
     @cached_property
     def series(self) -> list[str]:
         """What is compared for every program, in order of appearance."""
-        return list(dict.fromkeys(rest for _, rest in self.place_of.values()))
+        return list(dict.fromkeys(rest for _, rest in self.program_of.values()))
 
     def rows(self, rows: Sequence[Row], program: str, series: str) -> list[Row]:
         """The rows, of those given, that belong to a program and a series, in their order."""
-        return [row for row in rows if self.place_of.get(row.get("scenario") or "") == (program, series)]
+        return [row for row in rows if self.program_of.get(row.get("scenario") or "") == (program, series)]
 
     def mean(self, column: str, program: str, series: str) -> float:
         """The mean of a column over the replicates of a program and a series; NaN where it has no number."""
@@ -93,8 +93,8 @@ def in_title(ax: Axes, text: str) -> None:
     figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
     columns = 1 if place is None else place.get_gridspec().ncols
-    room = PER_INCH * figure.get_figwidth() / columns
-    ax.set_title(in_lines(text, 1 + int(len(text) / room)), fontsize=6.5, pad=2)
+    letters_per_line = PER_INCH * figure.get_figwidth() / columns
+    ax.set_title(in_lines(text, 1 + int(len(text) / letters_per_line)), fontsize=6.5, pad=2)
 
 
 def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:

@@ -35,7 +35,7 @@ class Ceiling:
     unit: str
     method: str
     note: str
-    given: Literal["both", "lower", "upper"] = "both"
+    known_ends: Literal["both", "lower", "upper"] = "both"
     range: tuple[float, float] | None = None
 
     @classmethod
@@ -48,7 +48,7 @@ class Ceiling:
             load=number(row, "load"),
             lower=upper if math.isnan(lower) else lower,
             upper=lower if math.isnan(upper) else upper,
-            given="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
+            known_ends="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
             unit=row.get("unit") or "",
             method=row.get("method") or "",
             note=row.get("note") or "",
@@ -69,7 +69,10 @@ class Ceiling:
     def row(self) -> dict[str, Any]:
         """Name, load and ends of the ceiling as a row of ceilings.csv has them: None where there is none."""
         load = None if math.isnan(self.load) else self.load
-        lower, upper = None if self.given == "upper" else self.lower, None if self.given == "lower" else self.upper
+        lower, upper = (
+            None if self.known_ends == "upper" else self.lower,
+            None if self.known_ends == "lower" else self.upper,
+        )
         return {"ceiling": self.name, "load": load, "lower": lower, "upper": upper}
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
@@ -117,8 +120,8 @@ class Total:
 
 
 def _same(mark: Mark, ceiling: Ceiling) -> bool:
-    near = SAME * max(1.0, abs(mark.upper))
-    if abs(mark.lower - ceiling.lower) <= near and abs(mark.upper - ceiling.upper) <= near:
+    tolerance = SAME * max(1.0, abs(mark.upper))
+    if abs(mark.lower - ceiling.lower) <= tolerance and abs(mark.upper - ceiling.upper) <= tolerance:
         return True
     overlap = ceiling.lower <= mark.upper and mark.lower <= ceiling.upper
     return overlap and mark.method == ceiling.method

@@ -54,12 +54,12 @@ def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list
 
 def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: Key | None) -> Curve:
     joined = not any(flag(row, PROBE) for rows in points.values() for row in rows)
-    alone = half if half is not None and joined else lambda row: math.nan
+    single_half = half if half is not None and joined else lambda row: math.nan
     by_draw = {value: _draws(points[value]) for value in sorted(points)}
     most = max(map(len, by_draw.values()))
     loads = [value for value, draws in by_draw.items() if len(draws) == most or not joined]
-    found = [_point(by_draw[value], y, alone) for value in loads]
-    means, halves, low, high = np.array(found).T
+    statistics = [_point(by_draw[value], y, single_half) for value in loads]
+    means, halves, low, high = np.array(statistics).T
     return Curve(
         scenario=scenario,
         load=np.array(loads),
@@ -76,15 +76,15 @@ def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: 
 
 def _draws(rows: Iterable[Row]) -> list[list[Row]]:
     """The replicates of each draw."""
-    found: dict[str, list[Row]] = {}
+    by_draw: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.get(DRAW) or "", []).append(row)
-    return list(found.values())
+        by_draw.setdefault(row.get(DRAW) or "", []).append(row)
+    return list(by_draw.values())
 
 
-def _point(draws: Sequence[Sequence[Row]], y: Key, alone: Key) -> tuple[float, float, float, float]:
+def _point(draws: Sequence[Sequence[Row]], y: Key, single_half: Key) -> tuple[float, float, float, float]:
     """Mean, half-width, least and greatest at one load."""
     if len(draws) == 1:
-        return *mean_and_half([y(row) for row in draws[0]], alone(draws[0][0])), math.nan, math.nan
+        return *mean_and_half([y(row) for row in draws[0]], single_half(draws[0][0])), math.nan, math.nan
     means = [fmean(map(y, rows)) for rows in draws]
     return *mean_and_half(means), min(means), max(means)

@@ -46,12 +46,12 @@ def read_csv(path: Path) -> list[Row]:
     try:
         with open_text(path) as file:
             text = file.read()
-            found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+            lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: is damaged, or no table of a run: {error}") from None
     if text and not text.endswith("\n"):
         raise ValueError(f"{path}: is damaged: its last line is cut off")
-    header, *rows = [row for row in found if row] or [[]]
+    header, *rows = [row for row in lines if row] or [[]]
     if twice := [name for i, name in enumerate(header) if name in header[:i]]:
         raise ValueError(f"{path}: is damaged: two columns are called {twice[0]!r}")
     for i, row in enumerate(rows, 1):

@@ -114,10 +114,10 @@ class Run:
     @cached_property
     def swept(self) -> list[str]:
         """Columns of metrics.csv for the case label and the swept keys."""
-        given = self.manifest.get("columns")
-        if given is None and "kind" in self.columns:
-            given = self.columns[1 : self.columns.index("kind")]
-        return [key for key in given or [] if key in self.columns]
+        keys = self.manifest.get("columns")
+        if keys is None and "kind" in self.columns:
+            keys = self.columns[1 : self.columns.index("kind")]
+        return [key for key in keys or [] if key in self.columns]
 
     def where(self, columns: Mapping[str, Sequence[str]]) -> "Run":
         """The run with only those rows of metrics.csv that have one of the given texts in each column."""
@@ -140,8 +140,8 @@ class Run:
 
         The manifest holds one number for all scenarios, or a number by scenario.
         """
-        given = self.manifest.get("mean_rate", 1.0)
-        return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
+        rates = self.manifest.get("mean_rate", 1.0)
+        return float(rates.get(scenario, 1.0) if isinstance(rates, dict) else rates)
 
     def background_rate(self, scenario: str) -> float:
         """What is offered besides and does not grow with the load, in flits/tick/host; mostly 0."""

@@ -16,11 +16,11 @@ def _records(folder: Path) -> Iterator[Record]:
     """What ``points/<id>.json`` hold, by id; of those that are not what was written, nothing."""
     for file in sorted(folder.glob("points/*.json")):
         try:
-            found = read_record(folder, f"points/{file.name}")
+            record = read_record(folder, f"points/{file.name}")
         except RecordError:
             continue
-        if found is not None:
-            yield found
+        if record is not None:
+            yield record
 
 
 def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
@@ -31,16 +31,16 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
     for record in _records(folder):
         if record.get("row"):
             for scenario in scenarios.get(record.get("scenario", "-"), ()):
-                if _is_asked_for(record, scenario):
+                if _belongs_to_run(record, scenario):
                     yield scenario, record
 
 
-def _is_asked_for(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+def _belongs_to_run(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
     """Whether a point is of the run that the manifest tells of, and not of one before it in the same folder."""
     placed = scenario.get("placed")
-    asked = placed or point["load"] in scenario.get("loads", ())
+    configured = placed or point["load"] in scenario.get("loads", ())
     measured = point.get("measure") == scenario.get("measured") or (placed and _is_probe(point, scenario))
-    return bool(asked and measured and point["seed"] in scenario.get("seeds", ()))
+    return bool(configured and measured and point["seed"] in scenario.get("seeds", ()))
 
 
 def _is_probe(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
@@ -52,10 +52,10 @@ def _is_probe(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
 def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
     """Rows as those of results.csv: of every scenario in order, by load and seed."""
     order = {scenario["label"]: i for i, scenario in enumerate(manifest.get("scenarios", ()))}
-    found = sorted(
+    pairs = sorted(
         points(folder, manifest), key=lambda pair: (order[pair[0]["label"]], pair[1]["load"], pair[1]["seed"])
     )
-    return [_result(scenario, point) for scenario, point in found]
+    return [_result(scenario, point) for scenario, point in pairs]
 
 
 def _result(scenario: Record, point: Record) -> Row:

@@ -41,11 +41,11 @@ def write(folder: Path) -> Path:
         with suppress(ValueError):  # a page without a figure is better than no page
             draw(folder)
     name = str(run.manifest.get("name") or folder.resolve().name)
-    standings, found = answer.scenario_summaries(run), network.inside(run, folder)
+    summaries, networks = answer.scenario_summaries(run), network.network_use(run, folder)
     drawn = charts.charts(run, folder)
     units = run.units()
     document: dict[str, Any] = {
-        "scenarios": run.scenarios, "charts": drawn, "inside": network.data(run, found), "time": units.time,
+        "scenarios": run.scenarios, "charts": drawn, "inside": network.data(run, networks), "time": units.time,
         "unit": units.time_name,
     }  # fmt: skip
     sections = [
@@ -57,8 +57,8 @@ def write(folder: Path) -> Path:
         ("jobs", "Jobs", tables.jobs(run)),
         ("steps", "Collectives and other steps", tables.folded("every kind of step", _steps(run))),
         ("transports", "Transports", tables.transports(run)),
-        ("scenarios", "Scenarios", tables.scenarios(run, standings)),
-        ("network", "Inside the network", _network(document["inside"], found)),
+        ("scenarios", "Scenarios", tables.scenarios(run, summaries)),
+        ("network", "Inside the network", _network(document["inside"], networks)),
         ("metrics", "Metrics", tables.metrics(run.metrics)),
         ("ceilings", "Ceilings", tables.ceilings(run.ceilings)),
         ("results", "Results", _results(run)),
@@ -69,7 +69,7 @@ def write(folder: Path) -> Path:
     ]
     sections = [section for section in sections if section[2]]
     parts = {
-        "answer": escape(answer.sentence(run, standings)), "facts": _facts(run),
+        "answer": escape(answer.sentence(run, summaries)), "facts": _facts(run),
         "contents": "".join(f'<li><a href="#{id}">{escape(title)}</a></li>' for id, title, _ in sections),
         "sections": "".join(_section(*section) for section in sections),
     }  # fmt: skip
@@ -100,7 +100,7 @@ def _facts(run: Run) -> str:
     facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
     status = str(manifest.get("status") or "")
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
-    warnings = [] if status in ("", RunStatus.DONE) else [_said(status)]
+    warnings = [] if status in ("", RunStatus.DONE) else [_status_text(status)]
     warnings += [f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
@@ -114,7 +114,7 @@ def _cpu_time(manifest: dict[str, Any]) -> str:
     return f"{manifest['cpu_s']:,.1f} s of CPU time" + f" and {compiled:,.0f} s for kernels" * (compiled >= 1)
 
 
-def _said(status: str) -> str:
+def _status_text(status: str) -> str:
     return "not finished: what there is so far" if status == RunStatus.RUNNING else status
 
 
@@ -177,11 +177,11 @@ def _image(file: Path, text: str) -> str:
     return f'<img alt="{escape(text)}" src="data:image/{kind};base64,{coded}">'
 
 
-def _network(data: dict[str, Any], found: Sequence[network.Inside]) -> str:
+def _network(data: dict[str, Any], networks: Sequence[network.NetworkUse]) -> str:
     if not data:
         return ""
     more = f'<p class="soft">{escape(data["left_out"])}</p>\n' if data["left_out"] else ""
-    return f'{more}<div id="inside"></div>\n<noscript>{network.busiest(found)}</noscript>\n'
+    return f'{more}<div id="inside"></div>\n<noscript>{network.busiest(networks)}</noscript>\n'
 
 
 def _results(run: Run) -> str:
@@ -192,8 +192,8 @@ def _results(run: Run) -> str:
 
 
 def _configuration(folder: Path) -> str:
-    given, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
-    parts = [f'<pre tabindex="0">{escape(read_text(given))}</pre>\n'] if given.exists() else []
+    source, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
+    parts = [f'<pre tabindex="0">{escape(read_text(source))}</pre>\n'] if source.exists() else []
     if resolved.exists() and resolved.stat().st_size <= LONGEST_TEXT:
         text = escape(read_text(resolved))
         parts.append(tables.folded("as resolved, with every default", f'<pre tabindex="0">{text}</pre>'))

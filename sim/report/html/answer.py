@@ -12,12 +12,12 @@ from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.figures.collectives import BySize
-from flitlab.sim.report.folder.budget import ladders
+from flitlab.sim.report.folder.budget import loss_budgets
 from flitlab.sim.report.folder.budget import sentence as sentence_of
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
-FEW = 4
+MAX_NAMED = 4
 """Scenarios beyond which only the best and the worst are named."""
 
 PLURAL = {
@@ -48,27 +48,27 @@ class ScenarioSummary:
 
 def scenario_summaries(run: Run) -> list[ScenarioSummary]:
     """One for each scenario."""
-    return [_standing(run, scenario) for scenario in run.scenarios]
+    return [_summary(run, scenario) for scenario in run.scenarios]
 
 
-def _standing(run: Run, scenario: str) -> ScenarioSummary:
+def _summary(run: Run, scenario: str) -> ScenarioSummary:
     least = ceiling_of(run.ceiling_columns(scenario))
     ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
-    found = saturation(rows, run.limit(scenario))
-    if found is None or not found.upper:
+    point = saturation(rows, run.limit(scenario))
+    if point is None or not point.upper:
         return ScenarioSummary(scenario, ceiling=ceiling)
-    between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"
+    between = f"{point.lower:.4g} – {point.upper:.4g}" if math.isfinite(point.upper) else f"above {point.lower:.4g}"
     name = "" if least is None else least.name
-    known = ScenarioSummary(scenario, found.value, name, between=between, ceiling=ceiling)
-    return known if least is None or not found.ended else _with_efficiency(known, found, least.upper)
+    known = ScenarioSummary(scenario, point.value, name, between=between, ceiling=ceiling)
+    return known if least is None or not point.ended else _with_efficiency(known, point, least.upper)
 
 
-def _with_efficiency(known: ScenarioSummary, found: Saturation, ceiling: float) -> ScenarioSummary:
-    if math.isfinite(found.value):
-        share, text = found.value / ceiling, percent(found.value / ceiling)
+def _with_efficiency(known: ScenarioSummary, point: Saturation, ceiling: float) -> ScenarioSummary:
+    if math.isfinite(point.value):
+        share, text = point.value / ceiling, percent(point.value / ceiling)
     else:
-        share, text = found.lower / ceiling, f"at least {percent(found.lower / ceiling)}"
+        share, text = point.lower / ceiling, f"at least {percent(point.lower / ceiling)}"
     return ScenarioSummary(**{**known.__dict__, "share": share, "efficiency": text})
 
 
@@ -88,49 +88,49 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\xa0%"
 
 
-def sentence(run: Run, found: Sequence[ScenarioSummary]) -> str:
+def sentence(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     """What the run found, as a person would say it; '' if there is nothing to say."""
-    of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
-    parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
+    of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, summaries), _of_flows(run)]
+    parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, summaries)]
     first = next(filter(None, parts), "")
     return " ".join(filter(None, (first, _of_published(run))))
 
 
 def _of_budgets(run: Run) -> str:
     """The largest loss of each scenario, and what would recover it."""
-    found = {ladder.scenario: sentence_of(ladder) for ladder in ladders(run.tables)}
-    names, told = Names(run.scenarios), {scenario: said for scenario, said in found.items() if said}
-    if len(told) > FEW:
+    sentences = {budget.scenario: sentence_of(budget) for budget in loss_budgets(run.tables)}
+    names, told = Names(run.scenarios), {scenario: said for scenario, said in sentences.items() if said}
+    if len(told) > MAX_NAMED:
         return ""
     return " ".join(f"{names[scenario]}: {said}" if len(told) > 1 else said for scenario, said in told.items())
 
 
-def _of_sweep(run: Run, found: Sequence[ScenarioSummary]) -> str:
-    shares = {s.scenario: s for s in found if math.isfinite(s.share)}
+def _of_sweep(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
+    shares = {s.scenario: s for s in summaries if math.isfinite(s.share)}
     if not shares:
-        stable = {s.scenario: s for s in found if s.between}
+        stable = {s.scenario: s for s in summaries if s.between}
         if not stable:
             return ""
         texts = {name: f"at load {s.between}" for name, s in stable.items()}
-        told = _told(run, {name: s.value for name, s in stable.items()}, texts, "ends", "range")
+        told = _enumerated(run, {name: s.value for name, s in stable.items()}, texts, "ends", "range")
         return f"Stable traffic: {told}; no ceiling is known to compare that with."
-    told = _told(run, {k: s.share for k, s in shares.items()}, {k: s.efficiency for k, s in shares.items()})
+    told = _enumerated(run, {k: s.share for k, s in shares.items()}, {k: s.efficiency for k, s in shares.items()})
     kinds = {s.name for s in shares.values()}
     of = kind_of(kinds.pop()).share if len(kinds) == 1 else "Of their certified ceilings"
     return f"{of}, {told} before saturation."
 
 
-def _told(
+def _enumerated(
     run: Run, values: dict[str, float], texts: dict[str, str], verb: str = "reaches", plural: str = "reach"
 ) -> str:
     """Each value if there are few, else the least and the greatest."""
     names = Names(run.scenarios)
     if len(values) == 1:
         return f"this scenario {verb} {next(iter(texts.values()))}"
-    if len(values) <= FEW:
-        said = [f"{names[name]} {verb if i == 0 else ''} {text}".replace("  ", " ")
+    if len(values) <= MAX_NAMED:
+        clauses = [f"{names[name]} {verb if i == 0 else ''} {text}".replace("  ", " ")
                 for i, (name, text) in enumerate(texts.items())]  # fmt: skip
-        return ", ".join(said[:-1]) + " and " + said[-1]
+        return ", ".join(clauses[:-1]) + " and " + clauses[-1]
     known = {name: value for name, value in values.items() if math.isfinite(value)} or values
     low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
     return f"{len(values)} scenarios {plural} from {texts[low]} ({names[low]}) to {texts[high]} ({names[high]})"
@@ -141,12 +141,14 @@ def _of_programs(run: Run) -> str:
     shares, faster = _by_scenario(run, "efficiency"), _by_scenario(run, "relative_performance")
     if not run.of_programs or not shares:
         return ""
-    told = _told(run, shares, _percents(shares), "reaches", "range")
+    told = _enumerated(run, shares, _percents(shares), "reaches", "range")
     parts = [f"Lower bound over measured time (no routing could do better than 100\xa0%): {told}."]
     if others := {name: value for name, value in faster.items() if abs(value - 1) > 1e-12}:
         texts = {name: f"{value:.2f}" for name, value in others.items()}
         mean = f", {fmean(others.values()):.2f} on average" if len(others) > 1 else ""
-        parts.append(f"Performance relative to the reference: {_told(run, others, texts, 'reaches', 'range')}{mean}.")
+        parts.append(
+            f"Performance relative to the reference: {_enumerated(run, others, texts, 'reaches', 'range')}{mean}."
+        )
     return " ".join(parts)
 
 
@@ -164,7 +166,7 @@ def _of_collectives(run: Run) -> str:
                 best[panel], algorithm[panel] = share, row.get("algorithm") or ""
     if not best:
         return ""
-    if len(best) > FEW:
+    if len(best) > MAX_NAMED:
         low, high = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
         told = f"{percent(best[low])} ({low}, {algorithm[low]}) to {percent(best[high])} ({high}, {algorithm[high]})"
     else:
@@ -192,7 +194,7 @@ def _of_flows(run: Run) -> str:
     least, equal = _by_scenario(run, "efficiency"), _by_scenario(run, "host_throughput_mcf")
     if not run.of_flows or not least:
         return ""
-    told = _told(run, least, _percents(least))
+    told = _enumerated(run, least, _percents(least))
     fair = _by_scenario(run, "mmf_drawn")
     beside = (
         "that of the max-min fair rates over the same paths" if fair
@@ -200,7 +202,7 @@ def _of_flows(run: Run) -> str:
     )  # fmt: skip
     hosts, rates = _by_scenario(run, "host_throughput"), fair or equal
     over = {name: hosts[name] / rates[name] for name in rates if name in hosts and rates[name]}
-    mean = _told(run, over, {name: f"{value:.2f}" for name, value in over.items()})
+    mean = _enumerated(run, over, {name: f"{value:.2f}" for name, value in over.items()})
     return (
         f"Of what the maximum concurrent flow gives to every pair of hosts, the worst-served pair: {told}. "
         f"Mean throughput of hosts over {beside}: {mean}."
@@ -213,23 +215,25 @@ def _of_column(run: Run, column: str) -> dict[str, float]:
 
 
 def _of_relative(run: Run) -> str:
-    found = _of_column(run, "relative")
-    told = found and _told(run, found, {name: percent(value) for name, value in found.items()})
+    shares = _of_column(run, "relative")
+    told = shares and _enumerated(run, shares, {name: percent(value) for name, value in shares.items()})
     return f"Of the throughput of random graphs built of the same equipment, {told}." if told else ""
 
 
 def _of_search(run: Run) -> str:
-    found = _of_column(run, "found") if run.manifest.get("experiment") == "search" else {}
-    told = found and _told(run, found, {name: f"{value:g}" for name, value in found.items()}, "has", "range")
+    largest = _of_column(run, "found") if run.manifest.get("experiment") == "search" else {}
+    told = largest and _enumerated(
+        run, largest, {name: f"{value:g}" for name, value in largest.items()}, "has", "range"
+    )
     return f"The largest value that passes: {told}." if told else ""
 
 
-def _of_ceilings(run: Run, found: Sequence[ScenarioSummary]) -> str:
+def _of_ceilings(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     if run.rows:
         return ""
-    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in found}
+    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in summaries}
     known = {scenario: ceiling.upper for scenario, ceiling in of.items() if ceiling is not None}
-    told = known and _told(run, known, {name: f"{value:.4g}" for name, value in known.items()}, "is at", "range")
+    told = known and _enumerated(run, known, {name: f"{value:.4g}" for name, value in known.items()}, "is at", "range")
     return f"The maximum concurrent flow θ: {told}." if told else ""
 
 

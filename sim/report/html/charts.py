@@ -66,9 +66,9 @@ def _sweep(run: Run) -> Iterable[Chart]:
     yield from _panels(plan, "fairness", [_plain(panel, look, "offered", *fairness) for panel in plan.panels])
 
 
-def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
+def _panels(plan: Layout, name: str, by_panel: Sequence[Chart]) -> Iterable[Chart]:
     """Charts of one name, told apart by their panels, with axes that reach as far as those of all of them."""
-    kept = [(panel, chart) for panel, chart in zip(plan.panels, found, strict=True) if chart["series"]]
+    kept = [(panel, chart) for panel, chart in zip(plan.panels, by_panel, strict=True) if chart["series"]]
     ends = _ends([chart for _, chart in kept])
     for i, (panel, chart) in enumerate(kept):
         notes = (
@@ -80,9 +80,9 @@ def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
         yield chart | {"name": f"{name}.{i + 1}" if i else name, "note": " ".join(filter(None, notes))} | several
 
 
-def _ends(found: Sequence[Chart]) -> dict[str, list[float]]:
+def _ends(alike: Sequence[Chart]) -> dict[str, list[float]]:
     """Least and greatest coordinates of charts that are to have the same axes, with bands and ceilings near by."""
-    lines = [line for chart in found for line in chart["series"]]
+    lines = [line for chart in alike for line in chart["series"]]
     ends = {}
     for axis in "xy":
         values = [value for line in lines for value in line[axis] if value is not None]
@@ -90,10 +90,10 @@ def _ends(found: Sequence[Chart]) -> dict[str, list[float]]:
             ends[axis] = [min(values), max(values)]
     if not ends:
         return {}
-    marks = [mark["upper"] for chart in found for mark in chart.get("marks", ())]
+    marks = [mark["upper"] for chart in alike for mark in chart.get("marks", ())]
     near = [value for value in marks if value <= FAR * ends["x"][1]]
     ends["x"][1] = max([ends["x"][1], *near])
-    if found[0]["y"]["scale"] == "linear":
+    if alike[0]["y"]["scale"] == "linear":
         bands = [y + half for line in lines for y, half in zip(line["y"], line["half"], strict=False) if y and half]
         ends["y"][1] = max(ends["y"][1], min(max(bands, default=0.0), REACH * ends["y"][1]))
     return ends
@@ -147,28 +147,28 @@ def _plain(panel: Panel, look: Names, over: str, title: str, name: str, axis: Ch
 
 
 def _slowdown(run: Run) -> Chart | None:
-    found = [
+    lines = [
         line for dash, (name, (what, _)) in enumerate(SLOWDOWNS.items())
         for line in _series(Names(run.scenarios), curves(run.rows, load, column(name)), what, dash)
     ]  # fmt: skip
     axes = _axis("load (fraction of NIC rate)"), _axis_of("slowdown_mean", "log")
     note = "Solid: mean over flows; dashed: 99th percentile."
-    return _chart("slowdown", "Slowdown of finite flows", *axes, found, note=note) if found else None
+    return _chart("slowdown", "Slowdown of finite flows", *axes, lines, note=note) if lines else None
 
 
 def _flows(run: Run, folder: Path) -> Chart | None:
     """Throughput of flows by rank, all loads and seeds of a scenario together."""
-    found: dict[str, list[float]] = {}
+    by_scenario: dict[str, list[float]] = {}
     file = folder / "flows.csv"
     if file.exists():
         with open_text(file) as lines:
             for row in csv.DictReader(lines):
                 value = number(row, "throughput")
                 if not row.get("subflow") and math.isfinite(value):
-                    found.setdefault(row.get("scenario") or "", []).append(value)
+                    by_scenario.setdefault(row.get("scenario") or "", []).append(value)
     lines_of = []
     for scenario in run.scenarios:
-        values = np.sort(found.get(scenario, []))[::-1]
+        values = np.sort(by_scenario.get(scenario, []))[::-1]
         if len(values) > 1:
             rank = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_FLOWS)).astype(int))
             share = rank / (len(values) - 1)
@@ -180,7 +180,7 @@ def _flows(run: Run, folder: Path) -> Chart | None:
 
 def _metric_charts(run: Run) -> list[Chart]:
     """Curves of the plots of metrics.csv that have a numeric x; the others are static figures alone."""
-    found = []
+    drawn = []
     for plot in plots_of(run)[0]:
         part = run.where(plot.where)
         if plot.x == metrics.SCENARIO or not metrics.numeric(part.metrics, plot.x):
@@ -188,19 +188,19 @@ def _metric_charts(run: Run) -> list[Chart]:
         if metrics.is_distribution(part, plot.y[0].expression):
             continue
         entries = series(part, plot)
-        alone = len({entry.quantity for entry in entries}) == 1
+        single = len({entry.quantity for entry in entries}) == 1
         lines = []
         for i, entry in enumerate(entries):
             by = metrics.combined(plot.by, entry.values)
-            name = ", ".join(filter(None, (by, "" if alone and by else entry.quantity.name)))
+            name = ", ".join(filter(None, (by, "" if single and by else entry.quantity.name)))
             lines.append(_line(entry.curve, name, i, 1 if entry.quantity.bound else 0))
         titles = dict.fromkeys(quantity.title for quantity in plot.y if not quantity.bound)
         y = plot.y_label or next(iter(titles), plot.y[0].title)
         x = plot.x_label or metrics.axis_title(part, plot.x)
         log = plot.log or ""
         axes = _axis(x, scale="log" if "x" in log else "linear"), _axis(y, scale="log" if "y" in log else "linear")
-        found.append(_chart(plot.name, caption(run, plot), *axes, lines, shared=False))
-    return [chart for chart in found if any(len(line["x"]) > 1 for line in chart["series"])]
+        drawn.append(_chart(plot.name, caption(run, plot), *axes, lines, shared=False))
+    return [chart for chart in drawn if any(len(line["x"]) > 1 for line in chart["series"])]
 
 
 def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: Any) -> Chart:
@@ -218,10 +218,10 @@ def _axis_of(name: str, scale: str = "linear") -> Chart:
     return _axis(one.label if unit else one.axis, unit, scale)
 
 
-def _series(names: Names, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
+def _series(names: Names, scenario_curves: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
     """Curves of scenarios, which have the same look in all charts. dash: of ``what`` is drawn, else the scenario's."""
     lines = []
-    for curve in found:
+    for curve in scenario_curves:
         i = names.labels.index(curve.scenario)
         name = ", ".join(filter(None, (names[curve.scenario], what)))
         lines.append(_line(curve, name, i, i if dash is None else dash))

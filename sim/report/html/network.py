@@ -38,7 +38,7 @@ MOST_LINKS = 6000
 LEVELS = 250
 """Steps in which the use of a channel is told; 1 is so many."""
 
-SHOWN = 10
+LISTED_CHANNELS = 10
 """Channels in the table of those used most."""
 
 
@@ -64,7 +64,7 @@ class State:
 
 
 @dataclass
-class Inside:
+class NetworkUse:
     """What is known of a scenario. states: by load.
 
     optimum: use of the channels in the maximum concurrent flow, of which ``gap`` is known, None without any. price:
@@ -79,9 +79,9 @@ class Inside:
     gap: float | None = None
 
 
-def inside(run: Run, folder: Path) -> list[Inside]:
+def network_use(run: Run, folder: Path) -> list[NetworkUse]:
     """What is known of the network of each scenario whose topology the folder holds, if anything is of its channels."""
-    found: dict[str, Inside] = {}
+    by_label: dict[str, NetworkUse] = {}
     topologies: dict[str, Topology] = {}
     for scenario in run.manifest.get("scenarios", ()):
         name = scenario.get("topology", {}).get("hash")
@@ -92,22 +92,22 @@ def inside(run: Run, folder: Path) -> list[Inside]:
             topology = topologies.setdefault(name, topologies.get(name) or read(file))
         except (OSError, FormatError):
             continue
-        found[scenario["label"]] = Inside(scenario["label"], topology)
+        by_label[scenario["label"]] = NetworkUse(scenario["label"], topology)
     shown = {(row.get("scenario"), row.get("load"), row.get("seed")) for row in run.rows + run.failures}
     for scenario, point in points(folder, run.manifest):
-        one = found.get(scenario["label"])
+        one = by_label.get(scenario["label"])
         if (scenario["label"], cell(point["load"]), cell(point["seed"])) not in shown:
             continue  # of another run in the same folder, or past the load that was enough
         if one is not None and len(point.get("detail", {}).get("channel_use", ())) == one.topology.channels:
             one.states.setdefault(point["load"], State(np.zeros(one.topology.channels))).add(point)
     for scenario, row in certified(folder, run.manifest):
-        one = found.get(scenario["label"])
+        one = by_label.get(scenario["label"])
         if one is not None and row["ceiling"] == "mcf":
             _add_optimum(one, row)
-    return [one for one in found.values() if one.states or one.optimum is not None]
+    return [one for one in by_label.values() if one.states or one.optimum is not None]
 
 
-def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
+def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
     """Takes a row of mcf unless another has less of a gap."""
     flow, lengths, topology = row.get("channel_load"), row.get("certificate"), one.topology
     if flow is None or lengths is None or not len(flow) == len(lengths["network"]) == topology.channels:
@@ -122,12 +122,12 @@ def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
     one.price = price / price.max() if price.any() else None
 
 
-def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
+def data(run: Run, networks: Iterable[NetworkUse]) -> dict[str, Any]:
     """What the page's script draws, as JSON has it; {} if nothing is known.
 
     Its ``left_out`` says in words what the page has no room for.
     """
-    kept, left_out = _within_limits(list(found))
+    kept, left_out = _within_limits(list(networks))
     if not kept:
         return {}
     names = Names(run.scenarios)
@@ -149,28 +149,28 @@ def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
     return {"levels": LEVELS, "maps": maps, "scenarios": scenarios, "left_out": left_out} if scenarios else {}
 
 
-def _within_limits(found: list[Inside]) -> tuple[list[Inside], str]:
+def _within_limits(networks: list[NetworkUse]) -> tuple[list[NetworkUse], str]:
     """As many scenarios, and loads of each, as there is room for."""
-    each = [one.topology.channels * 4 / 3 for one in found]
-    room = int(MOST_BYTES // max(sum(each), 1))
-    most = max((len(one.states) for one in found), default=0) + 2
-    if room >= most:
-        return found, ""
-    if room > 2:
-        for one in found:
+    each = [one.topology.channels * 4 / 3 for one in networks]
+    max_states = int(MOST_BYTES // max(sum(each), 1))
+    most = max((len(one.states) for one in networks), default=0) + 2
+    if max_states >= most:
+        return networks, ""
+    if max_states > 2:
+        for one in networks:
             loads = sorted(one.states)
-            chosen = np.unique(np.linspace(0, max(len(loads) - 1, 0), room - 2).astype(int))
+            chosen = np.unique(np.linspace(0, max(len(loads) - 1, 0), max_states - 2).astype(int))
             one.states = {loads[i]: one.states[loads[i]] for i in chosen.tolist() if loads}
-        return found, f"{room - 2} loads of each scenario are shown."
+        return networks, f"{max_states - 2} loads of each scenario are shown."
     kept = []
-    for one, size in zip(found, np.cumsum(each) * 3, strict=True):
+    for one, size in zip(networks, np.cumsum(each) * 3, strict=True):
         if size <= MOST_BYTES:
             one.states = {load: one.states[load] for load in sorted(one.states)[:1]}
             kept.append(one)
-    return kept, f"The first {len(kept)} of {len(found)} scenarios are shown, at one load."
+    return kept, f"The first {len(kept)} of {len(networks)} scenarios are shown, at one load."
 
 
-def _state(one: Inside, load: float) -> dict[str, Any]:
+def _state(one: NetworkUse, load: float) -> dict[str, Any]:
     state = one.states[load]
     use = state.use / state.replicates / one.topology.capacity
     return {
@@ -196,24 +196,24 @@ def _packed(use: Floats) -> str:
 def _map(topology: Topology) -> dict[str, Any]:
     """Where switches stand (0 .. 1000, y downwards), and the ends of channels."""
     names = switch_names(topology)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
         "one_way": (topology.reverse < 0).tolist(), "names": names.values(range(names.count)) if names.labelled else [],
     }  # fmt: skip
     style = suitable(topology, MOST_SWITCHES)
     if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):
-        return found
+        return document
     xy = PLACES[style](topology).xy * [1, -1]
     low, span = xy.min(axis=0), float(np.ptp(xy, axis=0).max(initial=0)) or 1.0
     placed = np.rint((xy - low) / span * 1000).astype(int)
-    return found | {"style": style, "xy": placed.tolist()}
+    return document | {"style": style, "xy": placed.tolist()}
 
 
-def busiest(found: Iterable[Inside]) -> str:
+def busiest(networks: Iterable[NetworkUse]) -> str:
     """A table of the channels used most, at the highest load that was not saturated, for readers without a script."""
     parts = []
-    for one in list(found)[:4]:
+    for one in list(networks)[:4]:
         stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)
         if not stable:
             continue
@@ -222,7 +222,7 @@ def busiest(found: Iterable[Inside]) -> str:
         use = one.states[load].use / one.states[load].replicates / topology.capacity
         rows = [
             (f"{names.label(topology.src[c])} → {names.label(topology.dst[c])}", f"{use[c]:.3f}")
-            for c in np.argsort(-use, kind="stable")[:SHOWN].tolist()
+            for c in np.argsort(-use, kind="stable")[:LISTED_CHANNELS].tolist()
         ]
         title = f"Channels used most: {one.label}, load {load:g}"
         parts.append(tables.table(("channel", "utilisation"), rows, caption=title))

@@ -43,7 +43,7 @@ def folded(summary: str, body: str, opened: bool = False) -> str:
     return f"<details{' open' * opened}><summary>{escape(summary)}</summary>\n{body}\n</details>\n" if body else ""
 
 
-def scenarios(run: Run, standings: Sequence[ScenarioSummary]) -> str:
+def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     """One row per scenario of a load sweep."""
     if not any(row.get("saturated") for row in run.rows):
         return ""
@@ -51,14 +51,14 @@ def scenarios(run: Run, standings: Sequence[ScenarioSummary]) -> str:
     head = ["scenario", f"zero-load latency ({units.time_name})", "hops", "saturation (load)", "between loads"]
     head += ["ceiling", "efficiency", "least source's share", "points"]
     rows = []
-    for standing in standings:
-        own = sorted((row for row in run.rows if row.get("scenario") == standing.scenario), key=load)
-        found = saturation(own, run.limit(standing.scenario)) if own else None
+    for summary in summaries:
+        own = sorted((row for row in run.rows if row.get("scenario") == summary.scenario), key=load)
+        point = saturation(own, run.limit(summary.scenario)) if own else None
         first = [row for row in own if load(row) == load(own[0])]
         rows.append((
-            standing.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
-            with_interval(found) if found else "", standing.between, standing.ceiling, standing.efficiency,
-            plain(found.at("min_flow_ratio")) if found else "", str(len(own)),
+            summary.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
+            with_interval(point) if point else "", summary.between, summary.ceiling, summary.efficiency,
+            plain(point.at("min_flow_ratio")) if point else "", str(len(own)),
         ))  # fmt: skip
     caption = (
         "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
@@ -224,17 +224,17 @@ def failures(run: Run) -> str:
     return raw([{column: row[column] for column in keep if row.get(column)} for row in run.failures])
 
 
-def ceilings(found: Iterable[Ceiling]) -> str:
+def ceilings(certified: Iterable[Ceiling]) -> str:
     """Every ceiling with its certified interval, how wide that is, and how it came about."""
     rows = []
-    for c in found:
+    for c in certified:
         if c.name.startswith("makespan:step "):  # the table of steps has them
             continue
-        lower = "" if c.given == "upper" else f"{c.lower:.6g}"
-        upper = "" if c.given == "lower" else f"{c.upper:.6g}"
+        lower = "" if c.known_ends == "upper" else f"{c.lower:.6g}"
+        upper = "" if c.known_ends == "lower" else f"{c.upper:.6g}"
         ends = (lower, upper) if c.known else ("omitted", "omitted")
         at = f"{c.load:g}" if math.isfinite(c.load) else ""
-        measured = c.known and c.given == "both" and 0 < c.upper < math.inf
+        measured = c.known and c.known_ends == "both" and 0 < c.upper < math.inf
         gap = percent((c.upper - c.lower) / c.upper, 2) if measured else ""
         rows.append((c.scenario, c.name, at, *ends, gap, c.unit, c.method, c.note))
     head = ("scenario", "ceiling", "load", "lower", "upper", "gap", "unit", "method", "note")
@@ -310,11 +310,11 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def with_interval(found: Saturation) -> str:
+def with_interval(point: Saturation) -> str:
     """A saturation point with its 95 % interval, whose ends are given where they are not equally far from it."""
-    if math.isfinite(found.plus_minus) or not math.isfinite(found.low):
-        return plus_minus(found.value, found.plus_minus)
-    return f"{plain(found.value)} ({plain(found.low)} – {plain(found.high)})"
+    if math.isfinite(point.plus_minus) or not math.isfinite(point.low):
+        return plus_minus(point.value, point.plus_minus)
+    return f"{plain(point.value)} ({plain(point.low)} – {plain(point.high)})"
 
 
 def plus_minus(mean: float, half: float) -> str:

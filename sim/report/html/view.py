@@ -30,20 +30,20 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
     Raises ``ValueError`` where the network, or the run, is too large, or packets are not followed in its discipline;
     ``OSError`` where the page cannot be written.
     """
-    _refuse_large(scenario, load, ticks)
-    lives = record_all_packets(*scenario.at(load), seed, ticks)
+    _reject_large(scenario, load, ticks)
+    histories = record_all_packets(*scenario.at(load), seed, ticks)
     title = f"{label}, load {load:g}, seed {seed}"
-    document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in lives]}
+    document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in histories]}
     facts = [
         scenario.switching.mode, f"{scenario.topology.kind}, {scenario.topology.switches} switches",
-        f"{scenario.topology.hosts} hosts", f"{len(lives)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
+        f"{scenario.topology.hosts} hosts", f"{len(histories)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
     ]  # fmt: skip
     parts = {"facts": "".join(f"<li>{escape(fact)}</li>" for fact in facts)}
     scripts = ("common.js", "charts.js", "theme.js", "view.js")
     return write_page(path, title, "view.html", parts, document, scripts, styles=("style.css", "view.css"))
 
 
-def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:
+def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
     """Raises ``ValueError`` that names what is too large, and what would do."""
     topology = scenario.topology
     expected = float(scenario.traffic.sent(load).sum()) * ticks / scenario.source.mean_flits

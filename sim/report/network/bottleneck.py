@@ -83,15 +83,15 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
     # scenarios that differ in their routing only have the same optimum
     alike: dict[tuple[str, bytes], list[tuple[int, Case, Optimum]]] = {}
     for number, case in enumerate(study.cases[:MOST_DRAWN], 1):
-        if (found := stored_optimum(folder, case)) is not None:
-            network = (case.topology.content_hash, found.load.tobytes())
-            alike.setdefault(network, []).append((number, case, found))
+        if (optimum := stored_optimum(folder, case)) is not None:
+            network = (case.topology.content_hash, optimum.load.tobytes())
+            alike.setdefault(network, []).append((number, case, optimum))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     written = []
-    for (number, case, found), *others in alike.values():
+    for (number, case, optimum), *others in alike.values():
         name = NAME if len(study.cases) == 1 else numbered(NAME, number, case.label)
         files = [folder / "figures" / f"{name}.{suffix}" for suffix in formats if suffix != "pdf"]
-        written += [draw_bottleneck(case, found, file, len(others)) for file in files]
+        written += [draw_bottleneck(case, optimum, file, len(others)) for file in files]
     return written
 
 

@@ -41,19 +41,19 @@ MOST_LABELS = 24
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Draws what bounds each collective of a run on its network, once for each; returns the files."""
     leasts = Leasts()
-    found: dict[tuple[Any, ...], Figure] = {}
+    figures: dict[tuple[Any, ...], Figure] = {}
     written: list[Path] = []
     for case in study.cases:
         if case.collective is None or case.topology.switches > MOST_NODES:
             continue
         question = case.collective.question
         key = (question.topology.content_hash, question.collective, question.ranks, question.root)
-        proof = None if key in found else leasts.proof(case)
+        proof = None if key in figures else leasts.proof(case)
         if proof is None or not isinstance(proof.proof, Cut | Parts) or _says_nothing(question.topology, proof.proof):
             continue
-        found[key] = figure_of(question.topology, question.collective, proof)
-        name = numbered(NAME, len(found), f"{question.topology.kind}_{question.collective}")
-        written += save(found[key], folder / "figures" / name, [suffix for suffix in formats if suffix != "pdf"])
+        figures[key] = figure_of(question.topology, question.collective, proof)
+        name = numbered(NAME, len(figures), f"{question.topology.kind}_{question.collective}")
+        written += save(figures[key], folder / "figures" / name, [suffix for suffix in formats if suffix != "pdf"])
     return written
 
 

@@ -77,8 +77,8 @@ def _spring(topology: Topology) -> Places:
     """Where springs along the links and repulsion between all switches come to rest."""
     graph = nx.empty_graph(topology.switches)
     graph.add_edges_from(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
-    found = nx.spring_layout(graph, seed=1, iterations=200)
-    xy = np.array([found[v] for v in range(topology.switches)])
+    positions = nx.spring_layout(graph, seed=1, iterations=200)
+    xy = np.array([positions[v] for v in range(topology.switches)])
     xy *= max(1.0, 0.62 * np.sqrt(topology.switches))
     away = np.linalg.norm(xy, axis=1, keepdims=True)
     return Places(xy, xy / np.maximum(away, 1e-9))

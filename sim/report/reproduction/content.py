@@ -127,9 +127,9 @@ def _capital(text: str) -> str:
 
 def _differing(rows: Sequence[Row]) -> Iterable[list[Line]]:
     """A line for each value that does not agree, by verdict."""
-    found = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
+    triples = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
     for outcome in WORST_FIRST:
-        for row, value, place in found:
+        for row, value, place in triples:
             if value.verdict is outcome:
                 why = first_sentence(_capital(value.entry.why))
                 reason: Line = (Strong(OUTCOMES[outcome] + _of_order(value)), f": {why}" if why else "")

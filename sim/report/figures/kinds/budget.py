@@ -15,7 +15,14 @@ from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.report.figures.marks import HALO, NEUTRAL, OKABE_ITO
 from flitlab.sim.report.figures.programs import finish
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.folder.budget import OF_ROUTING, RUNGS, Ladder, is_no_loss, ladders, may_be_none
+from flitlab.sim.report.folder.budget import (
+    LEVELS,
+    ROUTING_LOSSES,
+    LossBudget,
+    is_insignificant,
+    is_no_loss,
+    loss_budgets,
+)
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
@@ -28,13 +35,13 @@ MOST_ACROSS = 3
 WIDE = 0.8
 """Part of the distance between two rungs that the bar of one takes."""
 
-SEEN = 0.2
+MIN_INTERVAL = 0.2
 """Percent of the narrowest interval that is drawn."""
 
 FOOT, PER_LETTER = 14.0, 2.4
 """Percent of the axis of a figure in one column that the number of a rung takes, and a letter beside it."""
 
-LOOKS: dict[str, dict[str, Any]] = {
+STYLES: dict[str, dict[str, Any]] = {
     "routing": {"color": OKABE_ITO[0], "hatch": ""},
     "switch": {"color": OKABE_ITO[1], "hatch": "/////"},
     "window": {"color": "#777777", "hatch": "....."},
@@ -43,7 +50,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 """Who takes a part -> its colour and hatch: told apart in grey, too."""
 
-SAID = {
+LABELS = {
     "routing": "lost by the routing",
     "switch": "lost by the switch",
     "both": "lost by both",
@@ -58,70 +65,70 @@ REACHED, ENDS = "#dedede", "#ababab"
 @figure("budget", "budgets", place=20, usual=False)
 def budget(run: Run, size: tuple[float, float]) -> Figure | None:
     """Where the throughput goes: what each step from any routing down to this switch costs, with 95 % intervals."""
-    found = [ladder for ladder in ladders(run.tables) if ladder.known]
-    if not found:
+    budgets = [loss_budget for loss_budget in loss_budgets(run.tables) if loss_budget.known]
+    if not budgets:
         return None
-    across = min(MOST_ACROSS, len(found)) if size[0] > 5 else 1
-    down = math.ceil(len(found) / across)
+    across = min(MOST_ACROSS, len(budgets)) if size[0] > 5 else 1
+    down = math.ceil(len(budgets) / across)
     figure = Figure(layout="constrained", figsize=(size[0], HEIGHT * down + KEY))
     FigureCanvasAgg(figure)
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
-    names = Names([ladder.scenario for ladder in found])
-    looks: set[str] = set()
-    reach = max(number(row, "percent_high") for ladder in found for row in _reaches(ladder))
+    names = Names([loss_budget.scenario for loss_budget in budgets])
+    styles: set[str] = set()
+    reach = max(number(row, "percent_high") for loss_budget in budgets for row in _reaches(loss_budget))
     for i, ax in enumerate(grid.flat):
-        if i >= len(found):
+        if i >= len(budgets):
             ax.set_axis_off()
             continue
-        looks |= _panel(ax, found[i], max(reach, 100.0), across)
-        if len(found) > 1:
-            ax.set_title(names[found[i].scenario], fontsize=8, loc="left", pad=2)
-        if i + across >= len(found):
+        styles |= _panel(ax, budgets[i], max(reach, 100.0), across)
+        if len(budgets) > 1:
+            ax.set_title(names[budgets[i].scenario], fontsize=8, loc="left", pad=2)
+        if i + across >= len(budgets):
             ax.set_xlabel("% of mcf" if across > 1 else "% of what any routing could carry (mcf)")
-    _key(figure, looks)
+    _key(figure, styles)
     return figure
 
 
-def _reaches(ladder: Ladder) -> list[dict[str, float]]:
-    return [{"percent_high": number(row, "percent")} for row in ladder.rungs if row["kind"] != "omitted"]
+def _reaches(loss_budget: LossBudget) -> list[dict[str, float]]:
+    return [{"percent_high": number(row, "percent")} for row in loss_budget.levels if row["kind"] != "omitted"]
 
 
-def _panel(ax: Axes, ladder: Ladder, reach: float, across: int) -> set[str]:
+def _panel(ax: Axes, loss_budget: LossBudget, reach: float, across: int) -> set[str]:
     """Draws one budget; whose parts are in it. across: panels beside each other."""
-    parts = {row["to"]: row for row in ladder.parts}
-    looks: set[str] = set()
+    losses = {row["to"]: row for row in loss_budget.losses}
+    styles: set[str] = set()
     above = math.nan
-    for place, rung in enumerate(RUNGS):
-        row = ladder.rung(rung)
+    for place, level_name in enumerate(LEVELS):
+        row = loss_budget.level(level_name)
         if row is None:
             ax.text(1, place, "left out", va="center", fontsize=6, style="italic", color="#777777", gid="left out")
             continue
         level = number(row, "percent")
-        ends = rung in ("mcf", "switch")
+        ends = level_name in ("mcf", "switch")
         ax.barh(place, level, WIDE, color=ENDS if ends else REACHED, linewidth=0, gid="reached", zorder=2)
-        if rung in parts:
-            looks.add(_part(ax, place, above, level, parts[rung], across))
+        if level_name in losses:
+            styles.add(_loss(ax, place, above, level, losses[level_name], across))
         _level(ax, place, level, ends)
         above = level
-    ax.set_yticks(range(len(RUNGS)), list(RUNGS.values()))
-    ax.set_ylim(len(RUNGS) - 0.45, -0.55)
+    ax.set_yticks(range(len(LEVELS)), list(LEVELS.values()))
+    ax.set_ylim(len(LEVELS) - 0.45, -0.55)
     ax.set_xlim(0, 1.04 * reach)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
-    _loads(ax, ladder)
-    return looks
+    _loads(ax, loss_budget)
+    return styles
 
 
-def _part(ax: Axes, place: int, above: float, level: float, row: Row, across: int) -> str:
+def _loss(ax: Axes, place: int, above: float, level: float, row: Row, across: int) -> str:
     """The bar between two rungs, hollow where there may be no difference; whose it is."""
-    whose = _whose(row)
-    look = LOOKS[whose]
-    face = "white" if may_be_none(row) else look["color"]
+    whose = _cause(row)
+    look = STYLES[whose]
+    face = "white" if is_insignificant(row) else look["color"]
     edge = look["color"] if face == "white" else "white"
     style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": look["hatch"], "linewidth": 0.6}
     ax.barh(place, above - level, WIDE, left=level, **style, gid="part", zorder=2.2)
     low, high = above - number(row, "percent_high"), above - number(row, "percent_low")
-    if high - low >= SEEN:
+    if high - low >= MIN_INTERVAL:
         style = {"color": "black", "linewidth": 0.9, "marker": "|", "markersize": 4}
         ax.plot([low, high], [place] * 2, **style, gid="interval", zorder=2.6)
     _name(ax, place, (min(level, above, low), max(level, above, high)), _text(row, across))
@@ -144,19 +151,19 @@ def _name(ax: Axes, place: int, ends: tuple[float, float], text: str) -> None:
         x, ha, offset = high, "left", 3
     else:
         x, ha, offset = (low + high) / 2, "center", 0
-    found = ax.annotate(
+    annotation = ax.annotate(
         text, (x, place), xytext=(offset, 0), textcoords="offset points", ha=ha, va="center", fontsize=6.5,
         path_effects=HALO, gid="part name", zorder=3,
     )  # fmt: skip
-    found.set_in_layout(False)
+    annotation.set_in_layout(False)
 
 
-def _whose(row: Row) -> str:
+def _cause(row: Row) -> str:
     if number(row, "percent") < 0:
         return "gain"
     if is_no_loss(row["part"]):
         return "window"
-    of_routing = {part in OF_ROUTING for part in row["part"].split("+")}
+    of_routing = {part in ROUTING_LOSSES for part in row["part"].split("+")}
     return "both" if len(of_routing) > 1 else "routing" if True in of_routing else "switch"
 
 
@@ -168,9 +175,9 @@ def _level(ax: Axes, place: int, level: float, end: bool) -> None:
     )  # fmt: skip
 
 
-def _loads(ax: Axes, ladder: Ladder) -> None:
+def _loads(ax: Axes, loss_budget: LossBudget) -> None:
     """The same axis in loads, on top."""
-    top = ladder.rung("mcf")
+    top = loss_budget.level("mcf")
     whole = math.nan if top is None else (number(top, "lower") + number(top, "upper")) / 200
     if not whole > 0:
         return
@@ -180,10 +187,10 @@ def _loads(ax: Axes, ladder: Ladder) -> None:
     loads.set_xlabel("load", fontsize=6.5, labelpad=1)
 
 
-def _key(figure: Figure, looks: set[str]) -> None:
+def _key(figure: Figure, styles: set[str]) -> None:
     handles = [
-        Patch(facecolor=LOOKS[name]["color"], edgecolor="white", hatch=LOOKS[name]["hatch"], linewidth=0, label=text)
-        for name, text in SAID.items() if name in looks
+        Patch(facecolor=STYLES[name]["color"], edgecolor="white", hatch=STYLES[name]["hatch"], linewidth=0, label=text)
+        for name, text in LABELS.items() if name in styles
     ]  # fmt: skip
     handles.append(Patch(facecolor="white", edgecolor=NEUTRAL, linewidth=0.6, label="hollow: may be none"))
     finish(figure, handles)

@@ -105,7 +105,7 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
 
 def bars_of(run: Run, panel: Panel) -> list[Bar]:
     """The bars of a panel; several draws are one bar, the mean of theirs."""
-    found = []
+    bars = []
     for curve in panel.run.scenarios:
         points = [point for scenario in panel.of[curve] if (point := _point(run, scenario)) is not None]
         if not points:
@@ -119,15 +119,15 @@ def bars_of(run: Run, panel: Panel) -> list[Bar]:
         chain.sort(key=lambda one: kind_of(one.name).rank)
         ended = all(one.ended for one in points)
         of = ceiling_of(panel.run.ceiling_columns(curve)) if ended else None
-        found.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
-    return found
+        bars.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
+    return bars
 
 
 def _point(run: Run, scenario: str) -> Saturation | None:
     """The saturation point of a scenario; None where nothing is carried, or known."""
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
-    found = saturation_of(rows, run.limit(scenario))
-    return found if found is not None and found.upper else None
+    point = saturation_of(rows, run.limit(scenario))
+    return point if point is not None and point.upper else None
 
 
 def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:

@@ -25,10 +25,10 @@ def figure_of(run: Run, plot: Plot, size: tuple[float, float] | None = None) -> 
     """One figure, laid out and ready to save; None if there is nothing to show in it. size: inches."""
     figure = Figure(layout="constrained", figsize=size)
     FigureCanvasAgg(figure)
-    return figure if draw_on(figure.add_subplot(), run, plot, alone=True) else None
+    return figure if draw_on(figure.add_subplot(), run, plot, single=True) else None
 
 
-def draw_on(ax: Axes, run: Run, plot: Plot, alone: bool) -> bool:
+def draw_on(ax: Axes, run: Run, plot: Plot, single: bool) -> bool:
     """Draws a plot on axes, if there is anything to show. alone: they have their figure for themselves."""
     run = run.where(plot.where)
     if is_distribution(run, plot.y[0].expression):
@@ -41,7 +41,7 @@ def draw_on(ax: Axes, run: Run, plot: Plot, alone: bool) -> bool:
         return False
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    marks.finish(ax, handles, " · ".join(filter(None, (_certified(run, plot), failures))), alone)
+    marks.finish(ax, handles, " · ".join(filter(None, (_certified(run, plot), failures))), single)
     return True
 
 

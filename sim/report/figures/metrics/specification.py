@@ -55,26 +55,26 @@ class Plot:
 def plots_of(run: Run) -> tuple[list[Plot], list[str]]:
     """The figures asked for, or the usual ones, with unique names; and what is wrong with those left out."""
     plots: list[Plot] = []
-    mistakes = []
+    errors = []
     for entry in run.manifest.get("plots") or [{"y": columns} for columns in usual(run)]:
         try:
             plots.append(_plot(run, entry))
         except ValueError as error:
-            mistakes.append(f"plot of {', '.join(entry['y'])}: {error}")
-    return _unlike(plots), mistakes
+            errors.append(f"plot of {', '.join(entry['y'])}: {error}")
+    return _with_unique_names(plots), errors
 
 
 def usual(run: Run) -> list[list[str]]:
     """What is drawn when nothing is asked for: what the experiment is about, then every metric; with their bounds."""
     experiment = run.manifest.get("experiment", "")
-    found = [compared() if experiment == "ceilings" else ANSWERS.get(experiment, ["aspl", "moore_aspl"])]
+    column_sets = [compared() if experiment == "ceilings" else ANSWERS.get(experiment, ["aspl", "moore_aspl"])]
     for metric in run.manifest.get("metrics", []):
         columns = [name for name in run.columns if re.fullmatch(rf"{re.escape(metric)}(_\w+)?", name)]
         columns.sort(key=lambda name: name != MAIN.get(metric))
         main = next((name for name in columns if _drawable(run, name)), None)
         if main:
-            found.append([main, f"{metric}_bound"])
-    known = [[name for name in columns if _drawable(run, name)] for columns in found]
+            column_sets.append([main, f"{metric}_bound"])
+    known = [[name for name in columns if _drawable(run, name)] for columns in column_sets]
     return [columns for i, columns in enumerate(known) if columns and columns not in known[:i]]
 
 
@@ -85,27 +85,27 @@ def _drawable(run: Run, column: str) -> bool:
     return numeric(run.metrics, column)
 
 
-def _plot(run: Run, given: dict[str, Any]) -> Plot:
+def _plot(run: Run, entry: dict[str, Any]) -> Plot:
     """A plot as it was given, what it leaves out filled in. Raises ``ValueError`` if it cannot be."""
-    where = {key: _texts(value) for key, value in given.get("where", {}).items()}
+    where = {key: _texts(value) for key, value in entry.get("where", {}).items()}
     _check(run, (), list(where))
     run = run.where(where)
     if not run.metrics:
         raise ValueError("no row is as where says")
-    y = tuple(Quantity(expression) for expression in given["y"])
-    by = None if given.get("by") is None else tuple(given["by"])
-    _check(run, y, [*(by or ()), *filter(None, [given.get("x")])])
+    y = tuple(Quantity(expression) for expression in entry["y"])
+    by = None if entry.get("by") is None else tuple(entry["by"])
+    _check(run, y, [*(by or ()), *filter(None, [entry.get("x")])])
     if is_distribution(run, y[0].expression):
         x, by = SCENARIO, differing(run) if by is None else by
-    elif given.get("x"):
-        x = given["x"]
+    elif entry.get("x"):
+        x = entry["x"]
         by = (() if x == SCENARIO else _others(run, x)) if by is None else by
     else:
         x, by = _usual_axes(run, by)
-    rest = {key: given.get(key) for key in ("log", "x_label", "y_label")}
+    rest = {key: entry.get(key) for key in ("log", "x_label", "y_label")}
     shown = [quantity.expression for quantity in y if not quantity.bound] or [y[0].expression]
-    name = given.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
-    cumulative, style = bool(given.get("cumulative")), given.get("style") or "lines"
+    name = entry.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
+    cumulative, style = bool(entry.get("cumulative")), entry.get("style") or "lines"
     return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=cumulative, style=style, **rest)
 
 
@@ -120,8 +120,8 @@ def _check(run: Run, y: Sequence[Quantity], others: Sequence[str]) -> None:
     """Raises ``ValueError`` if columns are not there, or hold nothing that can be drawn together."""
     for column in [*(column for quantity in y for column in quantity.columns), *others]:
         if column not in run.columns:
-            meant = near(column, run.columns)
-            hint = f"did you mean {meant!r}?" if meant else f"choices: {', '.join(run.columns)}"
+            closest_match = near(column, run.columns)
+            hint = f"did you mean {closest_match!r}?" if closest_match else f"choices: {', '.join(run.columns)}"
             raise ValueError(f"metrics.csv has no column {column!r}; {hint}")
     forms = {_form(run, quantity) for quantity in y}
     if len(forms) > 1:
@@ -192,11 +192,11 @@ def _file_name(parts: Sequence[str]) -> str:
     return name.encode()[:LONGEST_NAME].decode(errors="ignore")
 
 
-def _unlike(plots: list[Plot]) -> list[Plot]:
+def _with_unique_names(plots: list[Plot]) -> list[Plot]:
     """A number is added to a name that another plot has."""
-    found: dict[str, Plot] = {}
+    by_name: dict[str, Plot] = {}
     for plot in plots:
         names = chain([plot.name], (f"{plot.name}_{i}" for i in count(2)))
-        name = next(name for name in names if name not in found)
-        found[name] = replace(plot, name=name)
-    return list(found.values())
+        name = next(name for name in names if name not in by_name)
+        by_name[name] = replace(plot, name=name)
+    return list(by_name.values())
