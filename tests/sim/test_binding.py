@@ -78,10 +78,12 @@ def test_titles_say_which_scenario_and_when_nothing_can_be_said(tmp_path):
         gap, count = 1 - rough.lower / rough.upper, int(bound(case.topology, exact).network.sum())
         assert gap > 0.05 and count > 0
         name = f"rrg, n = 12: {case.label}"
-        said = f"a gap of {100 * gap:.2g} % does not tell which channels bind (method: exact would)"
+        said = f"bottlenecks are not known within the gap of {100 * gap:.2g} % (method: exact finds them)"
         assert caption(case, rough, bound(case.topology, rough), 0) == f"{name}\n{said}"
         shown = caption(case, exact, bound(case.topology, exact), 2)
-        assert shown.startswith(f"{name}, and 2 more with this optimum\nat least {count} of 36 channels bind")
+        assert shown.startswith(
+            f"{name}, and 2 more with this optimum\nat least {count} of 36 channels are bottlenecks"
+        )
 
 
 @pytest.mark.long

@@ -108,14 +108,14 @@ def test_the_sentence_names_the_largest_loss_and_what_gains_most():
         changes=[gain("vcs", 6), gain("buffers", 8), gain("speedup", 20, 30)],
     )
     told = sentence(ladder)
-    assert "waiting for room in buffers: 9.0\xa0% (8.0 to 10.0)" in told
+    assert "waiting for buffer space: 9.0\xa0% (8.0 to 10.0)" in told
     assert "four times the buffers gains most, 8.0\xa0%" in told  # not what may be no gain
-    assert "measure longer" in warning(ladder) and not warning(table({"window": (1.9, 1)}))
+    assert "Increase measure.ticks" in warning(ladder) and not warning(table({"window": (1.9, 1)}))
 
 
 def test_no_switch_recovers_what_the_routing_loses():
     assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "room": (9, 1)}))
-    assert "no loss is larger" in sentence(table({"room": (1, 2)}))
+    assert "no loss differs significantly" in sentence(table({"room": (1, 2)}))
     assert is_insignificant(gain("vcs", 0.2)) and not is_insignificant(gain("vcs", 1))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of collectives share: panels by network, curves by algorithm, both over size."""
+"""Panels by network and curves by algorithm, over size, for the figures of collectives."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class BySize:
         ]
 
     def panel(self, row: Row) -> str:
-        """The panel that a row belongs to: what is swept besides sizes and algorithms."""
+        """The panel of a row: the swept keys besides sizes and algorithms."""
         return combined(self._panel_keys, [row.get(name) or "" for name in self._panel_keys])
 
     @cached_property
@@ -83,7 +83,7 @@ class BySize:
 
 
 def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:
-    """Sizes, ascending, and the mean of a column over the rows of each; those without numbers are left out."""
+    """Return sizes, ascending, and the mean of a column over the rows of each; rows without numbers are left out."""
     by_size: dict[float, list[float]] = {}
     for row in rows:
         value = number(row, column)
@@ -96,9 +96,23 @@ def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:
 def figure_by_size(
     run: Run, size: tuple[float, float], column: str, label: str, draw: Callable[[Axes, BySize, str], Sequence[Any]]
 ) -> Figure | None:
-    """A figure with a panel for each network: a column over size, a curve for each algorithm, and what else is drawn.
+    """Return a figure with a panel for each network: a column over size, with a curve for each algorithm.
 
-    label: of the column. draw: adds to the axes of a panel, and returns entries for the key.
+    Parameters
+    ----------
+    run : Run
+        The run.
+    size : tuple of float
+        Inches.
+    column, label : str
+        Column of collectives.csv, and its axis label.
+    draw : callable
+        Adds further marks to the axes of a panel, and returns entries for the key.
+
+    Returns
+    -------
+    Figure or None
+        None without rows.
     """
     by = BySize(run)
     if not by.rows:

@@ -25,7 +25,7 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 WHOLE_FIGURES = {"budgets", "messages", "saturation"}
-"""Sorts of figures of points that lay themselves out."""
+"""Kinds of figures of points that have their own layout."""
 
 
 def draw(
@@ -102,7 +102,7 @@ def _kinds(run: Run) -> dict[str, Kind]:
 
 
 def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
-    """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
+    """Return the function that draws each figure of a run, by name; and errors of those that it cannot have."""
     if run.metrics and not run.of_programs:
         plots, errors = plots_of(run)
         figure = in_style(of_metrics.figure_of)
@@ -117,9 +117,9 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
 
 @in_style
 def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "column") -> Figure | None:
-    """One figure, laid out and ready to save; None if the run has nothing to show in it.
+    """Return one figure, ready to save; None if the run has nothing to show in it.
 
-    What is swept over topologies or traffic are panels of it, see :mod:`~flitlab.sim.report.figures.panels`.
+    Sweeps over topologies or traffic are panels, see :mod:`~flitlab.sim.report.figures.panels`.
     """
     kind = figures()[name]
     if not _suits(kind, run):
@@ -143,9 +143,9 @@ def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "co
 
 @in_style
 def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, single: bool = False) -> None:
-    """Draws a figure of a run on axes, all its curves together. alone: no others are there, and the key goes below.
+    """Draw a figure of a run on axes, with all its curves together. single: the only axes; the key goes below them.
 
-    Raises ValueError for a figure that does not exist, for which the run has nothing to show, or which takes panels.
+    Raises ``ValueError`` for a figure that does not exist, has nothing to show, or takes panels.
     """
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_parse_math(False)  # the axes may be of another style
@@ -187,7 +187,7 @@ def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, single
 def _key(
     axes: Sequence[Axes], run: Run, look: Look, entries: Sequence[Any], plan: Layout
 ) -> tuple[list[Any], str]:  # fmt: skip
-    """Entries and title of the key, with those of the figure itself; what is averaged or left out is mentioned."""
+    """Entries and title of the key, with notes on what is averaged or left out."""
     shown = {str(handle.get_label()): handle for ax in axes for handle in ax.get_legend_handles_labels()[0]}
     order = [look.names[label] for label in look.names.labels]
     handles = [shown[name] for name in sorted(shown, key=lambda one: order.index(one) if one in order else -1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Panels on paper: axes in rows, with ranges and labels in common."""
+"""Axes in rows, with shared ranges and labels."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of load sweeps share: axes of traffic and latency, with the ceilings."""
+"""Axes of traffic and latency, with ceilings, of the figures of load sweeps."""
 
 import math
 from functools import partial
@@ -19,7 +19,7 @@ from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
 
 FAR = 2.5
-"""Ceilings further right than this many times the largest measured traffic are named at the edge."""
+"""Ceilings beyond this multiple of the largest measured traffic are named at the edge."""
 
 
 def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> list[Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of programs share: scenarios by program, panels and units of time."""
+"""Scenarios by program, panels and units of time, for the figures of programs."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 MOST_PANELS = 24
-"""Panels of a figure beyond which programs are left out, which its key says."""
+"""The most panels of a figure; its key says what is left out."""
 
 PER_INCH = 17.0
 """Letters of the title of a panel in an inch."""
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ByProgram:
-    """The scenarios of a run by program and by what else is swept."""
+    """The scenarios of a run by program and by other swept keys."""
 
     run: Run
 
@@ -55,7 +55,7 @@ class ByProgram:
 
     @cached_property
     def series(self) -> list[str]:
-        """What is compared for every program, in order of appearance."""
+        """Combinations of other swept keys, in order of appearance."""
         return list(dict.fromkeys(rest for _, rest in self.program_of.values()))
 
     def rows(self, rows: Sequence[Row], program: str, series: str) -> list[Row]:
@@ -80,7 +80,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def label_groups(ax: Axes, names: Sequence[str]) -> None:
-    """Names of groups of bars below the axis of x, askew where there is little room."""
+    """Name groups of bars below the x axis, rotated if they need more space."""
     askew = max(map(len, names)) * len(names) > 60
     ax.set_xticks(range(len(names)), names, rotation=30 if askew else 0, ha="right" if askew else "center")
     ax.tick_params(axis="x", length=0)
@@ -98,7 +98,7 @@ def in_title(ax: Axes, text: str) -> None:
 
 
 def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:
-    """Takes as many items as a figure has panels for, and says what is left out."""
+    """Return the items that fit into a figure, and a note on those left out."""
     left_out = f"the first {MOST_PANELS} of {len(items)} {what} are shown" if len(items) > MOST_PANELS else ""
     return items[:MOST_PANELS], left_out
 
@@ -117,7 +117,7 @@ def unit_of(ns: float) -> tuple[str, float]:
 
 
 def figure_of(size: tuple[float, float], width: float | None = None) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes. size, width: inches."""
+    """Return a figure with one pair of axes. size, width: inches."""
     figure = Figure(layout="constrained", figsize=(width or size[0], size[1]))
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
@@ -133,6 +133,6 @@ def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0
 
 
 def finish(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
-    """Puts the key below the axes."""
+    """Put the key below the axes."""
     renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
     marks.legend_below(figure, handles, title, renderer)

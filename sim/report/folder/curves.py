@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves: means over replicates of what rows hold, by increasing load."""
+"""Curves: means over replicates, by increasing load."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,17 +14,17 @@ from flitlab.sim.measure.rows import flag
 from flitlab.sim.report.folder.frames import Key, Row, load, saturated
 
 DRAW, PROBE = "curve.draw", "curve.probe"
-"""Columns that say of which draw of a topology or of traffic a row is, and whether a search placed its load."""
+"""Columns: the draw of topology or traffic of a row, and whether a search placed its load."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Means over replicates, by increasing load.
 
-    load, x, y: float64 [points]. half: half-width of the 95 % interval of y, NaN where unknown.
-    saturated: bool [points], whether any replicate was. replicates: int64 [points]. low, high: float64 [points], the
-    least and the greatest of several draws, NaN where there are none. joined: whether points may be joined by a line;
-    those of a search are probes, of which no two need be of the same seeds.
+    load, x, y: float64 [points]. half: float64 [points], half-width of the 95 % interval of y, NaN where unknown.
+    saturated: bool [points], whether any replicate was. replicates: int64 [points]. low, high: float64 [points], least
+    and greatest over draws, NaN without draws. joined: whether a line joins the points; probes of a search may have
+    different seeds and are not joined.
     """
 
     scenario: str
@@ -40,10 +40,18 @@ class Curve:
 
 
 def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:
-    """One curve per scenario in order of appearance; rows without a finite x and y are left out.
+    """Return one curve per scenario in order of appearance; rows without a finite x and y are left out.
 
-    Of several draws the mean is over draws, each the mean of its own replicates, at loads that all of them have. half:
-    the half-width that a single replicate states for itself.
+    The mean over draws takes the mean over replicates of each, at loads that all draws have.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of results.csv.
+    x, y : callable
+        Coordinates of a row.
+    half : callable, optional
+        Half-width of a single replicate's interval.
     """
     groups: dict[str, dict[float, list[Row]]] = {}
     for row in rows:

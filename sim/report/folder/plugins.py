@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugins of a run, which may have registered its figures."""
+"""Plugins of a run, which may have registered its figures."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,9 +14,9 @@ from flitlab.sim.report.figures.registry import names
 
 
 def load_figure_plugins(folder: Path, figures: Iterable[str], trust_plugins: bool) -> None:
-    """Loads the plugins of a run if it has a figure that nothing in this process has registered.
+    """Load the plugins of a run if one of ``figures`` is not registered.
 
-    trust_plugins: whether they are imported. Raises :class:`~flitlab.sim.config.errors.ConfigError` if they are not
+    trust_plugins: whether they may be imported. Raises :class:`~flitlab.sim.config.errors.ConfigError` if they are not
     trusted, or one cannot be loaded.
     """
     resolved = folder / "config.resolved.yaml"

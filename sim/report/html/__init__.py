@@ -20,20 +20,21 @@ from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network import bottleneck
 
 LONGEST_TEXT = 400_000
-"""A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
+"""The largest resolved configuration that is shown, in bytes."""
 
 FEW_POINTS = 100
-"""The table of so many points is open from the beginning."""
+"""The most points whose table is open at first."""
 
 LARGEST_FIGURE = 300_000
-"""A static figure of more bytes as SVG is shown as PNG."""
+"""The largest static figure that is embedded as SVG, in bytes; a larger one is PNG."""
 
 
 def write(folder: Path) -> Path:
-    """Writes ``folder/report.html`` from what lies in a run folder; draws the figures if there are none.
+    """Write ``folder/report.html`` from the files of a run folder; draw the figures if there are none.
 
     The page loads nothing from elsewhere, and shows its figures and tables without its script, too. Means are over
-    replicates, with 95 % confidence half-widths. Of a run that is not finished it shows what there is.
+    replicates, with 95 % confidence half-widths. For a run that is not finished it shows the finished points. Raises
+    ``OSError``, and ``ValueError`` for files that no run has written.
     """
     folder = Path(folder)
     run = Run.read(folder)
@@ -78,7 +79,7 @@ def write(folder: Path) -> Path:
 
 
 def _steps(run: Run) -> str:
-    """The table of steps; a collective alone is its only one."""
+    """The table of steps; '' for a collective, which is its only step."""
     return "" if run.of_collectives else tables.steps(run)
 
 
@@ -87,7 +88,7 @@ def _section(id: str, title: str, body: str) -> str:
 
 
 def _facts(run: Run) -> str:
-    """What was run, in a line of short facts."""
+    """Facts of the run in a line."""
     manifest = run.manifest
     counts = [
         (len(run.scenarios), "scenario"), (len(run.rows), "point"), (len(run.ceilings), "ceiling"),
@@ -107,7 +108,7 @@ def _facts(run: Run) -> str:
 
 
 def _cpu_time(manifest: dict[str, Any]) -> str:
-    """What the points took, and beside it what their kernels did; '' where that is not known."""
+    """CPU time of the points, and of their kernels; '' where unknown."""
     if not manifest.get("cpu_s"):
         return ""
     compiled = float(manifest.get("compile_s", 0.0))
@@ -139,7 +140,7 @@ def _waterfall(folder: Path) -> str:
 
 
 def _captions(run: Run) -> dict[str, str]:
-    """What static figures show, by name."""
+    """Captions of static figures, by name."""
     labels = [str(scenario.get("label")) for scenario in run.manifest.get("scenarios", ())]
     names = [bottleneck.numbered(bottleneck.NAME, i, label) for i, label in enumerate(labels, 1)]
     if len(labels) == 1:
@@ -149,12 +150,12 @@ def _captions(run: Run) -> dict[str, str]:
 
 
 def _pictures(folder: Path) -> dict[str, Path]:
-    """The static figures that there are, by name; as SVG where possible."""
+    """Static figures by name; SVG where possible."""
     return {file.stem: file for suffix in ("png", "svg") for file in sorted(folder.glob(f"figures/*.{suffix}"))}
 
 
 def _chart(chart: charts.Chart, file: Path | None, first: bool) -> str:
-    """What the script draws a chart into; until then, and without it, the static figure, which has all its panels."""
+    """The element into which the script draws a chart; without the script it shows the static figure."""
     title, note = ": ".join(filter(None, (chart["title"], chart.get("panel")))), escape(chart.get("note") or "")
     image = _image(file, chart["title"]) if file else '<p class="soft">The script of the page draws this.</p>'
     return (
@@ -169,7 +170,7 @@ def _figure(file: Path, caption: str) -> str:
 
 
 def _image(file: Path, text: str) -> str:
-    """The picture as it is on disk, as an image of its own so that no ids of two pictures meet."""
+    """The picture as an image element, so that ids of two SVG pictures do not clash."""
     kind = "png" if file.suffix == ".png" else "svg+xml"
     if file.stat().st_size > LARGEST_FIGURE and file.with_suffix(".png").exists():
         file, kind = file.with_suffix(".png"), "png"
@@ -201,7 +202,7 @@ def _configuration(folder: Path) -> str:
 
 
 def _reproduce(run: Run) -> str:
-    """The commands that give the same bytes again."""
+    """The commands that reproduce the run, byte for byte."""
     command = run.manifest.get("command")
     if not command:
         return ""
@@ -223,7 +224,7 @@ def _reproduce(run: Run) -> str:
 
 
 def _provenance(run: Run) -> str:
-    """The manifest, without what tables of the page say already; scenario by scenario on request."""
+    """The manifest, without entries that other tables show; scenarios are folded."""
     hidden = ("scenarios", "published", "problems", "plots", "drawn")
     general = {key: value for key, value in run.manifest.items() if key not in hidden}
     parts = [tables.table(("key", "value"), list(tables.flat(general)), text=(0, 1))]

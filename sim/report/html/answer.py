@@ -18,23 +18,23 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 MAX_NAMED = 4
-"""Scenarios beyond which only the best and the worst are named."""
+"""The most scenarios that are all named; of more, the best and the worst."""
 
 PLURAL = {
     "agrees": "agree", "order agrees": "agree in order", "differs: the paper slips": "differ as the paper slips",
     "differs: unpublished setting": "differ by an unpublished setting", "differs: unexplained": "differ unexplained",
 }  # fmt: skip
-"""What is said of several values with a verdict."""
+"""Verdicts of several values."""
 
 NARROW = 0.02
-"""Certified intervals narrower than this (relative) are one number."""
+"""Relative width below which a certified interval is printed as one number."""
 
 
 @dataclass(frozen=True)
 class ScenarioSummary:
-    """Where a scenario saturates, in loads, and what of its ceiling that is; texts are '' where nothing is known.
+    """The saturation point of a scenario, in loads, and its share of the ceiling; texts are '' where unknown.
 
-    value: saturation, NaN where unknown. name: of the ceiling. share: value / ceiling.
+    value: saturation point, NaN where unknown. name: of the ceiling. share: value / ceiling.
     """
 
     scenario: str
@@ -47,7 +47,7 @@ class ScenarioSummary:
 
 
 def scenario_summaries(run: Run) -> list[ScenarioSummary]:
-    """One for each scenario."""
+    """Return a summary of each scenario."""
     return [_summary(run, scenario) for scenario in run.scenarios]
 
 
@@ -89,7 +89,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def sentence(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
-    """What the run found, as a person would say it; '' if there is nothing to say."""
+    """Return the result of the run in one or two sentences; '' if there is none."""
     of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, summaries), _of_flows(run)]
     parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, summaries)]
     first = next(filter(None, parts), "")
@@ -137,7 +137,7 @@ def _enumerated(
 
 
 def _of_programs(run: Run) -> str:
-    """What the lower bounds explain of the times of programs, and how fast they are beside each other."""
+    """How much of the time of programs the lower bounds explain, and their relative performance."""
     shares, faster = _by_scenario(run, "efficiency"), _by_scenario(run, "relative_performance")
     if not run.of_programs or not shares:
         return ""
@@ -153,7 +153,7 @@ def _of_programs(run: Run) -> str:
 
 
 def _of_collectives(run: Run) -> str:
-    """How much of what is possible the best algorithm reaches, at the largest size of each network and collective."""
+    """The share of the bound that the best algorithm reaches, at the largest size of each network and collective."""
     by = BySize(run)
     best: dict[str, float] = {}
     algorithm: dict[str, str] = {}
@@ -181,7 +181,7 @@ def _percents(shares: dict[str, float]) -> dict[str, str]:
 
 
 def _by_scenario(run: Run, column: str) -> dict[str, float]:
-    """Means over replicates, where there is a number."""
+    """Means over replicates, by scenario."""
     values: dict[str, list[float]] = {}
     for row in run.rows:
         if math.isfinite(value := number(row, column)):
@@ -190,7 +190,7 @@ def _by_scenario(run: Run, column: str) -> dict[str, float]:
 
 
 def _of_flows(run: Run) -> str:
-    """Of endless flows of the datagram discipline: what the worst-served pair gets, and hosts on average."""
+    """Long-lived flows: the throughput of the worst-served pair, and the mean over hosts."""
     least, equal = _by_scenario(run, "efficiency"), _by_scenario(run, "host_throughput_mcf")
     if not run.of_flows or not least:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interactive charts of the page, as data for its script: curves, ceilings and what the axes are called."""
+"""The interactive charts of the page, as data for its script: curves, ceilings and axes."""
 
 import csv
 import math
@@ -27,22 +27,23 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 Chart = dict[str, Any]
-"""What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale
-('linear', 'log' or 'knee'). panel: its title among others of the same sort, whose axes have the same ``ends``. series,
-marks (vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn."""
+"""The data of a chart. name: of the static figure it replaces. x, y: label, unit ('rate', 'time' or '') and scale
+('linear', 'log' or 'knee'). panel: its title among panels of the same kind, which share ``ends``. series, marks
+(vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn.
+"""
 
 DIGITS = 5
 """Significant digits of a coordinate."""
 
 REACH = 1.3
-"""Bands are shown up to so many times the greatest value of all."""
+"""The axis shows bands up to this multiple of the greatest value."""
 
 MOST_FLOWS = 400
-"""Points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
+"""The most points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
 
 
 def charts(run: Run, folder: Path) -> list[Chart]:
-    """All that a run has."""
+    """Return all charts of a run."""
     if run.metrics:
         return _metric_charts(run)
     if run.of_programs:
@@ -61,13 +62,13 @@ def _sweep(run: Run) -> Iterable[Chart]:
     yield from _panels(plan, "percentiles", [_percentiles(panel, look) for panel in plan.panels])
     hops = "Path length over accepted traffic", "hops_mean", _axis("mean hops"), "Channels between switches."
     yield from _panels(plan, "hops_load", [_plain(panel, look, "accepted", *hops) for panel in plan.panels])
-    note = "Of the host that gets the least of what it creates; below saturation about 1, but for packets under way."
+    note = "Of the host that gets the least of what it creates; below saturation about 1, less packets in flight."
     fairness = "Fairness between sources", "min_flow_ratio", _axis_of("min_flow_ratio"), note
     yield from _panels(plan, "fairness", [_plain(panel, look, "offered", *fairness) for panel in plan.panels])
 
 
 def _panels(plan: Layout, name: str, by_panel: Sequence[Chart]) -> Iterable[Chart]:
-    """Charts of one name, told apart by their panels, with axes that reach as far as those of all of them."""
+    """Yield the charts of one name with shared axes, distinguished by their panels."""
     kept = [(panel, chart) for panel, chart in zip(plan.panels, by_panel, strict=True) if chart["series"]]
     ends = _ends([chart for _, chart in kept])
     for i, (panel, chart) in enumerate(kept):
@@ -81,7 +82,7 @@ def _panels(plan: Layout, name: str, by_panel: Sequence[Chart]) -> Iterable[Char
 
 
 def _ends(alike: Sequence[Chart]) -> dict[str, list[float]]:
-    """Least and greatest coordinates of charts that are to have the same axes, with bands and ceilings near by."""
+    """Least and greatest coordinates of charts with shared axes, nearby bands and ceilings included."""
     lines = [line for chart in alike for line in chart["series"]]
     ends = {}
     for axis in "xy":
@@ -105,11 +106,16 @@ def _sentence(text: str) -> str:
 
 def _latency(run: Run, panel: Panel, look: Names) -> Chart:
     latency = curves(panel.run.rows, column("accepted"), column("latency_mean"), column("latency_ci95"))
-    of_points = "Markers are probes of a search, which are not joined" if panel.searched else "Bands are 95 % intervals"
+    ceilings = _marks(panel.run, look)
+    notes = {
+        "Markers are probes of a search, which are not joined.": panel.searched,
+        "Bands are 95 % intervals.": any(np.isfinite(curve.half).any() for curve in latency),
+        "Hollow markers are past saturation.": any(curve.saturated.any() for curve in latency),
+        "Vertical lines are certified ceilings.": bool(ceilings),
+    }
     chart = _chart(
         "latency_load", "Latency over accepted traffic", _axis_of("accepted"), _axis_of("latency_mean", "knee"),
-        _series(look, latency), marks=_marks(panel.run, look),
-        note=f"{of_points}, hollow markers are past saturation, vertical lines certified ceilings.",
+        _series(look, latency), marks=ceilings, note=" ".join(text for text, shown in notes.items() if shown),
     )  # fmt: skip
     zero = zero_load(run)
     how = {"linear": "linear", "log": "log"}.get(run.manifest.get("y") or "both", "knee")
@@ -118,16 +124,18 @@ def _latency(run: Run, panel: Panel, look: Names) -> Chart:
 
 
 def _accepted(panel: Panel, look: Names) -> Chart:
+    totals = _totals(panel.run, look)
     return _chart(
         "accepted_load", "Accepted over offered traffic", _axis_of("offered"), _axis_of("accepted"),
         _series(look, curves(panel.run.rows, column("offered"), column("accepted"))),
-        marks=_marks(panel.run, look), totals=_totals(panel.run, look), diagonal=True,
-        note="The grey diagonal is all that is offered; “total” bounds what any network like it could accept.",
+        marks=_marks(panel.run, look), totals=totals, diagonal=True,
+        note="On the grey diagonal all offered traffic is accepted."
+        + " “total” bounds the accepted traffic of any routing." * bool(totals),
     )  # fmt: skip
 
 
 def _percentiles(panel: Panel, look: Names) -> Chart:
-    """Median and tails, told apart by dashes; of probes, which have none, the tail alone."""
+    """Median and tails, distinguished by dashes; for probes only the tail."""
     tails = [("latency_p50", "median", 0), ("latency_p99", "99 %", 1), ("latency_p999", "99.9 %", 2)]
     note = "Solid: median; dashed: 99 % and 99.9 % of packets are faster."
     if panel.searched:
@@ -157,7 +165,7 @@ def _slowdown(run: Run) -> Chart | None:
 
 
 def _flows(run: Run, folder: Path) -> Chart | None:
-    """Throughput of flows by rank, all loads and seeds of a scenario together."""
+    """Throughput of flows by rank, over all loads and seeds of a scenario."""
     by_scenario: dict[str, list[float]] = {}
     file = folder / "flows.csv"
     if file.exists():
@@ -179,7 +187,7 @@ def _flows(run: Run, folder: Path) -> Chart | None:
 
 
 def _metric_charts(run: Run) -> list[Chart]:
-    """Curves of the plots of metrics.csv that have a numeric x; the others are static figures alone."""
+    """Curves of the plots of metrics.csv with a numeric x; the others are static figures only."""
     drawn = []
     for plot in plots_of(run)[0]:
         part = run.where(plot.where)
@@ -212,14 +220,14 @@ def _axis(label: str, unit: str = "", scale: str = "linear") -> Chart:
 
 
 def _axis_of(name: str, scale: str = "linear") -> Chart:
-    """An axis of a column of results.csv; the script writes units that depend on the duration of a flit."""
+    """The axis of a column of results.csv; the script writes units that depend on the duration of a flit."""
     one = columns(*RESULTS)[name]
     unit = {TICKS: "time", RATE: "rate"}.get(one.unit, "")
     return _axis(one.label if unit else one.axis, unit, scale)
 
 
 def _series(names: Names, scenario_curves: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
-    """Curves of scenarios, which have the same look in all charts. dash: of ``what`` is drawn, else the scenario's."""
+    """Curves of scenarios, with the same style in all charts. dash: of ``what``, else the scenario's."""
     lines = []
     for curve in scenario_curves:
         i = names.labels.index(curve.scenario)
@@ -229,7 +237,10 @@ def _series(names: Names, scenario_curves: Iterable[Curve], what: str = "", dash
 
 
 def _line(curve: Curve, name: str, look: int, dash: int) -> Chart:
-    """key: what the legend of all charts has in common. hollow: points past saturation. low, high: of several draws."""
+    """A curve as data.
+
+    key: shared by the legends of all charts. hollow: points past saturation. low, high: over draws.
+    """
     half = curve.half if np.isfinite(curve.half).any() else np.zeros(0)
     draws = {"low": numbers(curve.low), "high": numbers(curve.high)} if np.isfinite(curve.low).any() else {}
     more = draws | ({} if curve.joined else {"apart": True})
@@ -247,7 +258,7 @@ def _plain_line(run: Run, scenario: str, x: Floats, y: Floats) -> Chart:
 
 
 def _marks(run: Run, names: Names) -> list[Chart]:
-    """Ceilings of one number. keys: the curves that they belong to, none if these are all."""
+    """Ceilings that are one number. keys: their curves; none if these are all curves."""
     return [
         {
             "name": mark.name, "lower": _short(mark.lower), "upper": _short(mark.upper), "method": mark.method,
@@ -272,7 +283,7 @@ def _belongs(run: Run, names: Names, scenarios: Sequence[str]) -> list[int]:
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:
-    """Numbers with a few digits, None where one is not finite, as JSON can hold them."""
+    """Numbers with few digits, None for those that are not finite, as JSON can hold them."""
     return [_short(value) if math.isfinite(value) else None for value in map(float, values)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``write(verdict, folder)``: one self-contained page on a claim, with the proofs of what is said of it."""
+"""``write(verdict, folder)``: one self-contained page on a claim, with the proofs of its verdict."""
 
 import base64
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ CHECK = (
 
 
 def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
-    """Writes ``folder/judge.html``; figure: a picture (PNG or SVG) that it shows. Raises ``OSError``."""
+    """Write ``folder/judge.html``; figure: a picture (PNG or SVG) to show. Raises ``OSError``."""
     sections = [
         ("numbers", "The numbers", _numbers(verdict.checks)), ("figure", "Shares of the limits", _picture(figure)),
         ("proofs", "What proves it", _proofs(verdict.checks)), ("deadlock", "Deadlock", _deadlock(verdict)),

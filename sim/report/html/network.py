@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went on inside the network, as data for the page's script: use of channels, path lengths, maps."""
+"""The network of each scenario, as data for the page's script: channel utilisation, path lengths, maps."""
 
 import base64
 from collections import Counter
@@ -25,26 +25,26 @@ from flitlab.sim.report.html import tables
 from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_BYTES = 1_500_000
-"""Of the use of channels on a page: beyond, some loads, then some scenarios, are left out."""
+"""The most bytes of channel utilisation on a page; beyond, some loads, then some scenarios, are left out."""
 
 MOST_SWITCHES = 600
-"""Switches beyond which a map is a matrix."""
+"""The most switches of a map; a larger network is a matrix."""
 
 MOST_LINES = {"circular": 700}
-"""Channels beyond which a map of this style is a matrix; of the other styles, :data:`MOST_LINKS`."""
+"""The most channels of a map of this style; of the other styles, :data:`MOST_LINKS`."""
 
 MOST_LINKS = 6000
 
 LEVELS = 250
-"""Steps in which the use of a channel is told; 1 is so many."""
+"""Steps of channel utilisation; 1 is this many."""
 
 LISTED_CHANNELS = 10
-"""Channels in the table of those used most."""
+"""Channels in the table of the busiest."""
 
 
 @dataclass
 class State:
-    """A scenario at one load, sums over replicates. use: float64 [channels], flits per tick."""
+    """A scenario at one load, sums over replicates. use: float64 [channels], flits/tick."""
 
     use: Floats
     hops: Counter[int] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class State:
     saturated: bool = False
 
     def add(self, point: Mapping[str, Any]) -> None:
-        """One replicate more."""
+        """Add a replicate."""
         detail = point["detail"]
         self.use = self.use + np.array(detail["channel_use"])
         for name in ("hops", "deflections"):
@@ -65,10 +65,11 @@ class State:
 
 @dataclass
 class NetworkUse:
-    """What is known of a scenario. states: by load.
+    """The channel utilisation of a scenario. states: by load.
 
-    optimum: use of the channels in the maximum concurrent flow, of which ``gap`` is known, None without any. price:
-    relative to the highest, 0 where a channel is not known to bind; None if that is not known of any.
+    optimum: float64 [channels], utilisation in the maximum concurrent flow, whose certified gap is ``gap``; None
+    without. price: float64 [channels], relative to the highest, 0 for channels not known to be bottlenecks; None if
+    none is known.
     """
 
     label: str
@@ -80,7 +81,9 @@ class NetworkUse:
 
 
 def network_use(run: Run, folder: Path) -> list[NetworkUse]:
-    """What is known of the network of each scenario whose topology the folder holds, if anything is of its channels."""
+    """Return the utilisation of each scenario with a stored topology and stored channel counters, or a certified
+    ``mcf``.
+    """
     by_label: dict[str, NetworkUse] = {}
     topologies: dict[str, Topology] = {}
     for scenario in run.manifest.get("scenarios", ()):
@@ -108,7 +111,7 @@ def network_use(run: Run, folder: Path) -> list[NetworkUse]:
 
 
 def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
-    """Takes a row of mcf unless another has less of a gap."""
+    """Take a row of mcf unless another one has a smaller gap."""
     flow, lengths, topology = row.get("channel_load"), row.get("certificate"), one.topology
     if flow is None or lengths is None or not len(flow) == len(lengths["network"]) == topology.channels:
         return
@@ -123,10 +126,7 @@ def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
 
 
 def data(run: Run, networks: Iterable[NetworkUse]) -> dict[str, Any]:
-    """What the page's script draws, as JSON has it; {} if nothing is known.
-
-    Its ``left_out`` says in words what the page has no room for.
-    """
+    """Return the data of the page's script; {} if there are none. ``left_out`` says what the page does not show."""
     kept, left_out = _within_limits(list(networks))
     if not kept:
         return {}
@@ -150,7 +150,7 @@ def data(run: Run, networks: Iterable[NetworkUse]) -> dict[str, Any]:
 
 
 def _within_limits(networks: list[NetworkUse]) -> tuple[list[NetworkUse], str]:
-    """As many scenarios, and loads of each, as there is room for."""
+    """Return as many scenarios, and loads of each, as the page may hold."""
     each = [one.topology.channels * 4 / 3 for one in networks]
     max_states = int(MOST_BYTES // max(sum(each), 1))
     most = max((len(one.states) for one in networks), default=0) + 2
@@ -189,12 +189,12 @@ def _shares(counts: Counter[int]) -> list[list[float]]:
 
 
 def _packed(use: Floats) -> str:
-    """One byte a channel, in base64. A little more than 1, of packets that the window's end cuts, is 1."""
+    """Utilisation as one byte per channel, in base64. Values above 1, of packets that the window cuts, are 1."""
     return base64.b64encode(np.clip(np.rint(use * LEVELS), 0, LEVELS).astype(np.uint8).tobytes()).decode("ascii")
 
 
 def _map(topology: Topology) -> dict[str, Any]:
-    """Where switches stand (0 .. 1000, y downwards), and the ends of channels."""
+    """Positions of switches (0 .. 1000, y downwards), and the ends of channels."""
     names = switch_names(topology)
     document: dict[str, Any] = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
@@ -211,7 +211,7 @@ def _map(topology: Topology) -> dict[str, Any]:
 
 
 def busiest(networks: Iterable[NetworkUse]) -> str:
-    """A table of the channels used most, at the highest load that was not saturated, for readers without a script."""
+    """Return a table of the busiest channels at the highest unsaturated load, for readers without a script."""
     parts = []
     for one in list(networks)[:4]:
         stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)

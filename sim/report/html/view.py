@@ -18,17 +18,39 @@ from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
-"""Networks beyond this are not animated: nobody could follow what goes on."""
+"""The largest network that is animated."""
 
 MOST_PACKETS = 6000
-"""A run that creates more is not animated; the page would be slow."""
+"""The most packets of an animated run."""
 
 
 def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, path: Path) -> Path:
-    """Simulates ticks [0, ticks) in the reference engine and writes the page that plays them.
+    """Simulate ticks [0, ticks) in the reference engine and write the page that plays them.
 
-    Raises ``ValueError`` where the network, or the run, is too large, or packets are not followed in its discipline;
-    ``OSError`` where the page cannot be written.
+    Parameters
+    ----------
+    scenario : Scenario
+        The scenario.
+    label : str
+        Its name on the page.
+    load : float
+        Injection rate, flits/tick/host.
+    seed, ticks : int
+        Seed and length of the run.
+    path : Path
+        The page.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ValueError
+        If the network, or the run, is too large, or packets of the switching mode cannot be followed.
+    OSError
+        If the page cannot be written.
     """
     _reject_large(scenario, load, ticks)
     histories = record_all_packets(*scenario.at(load), seed, ticks)
@@ -44,7 +66,7 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
 
 
 def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
-    """Raises ``ValueError`` that names what is too large, and what would do."""
+    """Raise ``ValueError`` that says what is too large, and the limit."""
     topology = scenario.topology
     expected = float(scenario.traffic.sent(load).sum()) * ticks / scenario.source.mean_flits
     sizes = [
@@ -58,7 +80,7 @@ def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
 
 
 def _map(topology: Topology) -> dict[str, Any]:
-    """Where switches and hosts stand, in thousandths of the width, y downwards; the ends of channels."""
+    """Positions of switches and hosts, in thousandths of the width, y downwards; the ends of channels."""
     places = PLACES[suitable(topology, MOST_SWITCHES)](topology)
     hosts = [places.spots(v, count) for v, count in enumerate(topology.host_count.tolist()) if count]
     spots = np.concatenate(hosts) if hosts else np.zeros((0, 2))

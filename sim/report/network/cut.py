@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of what bounds a collective: the side of a cut, or the parts, and the channels that leave them."""
+"""Draws the bound of a collective: the side of a cut, or the parts, and the channels that leave them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ MOST_LABELS = 24
 
 
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws what bounds each collective of a run on its network, once for each; returns the files."""
+    """Draw the bound of each collective of a run on its network, each once; return the files."""
     leasts = Leasts()
     figures: dict[tuple[Any, ...], Figure] = {}
     written: list[Path] = []
@@ -89,7 +89,7 @@ def figure_of(topology: Topology, collective: str, bound: Bound) -> Figure:
 
 
 def _says_nothing(topology: Topology, proof: Cut | Parts) -> bool:
-    """Whether every switch is a part by itself, so that a picture would show all channels alike."""
+    """Whether every switch is a part by itself, so that the picture would show all channels alike."""
     return isinstance(proof, Parts) and proof.count >= topology.switches > FEW
 
 

@@ -118,10 +118,9 @@ def _caption(topology: Topology) -> str:
 
 
 class Drawing:
-    """Switches, links and hosts on an ax, which it gives its size.
+    """Switches, links and hosts on axes, which it scales.
 
-    stroke: what is particular about the line of a channel (for a bi-directional link, the first of its two). fill: the
-    colour of a switch.
+    stroke: style of the line of a channel (of a link, the first of its two). fill: colour of a switch.
     """
 
     def __init__(
@@ -224,9 +223,9 @@ class Drawing:
         return [at - half, at + half, at + along - half, at + along + half]
 
     def _hosts(self) -> None:
-        """Stubs in a fan on the outer side of each switch, or their number if they are many.
+        """Draw hosts as stubs in a fan on the outer side of each switch, or their number if there are many.
 
-        A stub is short, thick and pale and ends in nothing, so that nobody takes it for a link.
+        A stub is short, thick, pale and open-ended, so that it is not read as a link.
         """
         stubs = []
         for v, count in enumerate(self.topology.host_count.tolist()):
@@ -245,7 +244,7 @@ class Drawing:
         return [np.array(centre) + radius * np.array([[-1, -1], [1, 1]]) for centre, radius in self.places.areas]
 
     def _arcs_reach(self) -> list[Floats]:
-        """The points of links that are furthest from the straight line."""
+        """The points of links that are farthest from the straight line."""
         points = []
         for c, bend in self.lines:
             a, b = self.xy[self.topology.src[c]], self.xy[self.topology.dst[c]]
@@ -254,7 +253,7 @@ class Drawing:
         return points
 
     def _lines(self) -> list[tuple[int, float]]:
-        """(channel, curvature) of what is drawn: a link once, by the first of its channels; copies are bent apart."""
+        """(channel, curvature) of the lines to draw: a link once, by its first channel; copies are bent apart."""
         topology = self.topology
         copies: Counter[tuple[int, int]] = Counter()
         lines = []
@@ -267,7 +266,7 @@ class Drawing:
         return lines
 
     def on_line(self, channel: int, share: float) -> Floats:
-        """float64 [2]: the place on the line of a channel that is this share of the way from its source."""
+        """Return the point on the line of a channel at a share of its length from the source, float64 [2]."""
         bends = dict(self.lines)
         drawn = channel if channel in bends else int(self.topology.reverse[channel])
         share = share if drawn == channel else 1 - share
@@ -303,9 +302,9 @@ class Drawing:
             self.ax.add_patch(arrow)
 
     def _bend(self, u: int, v: int, is_directed: bool) -> float:
-        """Curvature, to the right of the way from u to v, that keeps a link clear of other switches.
+        """The curvature, to the right from u to v, that keeps a link clear of other switches.
 
-        On a circle short links bend inwards; arrows only where they must, as that brings their ends together.
+        On a circle short links bend inwards; arrows only where necessary, since bending brings their ends together.
         """
         a, b = self.xy[u], self.xy[v]
         length = float(np.linalg.norm(b - a))
@@ -320,7 +319,7 @@ class Drawing:
         return (2.4 + 1.4 * over) * self.radius / length if over else 0.0
 
     def _passes_over(self, u: int, v: int) -> int:
-        """How many other switches the straight line between two touches."""
+        """The number of other switches that the straight line between two touches."""
         direction = self.xy[v] - self.xy[u]
         along = (self.xy - self.xy[u]) @ direction / (direction @ direction)
         apart = np.linalg.norm(self.xy - self.xy[u] - along[:, None] * direction, axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages of the scoreboard say: a summary, and a page for each paper."""
+"""The content of the pages of the scoreboard: a summary, and a page for each paper."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -241,7 +241,7 @@ def _scenarios(values: Sequence[Value]) -> list[str]:
 
 
 def _numbers(value: Value) -> tuple[str, str]:
-    """The published and the measured number as a reader wants them."""
+    """The published and the measured number as texts."""
     entry, measured = value.entry, value.measured
     if is_comparison(value.quantity) and entry.compare == "about" and {entry.value, measured} <= {0, 1}:
         holds = {0: "does not hold", 1: "holds"}

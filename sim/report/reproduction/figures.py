@@ -18,9 +18,9 @@ COLOURS = 64
 
 
 def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
-    """Puts the figures of a row's run into a folder, in place of earlier ones; file -> what it shows.
+    """Copy the figures of a row's run into a folder, replacing earlier ones; return file -> caption.
 
-    They are those that the configuration names, or the first that was drawn.
+    These are the figures that the configuration names, or the first that was drawn.
     """
     for earlier in [folder / f"{name}.png", *folder.glob(f"{name}.*.png")]:
         earlier.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
 
 
 def _selected(run: Path) -> dict[str, str]:
-    """Names of the figures to take, in order, with what they show."""
+    """Names of the figures to copy, in order, with their captions."""
     if not any(run.glob("figures/*.png")):
         return {}
     read = Run.read(run)

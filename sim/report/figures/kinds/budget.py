@@ -33,13 +33,13 @@ MOST_ACROSS = 3
 """Panels in a row of a figure across two columns."""
 
 WIDE = 0.8
-"""Part of the distance between two rungs that the bar of one takes."""
+"""Share of the distance between two levels that a bar takes."""
 
 MIN_INTERVAL = 0.2
-"""Percent of the narrowest interval that is drawn."""
+"""Width of the narrowest interval that is drawn, in percent."""
 
 FOOT, PER_LETTER = 14.0, 2.4
-"""Percent of the axis of a figure in one column that the number of a rung takes, and a letter beside it."""
+"""Percent of the axis that the number of a level takes, and a letter beside it."""
 
 STYLES: dict[str, dict[str, Any]] = {
     "routing": {"color": OKABE_ITO[0], "hatch": ""},
@@ -48,23 +48,23 @@ STYLES: dict[str, dict[str, Any]] = {
     "both": {"color": OKABE_ITO[3], "hatch": "\\\\\\\\"},
     "gain": {"color": OKABE_ITO[2], "hatch": "xxxxx"},
 }
-"""Who takes a part -> its colour and hatch: told apart in grey, too."""
+"""Cause of a loss -> colour and hatch, so that causes differ in grey, too."""
 
 LABELS = {
-    "routing": "lost by the routing",
-    "switch": "lost by the switch",
-    "both": "lost by both",
-    "window": "window, no loss",
+    "routing": "routing loss",
+    "switch": "switch loss",
+    "both": "loss of routing and switch",
+    "window": "window (no loss)",
     "gain": "gain",
 }
 
 REACHED, ENDS = "#dedede", "#ababab"
-"""Bars of what is reached at rungs, and at the first and the last of them."""
+"""Colours of the bars of levels, and of the first and the last level."""
 
 
 @figure("budget", "budgets", place=20, usual=False)
 def budget(run: Run, size: tuple[float, float]) -> Figure | None:
-    """Where the throughput goes: what each step from any routing down to this switch costs, with 95 % intervals."""
+    """Where the throughput goes: the cost of each step from any routing to this switch, with 95 % intervals."""
     budgets = [loss_budget for loss_budget in loss_budgets(run.tables) if loss_budget.known]
     if not budgets:
         return None
@@ -81,11 +81,10 @@ def budget(run: Run, size: tuple[float, float]) -> Figure | None:
             ax.set_axis_off()
             continue
         styles |= _panel(ax, budgets[i], max(reach, 100.0), across)
-        if len(budgets) > 1:
-            ax.set_title(names[budgets[i].scenario], fontsize=8, loc="left", pad=2)
+        ax.set_title(names[budgets[i].scenario], fontsize=8, loc="left", pad=2)
         if i + across >= len(budgets):
-            ax.set_xlabel("% of mcf" if across > 1 else "% of what any routing could carry (mcf)")
-    _key(figure, styles)
+            ax.set_xlabel("% of mcf" if across > 1 else "% of the maximum over all routings (mcf)")
+    _key(figure, styles, any(is_insignificant(row) for one in budgets for row in one.losses))
     return figure
 
 
@@ -94,7 +93,7 @@ def _reaches(loss_budget: LossBudget) -> list[dict[str, float]]:
 
 
 def _panel(ax: Axes, loss_budget: LossBudget, reach: float, across: int) -> set[str]:
-    """Draws one budget; whose parts are in it. across: panels beside each other."""
+    """Draw one loss budget and return the causes of its losses. across: panels side by side."""
     losses = {row["to"]: row for row in loss_budget.losses}
     styles: set[str] = set()
     above = math.nan
@@ -120,7 +119,7 @@ def _panel(ax: Axes, loss_budget: LossBudget, reach: float, across: int) -> set[
 
 
 def _loss(ax: Axes, place: int, above: float, level: float, row: Row, across: int) -> str:
-    """The bar between two rungs, hollow where there may be no difference; whose it is."""
+    """Draw the bar between two levels, hollow if the loss is not significant; return its cause."""
     whose = _cause(row)
     look = STYLES[whose]
     face = "white" if is_insignificant(row) else look["color"]
@@ -136,14 +135,14 @@ def _loss(ax: Axes, place: int, above: float, level: float, row: Row, across: in
 
 
 def _text(row: Row, across: int) -> str:
-    """The number of a part, and its name where there is room for it."""
+    """The number of a loss, and its name if it fits."""
     value, names = number(row, "percent"), row["part"].split("+")
     text = f"{-value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
     return text if across > 1 or len(names) > 2 else f"{' + '.join(names)} {text}"
 
 
 def _name(ax: Axes, place: int, ends: tuple[float, float], text: str) -> None:
-    """Writes beside a part what it is: left of it on what is reached, else right of it, else over it."""
+    """Write the label of a loss: left of its bar, else right of it, else over it."""
     needed, (low, high) = PER_LETTER * len(text), ends
     if low >= FOOT + needed:
         x, ha, offset = low, "right", -3
@@ -168,7 +167,7 @@ def _cause(row: Row) -> str:
 
 
 def _level(ax: Axes, place: int, level: float, end: bool) -> None:
-    """The number of a rung, at the foot of its bar."""
+    """Write the number of a level at the foot of its bar."""
     ax.annotate(
         f"{level:.1f}", (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5,
         fontweight="bold" if end else "normal", gid="level", zorder=3,
@@ -176,7 +175,7 @@ def _level(ax: Axes, place: int, level: float, end: bool) -> None:
 
 
 def _loads(ax: Axes, loss_budget: LossBudget) -> None:
-    """The same axis in loads, on top."""
+    """Add the axis in loads on top."""
     top = loss_budget.level("mcf")
     whole = math.nan if top is None else (number(top, "lower") + number(top, "upper")) / 200
     if not whole > 0:
@@ -187,10 +186,12 @@ def _loads(ax: Axes, loss_budget: LossBudget) -> None:
     loads.set_xlabel("load", fontsize=6.5, labelpad=1)
 
 
-def _key(figure: Figure, styles: set[str]) -> None:
+def _key(figure: Figure, styles: set[str], hollow: bool) -> None:
+    """Add the key. styles: causes of the losses drawn. hollow: whether a loss is not significant."""
     handles = [
         Patch(facecolor=STYLES[name]["color"], edgecolor="white", hatch=STYLES[name]["hatch"], linewidth=0, label=text)
         for name, text in LABELS.items() if name in styles
     ]  # fmt: skip
-    handles.append(Patch(facecolor="white", edgecolor=NEUTRAL, linewidth=0.6, label="hollow: may be none"))
+    if hollow:
+        handles.append(Patch(facecolor="white", edgecolor=NEUTRAL, linewidth=0.6, label="hollow: not significant"))
     finish(figure, handles)

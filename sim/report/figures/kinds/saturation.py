@@ -95,11 +95,13 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
     of = {line.of.name for line in shown if isinstance(line, Bar) and line.of is not None}
     if of:
         ax.set_title(f"% of {of.pop() if len(of) == 1 else 'ceiling'}", loc="right", fontsize=6.5, pad=3)
+    drawn_bars = [line for line in shown if isinstance(line, Bar)]
     notes = [
-        "bars: simulated, with 95 % interval", plan.averaged, plan.left_out,
+        f"bars: simulated{', with 95 % interval' * any(math.isfinite(bar.low) for bar in drawn_bars)}",
+        plan.averaged, plan.left_out,
         f"the first {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else "",
     ]  # fmt: skip
-    finish(drawn, _key([line for line in shown if isinstance(line, Bar)]), " · ".join(filter(None, notes)))
+    finish(drawn, _key(drawn_bars), " · ".join(filter(None, notes)))
     return drawn
 
 
@@ -174,5 +176,5 @@ def _key(bars: Sequence[Bar]) -> list[Any]:
     names = dict.fromkeys(one.name for bar in bars for one in bar.chain)
     handles = [marks.key(name, **_look(name)) for name in sorted(names, key=lambda name: kind_of(name).rank)]
     if any(math.isnan(bar.value) for bar in bars):
-        handles.append(marks.key("hollow: carried, not saturated"))
+        handles.append(marks.key("hollow: not saturated, load carried"))
     return handles

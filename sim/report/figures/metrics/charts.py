@@ -17,7 +17,7 @@ from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.run import Run
 
 MOST_LINES = 150
-"""A chart with more lines than this is not drawn: nobody could read it."""
+"""The most lines of a chart that is drawn."""
 
 
 def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:

@@ -29,7 +29,7 @@ def figure_of(run: Run, plot: Plot, size: tuple[float, float] | None = None) -> 
 
 
 def draw_on(ax: Axes, run: Run, plot: Plot, single: bool) -> bool:
-    """Draws a plot on axes, if there is anything to show. alone: they have their figure for themselves."""
+    """Draw a plot on axes; return whether there is anything to show. single: the only axes of their figure."""
     run = run.where(plot.where)
     if is_distribution(run, plot.y[0].expression):
         handles = draw_distributions(ax, run, plot)
@@ -46,7 +46,7 @@ def draw_on(ax: Axes, run: Run, plot: Plot, single: bool) -> bool:
 
 
 def _certified(run: Run, plot: Plot) -> str:
-    """How wide the certified intervals are whose lower ends are drawn, at most; '' if nobody would see it."""
+    """The widest certified interval whose lower end is drawn; '' if it is too narrow to see."""
     columns = {column for quantity in plot.y for column in quantity.columns}
     ends = [(number(row, column), number(row, f"{column}.upper")) for column in columns for row in run.metrics]
     gaps = [upper / lower - 1 for lower, upper in ends if lower]

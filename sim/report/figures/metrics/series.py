@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure of metrics.csv shows, as numbers: curves, charts and distributions."""
+"""The numbers of a figure of metrics.csv: curves, charts and distributions."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from flitlab.sim.report.folder.run import Run
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What was measured of one quantity for one combination of the values of ``by``."""
+    """One quantity for one combination of the values of ``by``."""
 
     quantity: Quantity
     values: Values
@@ -92,7 +92,7 @@ def _curve(run: Run, replicates: list[list[Row]], x: Quantity, y: Quantity) -> C
 
 
 def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> Floats:
-    """Means and half-widths; a mean over other things than random draws has no interval."""
+    """Means and half-widths; a mean over anything but random draws has no interval."""
     fixed = [key for key in run.swept if not is_draw(key)]
     pairs = []
     for rows in replicates:
@@ -102,6 +102,6 @@ def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> Floats:
 
 
 def _plain(x: Floats, y: Floats, half: Floats, counts: list[int]) -> Curve:
-    """A curve that belongs to no single scenario, and of which no point is past saturation."""
+    """A curve of no single scenario, without saturated points."""
     none = np.full(len(x), math.nan)
     return Curve("", x, x, y, half, np.zeros(len(x), bool), np.array(counts), none, none)

@@ -19,8 +19,8 @@ MORE_DASHES = (*DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
 class Strokes:
     """Colour, marker and dashes of the curves of a plot.
 
-    Of two things that tell curves apart, one has colour and marker, the other the dashes, so that the key
-    holds their sum and not their product; not so where there are no lines that could have dashes.
+    If two keys distinguish curves, one sets colour and marker, the other the dashes, so that the key lists their sum
+    and not their product; charts without lines have no dashes.
     """
 
     by: Values
